@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Order, Ragged
-from fairseq_aggdec.decoding.roles import Verifier
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
+from fairseq_aggdec.decoding.blocks import Block, Order, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -19,6 +18,8 @@ from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, so
 from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
+from fairseq_aggdec.engine.cuda.graphs import Graph
+from fairseq_aggdec.engine.cuda.packets import Packet
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
@@ -49,24 +50,23 @@ def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
     return model.encoder(**random_batch(seed, VOCABULARY, lengths)["net_input"])
 
 
-def assert_alike(found: Chosen, expected: Chosen, ragged: Ragged) -> None:
+def assert_alike(found: Any, expected: Any, ragged: Ragged, ranks: int) -> None:
     """Equal choices; log-probabilities, and what is said of draft tokens, within rounding."""
     assert torch.equal(found.read, expected.read)
     assert torch.equal(found.tokens, expected.tokens)
     torch.testing.assert_close(found.log_probs, expected.log_probs, atol=2e-5, rtol=1e-5)
-    if expected.drafted is None:
-        return
-    is_drafted = torch.cat([ragged.rows[1:] == ragged.rows[:-1], torch.tensor([False])])
-    torch.testing.assert_close(found.drafted[is_drafted], expected.drafted[is_drafted], atol=2e-5, rtol=1e-5)
-    ranks = [part.ranks[is_drafted].clamp(max=2).long() for part in (found, expected)]
-    assert torch.equal(*ranks)
-    assert torch.equal(found.forced, expected.forced)
+    if ranks > 0:
+        is_drafted = torch.cat([ragged.rows[1:] == ragged.rows[:-1], torch.tensor([False])])
+        torch.testing.assert_close(found.drafted[is_drafted], expected.drafted[is_drafted], atol=2e-5, rtol=1e-5)
+        counts = [chosen.ranks[is_drafted].clamp(max=ranks).long() for chosen in (found, expected)]
+        assert torch.equal(*counts)
+        assert torch.equal(found.forced, expected.forced)
 
 
 class Walk:
     """Gives two verifiers the same random blocks, behind which rows go on by any number of tokens."""
 
-    def __init__(self, found: Verifier, expected: Verifier, seed: int, rows: int) -> None:
+    def __init__(self, found: Any, expected: Any, seed: int, rows: int) -> None:
         self.both = (found, expected)
         self.rng = random.Random(seed)
         self.starts = [0] * rows
@@ -81,7 +81,7 @@ class Walk:
             texts = [self.rng.choices(WORDS, k=start + 1) for start in self.starts]
             sequence = block.sequence(texts, rules.pad)
         found, expected = (verifier.verify(block, rules, ranks, sequence) for verifier in self.both)
-        assert_alike(found, expected, block.ragged)
+        assert_alike(found, expected, block.ragged, ranks)
         moves = [self.rng.randint(1, wide) for wide in block.ragged.widths]
         self.starts = [start + move for start, move in zip(self.starts, moves, strict=True)]
 
@@ -143,6 +143,31 @@ def test_one_batch_after_another_of_any_size() -> None:
             walk.step(35, rules)
 
 
+def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
+    model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=400)
+    engine = GraphDecoder(model.decoder)
+    block = Block.of(torch.full((1, 3), 5), [0])
+
+    def passes() -> tuple[int, int, set[Graph]]:
+        """Where the memory is, and the passes over it."""
+        engine.verify(block, RULES)
+        cross = engine._cache.sources(1)[0]
+        return engine._cache.memory.data_ptr(), cross.data_ptr(), set(engine.graphs._graphs.values())
+
+    engine.start(encoded(model, [5, 9, 4]))
+    engine.keep(Order([1], CPU))
+    first = passes()
+    for lengths, fits in (([3], True), ([30], True), ([30, 2, 4, 4, 4], False)):
+        engine.start(encoded(model, lengths))
+        engine.keep(Order([0], CPU))
+        now = passes()
+        assert (now == first) == fits
+    engine.verify(Block.of(torch.full((1, 100), 5), [0]), RULES)
+    later = passes()
+    assert later[0] != now[0]
+    assert not later[2] & now[2]
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None:
     model = model_of_shape(SHAPE, 7, VOCABULARY, VOCABULARY)
@@ -188,8 +213,8 @@ def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
         engine.start(encoded(model, [5, 9, 2]))
     parents: list[list[list[int]]] = [[[]] for _ in range(3)]
     fresh = [0, 0, 0]
-    for depth in range(30):
-        if depth == 7:
+    for depth in range(18):
+        if depth == 5:
             for engine in engines:
                 engine.keep(Order([2, 1], CPU))
             parents, fresh = [parents[2], parents[1]], [fresh[2], fresh[1]]
@@ -210,7 +235,7 @@ def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
 
 def test_all_rows_behind_a_tree_outlive_its_pass() -> None:
     model = model_of_shape(SHAPE, 11, VOCABULARY, VOCABULARY)
-    engine: TreeVerifier = GraphDecoder(model.decoder)
+    engine = GraphDecoder(model.decoder)
     engine.start(encoded(model, [5]))
     blocks = [
         TreeBlock(torch.tensor([token]), torch.tensor([0]), 0, 0, torch.tensor([[0]]), 1, Ragged.of([1], CPU))
@@ -276,6 +301,31 @@ def test_proposals_are_those_of_the_plain_engine(kind: str) -> None:
                 walk.keep([2, 1])
             proposed = [engine.propose([start + 1 for start in walk.starts], last_head) for engine in walk.both]
             assert torch.equal(*proposed)
+
+
+def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture forbids it; so does `meta`, a device without numbers, which mixes with no other."""
+    meta = torch.device("meta")
+    monkeypatch.setattr(Packet, "up", lambda packet, numbers: packet.on_device.copy_(numbers))
+    model = random_blockwise(SHAPE, "learned", 16, VOCABULARY, VOCABULARY, heads=3).to(meta).half()
+    encoder_out = GraphEncoder(model.encoder)(torch.full((3, 9), 5, device=meta))
+    engine = GraphProposingDecoder(model.decoder)
+    engine.start(encoder_out)
+    for draft in (torch.full((3, 3), 5), torch.full((3, 3), 5, device=meta)):  # seen by the host, or not
+        engine.verify(Block.behind([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
+    proposed = engine.propose([2] * 3, 3)
+    assert proposed is not None
+    assert proposed.device == meta
+    engine.keep(Order([0, 2], meta))
+    engine.start(encoder_out)
+    tokens, slots = torch.tensor([5, 6, 7]), torch.zeros(3, 1, dtype=torch.long)
+    assert next(
+        iter(engine.verify_tree(TreeBlock(tokens, slots[:, 0], 0, 0, slots, 1, Ragged.of([1] * 3, CPU)), RULES, 3))
+    )
+    drafter = random_drafter("causal, post-norm learned", 17, VOCABULARY, VOCABULARY, 4, transition_dim=8)
+    drafts = GraphDraftDecoder(drafter.to(meta).half().decoder)
+    drafts.start(encoder_out)
+    assert drafts.draft([[2]] * 3, 4).device == meta
 
 
 def test_buckets_hold_what_they_are_for() -> None:

@@ -130,7 +130,9 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
         device=DEVICE,
     )
     x = normal(2, 3, DIM, seed=1)
-    block = TreeBlock(torch.zeros(6).long(), depths.flatten(), int(depths.min()), 5, paths.flatten(0, 1), 8, Ragged.of([3, 3], DEVICE))
+    block = TreeBlock(
+        torch.zeros(6).long(), depths.flatten(), int(depths.min()), 5, paths.flatten(0, 1), 8, Ragged.of([3, 3], DEVICE)
+    )
     exact = rows.exact.tree(x.float().flatten(0, 1), rows.cache, block)
     assert_close(rows.read(x, depths, paths=paths).flatten(0, 1), exact)
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])

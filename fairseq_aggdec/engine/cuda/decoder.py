@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -32,17 +31,12 @@ from fairseq_aggdec.engine.cuda.buffers import (
 )
 from fairseq_aggdec.engine.cuda.graphs import Function, Graph, Graphs
 from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
-from fairseq_aggdec.engine.plain.layers import DecoderLayers
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
-
-Behind = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
-"""from a block's tokens and their positions, R x W, `_limits_of` the rules, and features, to results of a `Graph`"""
-
-_LIMITS = 4
-"""numbers of `_limits_of`, at the beginning of what a pass reads"""
 
 _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
+_LIMITS = 4
+"""the numbers of a pass begin with `pad`, `eos`, `min_len` and `max_len` of the rules"""
 _CPU = torch.device("cpu")
 
 
@@ -54,6 +48,9 @@ class Shape(NamedTuple):
     keys: int
     """number of cached positions to attend to"""
     source: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.width} tokens, {self.keys} positions, sources of {self.source}"
 
     @property
     def tokens(self) -> int:
@@ -83,6 +80,8 @@ class GraphDecoder(BlockDecoder):
         self._further = None if further is None else further.detach()
         self.reads_further, self.can_be_ragged = further is not None, False
         self._kernels: Any = backend.decoder_kernels(decoder, self._positions, self._further)
+        self._is_exact = arithmetic.bit_exact
+        """whether kernels compute passes of any size"""
         self._keeps_features = False
         """whether the features of a pass are kept"""
 
@@ -94,92 +93,92 @@ class GraphDecoder(BlockDecoder):
         self._layers.attend_to(self._cross, self._padding)
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
-        shape = self._shape(block)
+        shape = self.shape_of(block.ragged.width, block.last_start)
         if shape is None or not self._can_choose(shape, rules, block.first_start):
             return super().verify(block, rules, ranks, sequence)
-        choose = partial(self._choose, pad=rules.pad, eos=rules.eos, judges=ranks > 0)
-        graph = self._ran(block, shape, rules, ("choice", rules.pad, rules.eos, ranks > 0), choose)
+        graph = self._ran(block, shape, rules, ranks > 0)
         found = graph.read().view(-1, shape.rows, shape.width)[:, : len(block.lasts), : block.ragged.width]
         ragged = block.ragged if block.ragged.is_full else Ragged.of(block.ragged.widths, _CPU)
-        read, tokens, log_probs, forced, *judged = (ragged.pack(part).clone() for part in found)
-        drafted, higher = judged or (None, None)
-        return Chosen(read.long(), tokens.long(), log_probs, forced.bool(), drafted, higher)
+        vectors = ragged.pack(found.movedim(0, -1)).T.clone()  # a copy: the next pass overwrites them
+        read, tokens, log_probs, forced, *judged = vectors
+        return Chosen(read.long(), tokens.long(), log_probs, forced.bool(), *judged)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        shape = self._shape(block)
+        shape = self.shape_of(block.ragged.width, block.last_start)
         if shape is None:
             yield from super().score(block)
-            return
-        graph = self._ran(
-            block, shape, None, ("features",), lambda tokens, at, limits, features: (limits[:0], features)
-        )
-        yield from self._logits(block.ragged.pack(graph.results[1][: len(block.lasts), : block.ragged.width]))
+        else:
+            features = self._ran(block, shape).results[1][: len(block.lasts), : block.ragged.width]
+            yield from self._logits(block.ragged.pack(features))
 
     def verify_tree(
         self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
     ) -> Iterator[Entries]:
         ragged, last = block.ragged, block.last_position
-        width = tree_width_bucket(ragged.width)
-        shape = self._fitting(width, positions_bucket(block.end))
+        shape = self._fitting(tree_width_bucket(ragged.width), positions_bucket(block.end))
         if shape is None or not self._can_choose(shape, rules, block.first_position) or last >= rules.max_len:
             yield from super().verify_tree(block, rules, count, sequences)
             return
         longest = positions_bucket(last + 1)
-        key = ("tree", *shape, longest, count, rules.pad, rules.eos, self._temperature)
-        make = partial(self._tree_pass, shape, longest, count, rules.pad, rules.eos)
-        graph = self.graphs.get(key, _LIMITS + shape.tokens * (2 + longest), lambda: (make(), ()))
-        numbers = graph.numbers()
-        numbers[:_LIMITS] = _limits_of(rules)
-        # rows and columns that fill up read what is read anyway, or the first position of no sentence
-        table = numbers[_LIMITS:].view(shape.rows, shape.width, 2 + longest).zero_()
+        key = ("tree", shape, longest, count, rules.pad, rules.eos, self._temperature)
+        size = _LIMITS + shape.tokens * (2 + longest)
+        graph = self.graphs.get(key, size, lambda: (self._tree_pass(shape, longest, count, rules.pad, rules.eos), ()))
+        limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
+        _write(limits, rules)
+        # a sentence's last prefix fills up its row; further rows read symbol 0 at position 0
+        table = table.view(shape.rows, shape.width, 2 + longest).zero_()
         own = table[: len(ragged.widths)]
         spread = ragged.spread(torch.cat([block.tokens[:, None], block.positions[:, None], block.paths], dim=1))
         own[:, : ragged.width, : spread.size(2)] = spread
         own[:, : ragged.width, spread.size(2) :] = spread[..., -1:]
         own[:, ragged.width :] = own[:, ragged.width - 1 : ragged.width]
         self.graphs.run(graph)
-        values, names = graph.read().view(2, shape.rows, shape.width, count)[:, : len(own), : ragged.width].unbind()
+        found = graph.read().view(2, shape.rows, shape.width, count)[:, : len(own), : ragged.width]
+        values, names = (ragged.pack(part).clone() for part in found)
         places = (ragged.rows * shape.width + ragged.columns).tolist()
-        whole = _Whole(
-            places, partial(self._whole, graph.results[1].clone(), graph.results[2].clone(), rules.pad, rules.eos)
-        )
-        yield Entries(ragged.pack(values).clone(), ragged.pack(names).long(), whole)
+        features, early = (result.clone() for result in graph.results[1:])
+        whole = _Whole(places, lambda: self._likeliest(features, 1, rules.pad, rules.eos, early)[2])
+        yield Entries(values, names.long(), whole)
 
     def layered(
-        self, tokens: Tensor, starts: Tensor, shape: Shape, reach: Tensor | None = None, wanted: Tensor | None = None
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        shape: Shape,
+        *,
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+        paths: Tensor | None = None,
     ) -> Tensor:
         """As `features`, for a graph: the host knows sizes alone.
 
         Args:
             tokens: R x W.
-            starts: R, the position of each row's first token.
+            positions: of the tokens, R x W; consecutive but for `paths`.
             shape: the sizes; the cache has room for them.
             reach: R x W, see `features`.
             wanted: R x k, see `features`.
+            paths: R x W x L, see `TreeBlock`; None: a block.
 
         Returns:
             R x W x D, or R x k x D.
         """
-        positions = starts[:, None] + torch.arange(shape.width, device=starts.device)
-        x, cache = self._input(tokens, positions, shape.keys), self._cache.of_rows(shape.rows)
-        kernels = self._kernels_for(shape.tokens)
-        if kernels is not None:
-            x = kernels.layered(x, cache, positions, self._cache.sources(shape.rows), reach, wanted)
-        else:
-            x = self._attending(shape.rows).block_at(x, cache, positions, shape.keys, reach, wanted)
-        return self._projected(x)
-
-    def _kernels_for(self, tokens: int) -> Any:
-        """The kernels, where they compute a pass of this many tokens."""
-        return self._kernels if self._kernels is not None and self._kernels.computes(tokens) else None
-
-    def _input(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
-        """The input of the first layer, R x W -> R x W x D, at positions below `end`."""
-        kernels = self._kernels_for(tokens.numel())
+        kernels, cache, sources = self._kernels, self._cache.of_rows(shape.rows), self._cache.sources(shape.rows)
+        if kernels is None or not kernels.computes(shape.tokens):
+            kernels = None
         if kernels is not None and kernels.embeds:
-            embedded: Tensor = kernels.embedded(tokens, positions, end)
-            return embedded
-        return self._placed(self.embed(tokens), positions, end)
+            x = kernels.embedded(tokens, positions, shape.keys)
+        else:
+            x = self._placed(self.embed(tokens), positions, shape.keys)
+        if kernels is not None:
+            return self._projected(kernels.layered(x, cache, positions, sources, reach, wanted, paths))
+        layers = self._static_layers
+        layers.attend_to(*sources)
+        if paths is None:
+            x = layers.block_at(x, cache, positions, shape.keys, reach, wanted)
+        else:
+            x = layers.tree_at(x, cache, positions, paths, shape.keys)
+        return self._projected(x)
 
     def shape_of(self, width: int, last_start: int) -> Shape | None:
         """The sizes of a pass over blocks, for which the cache then has room; None: it is too large for a graph."""
@@ -193,12 +192,9 @@ class GraphDecoder(BlockDecoder):
         known = super().embed(torch.where(beyond < 0, block, 0))
         return torch.where((beyond < 0)[..., None], known, self._further[beyond.clamp(min=0)])
 
-    def _shape(self, block: Block) -> Shape | None:
-        return self.shape_of(block.ragged.width, block.last_start)
-
     def _fitting(self, width: int, keys: int) -> Shape | None:
         shape = Shape(self._cache.rows, width, keys, self._cache.source)
-        if shape.tokens > MOST_TOKENS:
+        if shape.tokens > MOST_TOKENS and not self._is_exact:
             return None
         self._cache.reserve(keys)
         return shape
@@ -210,30 +206,20 @@ class GraphDecoder(BlockDecoder):
         is_plain = not has_more and rules.source_lengths is None and first_position >= forced_steps
         return is_plain and shape.tokens * self.symbols <= _MOST_SCORES
 
-    def _ran(
-        self,
-        block: Block,
-        shape: Shape,
-        rules: SearchRules | None,
-        kind: tuple[Any, ...],
-        behind: Behind,
-    ) -> Graph:
-        """Run a pass over a block, without waiting.
-
-        `rules`: those that `behind` reads; `kind`: the part of the key that tells one `behind` from another.
-        """
-        rows, seen = len(block.lasts), not self.backend.waits or block.draft.device != self.device
-        key = (*kind, *shape, seen, self._temperature)
-        make = partial(self._block_pass, shape, seen, behind)
-        graph = self.graphs.get(key, _LIMITS + shape.rows * (1 + shape.width), make)
-        numbers = graph.numbers()
+    def _ran(self, block: Block, shape: Shape, rules: SearchRules | None = None, judges: bool = False) -> Graph:
+        """Run a pass over a block, without waiting. With `rules` it chooses, and `judges` draft tokens."""
+        rows, drafted = len(block.lasts), block.ragged.width - 1
+        seen = not self.backend.waits or block.draft.device != self.device
+        special = None if rules is None else (rules.pad, rules.eos)
+        size = _LIMITS + shape.rows * (1 + shape.width)
+        key = ("block", shape, seen, judges, special, self._temperature)
+        graph = self.graphs.get(key, size, lambda: self._block_pass(shape, seen, judges, special))
+        limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
         if rules is not None:
-            numbers[:_LIMITS] = _limits_of(rules)
-        # rows that fill up read symbol 0 at position 0
-        table = numbers[_LIMITS:].view(shape.rows, 1 + shape.width).zero_()
+            _write(limits, rules)
+        table = table.view(shape.rows, -1).zero_()  # further rows read symbol 0 at position 0
         table[:rows, :2] = torch.tensor([block.known_starts, block.lasts]).T
         into = table[:rows, 2:] if seen else graph.inputs[0][:rows]
-        drafted = block.ragged.width - 1
         into[:, :drafted] = block.draft[:, :drafted]
         self.graphs.run(graph)
         if len(graph.results) > 1:
@@ -241,63 +227,67 @@ class GraphDecoder(BlockDecoder):
         return graph
 
     def _take(self, block: Block, features: Tensor) -> None:
-        """Take the features of a pass where they are kept, R x W x D, until the next pass."""
+        """Take the features of a block, R x W x D, which the next pass overwrites."""
 
-    def _block_pass(self, shape: Shape, seen: bool, behind: Behind) -> tuple[Function, list[Tensor]]:
-        """The function of a pass over blocks, and its input: drafts that the host has not seen, unless `seen`."""
+    def _block_pass(
+        self, shape: Shape, seen: bool, judges: bool, special: tuple[int, int] | None
+    ) -> tuple[Function, list[Tensor]]:
+        """The function of `_ran`, and its input: the drafts, where the host has not `seen` them."""
         drafts = [] if seen else [torch.zeros(shape.rows, shape.width - 1, dtype=torch.long, device=self.device)]
 
         def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
-            starts, tokens = numbers[_LIMITS:].view(shape.rows, 1 + shape.width).split([1, shape.width], dim=1)
-            if drafts:
-                tokens = torch.cat([tokens[:, :1], drafts[0]], dim=1)
-            features = self.layered(tokens, starts[:, 0], shape)
+            limits, table = numbers[:_LIMITS], numbers[_LIMITS:].view(shape.rows, -1)
+            starts, tokens = table[:, :1], torch.cat([table[:, 1:2], *drafts], dim=1) if drafts else table[:, 1:]
             positions = starts + torch.arange(shape.width, device=self.device)
-            return behind(tokens, positions, numbers[:_LIMITS], features)
+            features = self.layered(tokens, positions, shape)
+            if special is None:
+                return limits[:0], features
+            found = self._chosen(features.flatten(0, 1), tokens, positions.flatten(), limits, *special, judges)
+            return found, *([features] if self._keeps_features else [])
 
         return read_block, drafts
 
-    def _choose(
-        self, tokens: Tensor, positions: Tensor, limits: Tensor, features: Tensor, *, pad: int, eos: int, judges: bool
-    ) -> tuple[Tensor, ...]:
-        """The vectors of a `Chosen`, fp32, which holds tokens below 2^24 exactly; see `Behind`."""
-        at, choice, following = positions.flatten(), self.backend.choice, F.pad(tokens[:, 1:], (0, 1)).flatten()
-        kept = [features] if self._keeps_features else []
+    def _chosen(
+        self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, pad: int, eos: int, judges: bool
+    ) -> Tensor:
+        """The vectors of `Chosen` as rows, in fp32, which holds tokens below 2^24 exactly.
+
+        Args:
+            features: N x D.
+            tokens: R x W.
+            at: the position of each token, N.
+            limits: see `_LIMITS`; `pad` and `eos` are the first two.
+            judges: whether draft tokens are judged.
+        """
         if self._kernels is not None:
-            logits = self.project(features.flatten(0, 1))
-            found = self._kernels.chosen(logits, at, limits, following if judges else None, self._temperature).T
-            return torch.cat([tokens.view(1, -1).float(), found[: 5 if judges else 3]]), *kept
-        logits = self._scores(features.flatten(0, 1))
+            following = F.pad(tokens[:, 1:], (0, 1)).flatten() if judges else None
+            found = self._kernels.chosen(self.project(features), at, limits, following, self._temperature).T
+            return torch.cat([tokens.view(1, -1).float(), found if judges else found[:3]])
+        choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
         count = 1 if choice.waits else min(2, self.symbols)  # see `RuledChoice.choose`
-        values, names, whole = choice.likeliest(logits, count, Bans(pad, eos, at < limits[2:].amin()))
-        own, forced = (
-            Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, None),
-            at >= limits[3],
-        )
+        early = at < torch.minimum(min_len, max_len)
+        values, names, whole = self._likeliest(features, count, pad, eos, early)
+        own = Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, at >= max_len)
         end = torch.full_like(at, eos)
-        best = torch.where(forced, end, own.tokens)
-        vectors = [tokens.flatten(), best, torch.where(forced, own.score_of(end), own.log_probs), forced]
+        best = torch.where(at >= max_len, end, own.tokens)
+        log_probs = torch.where(at >= max_len, own.score_of(end), own.log_probs)
+        vectors = [tokens.flatten(), best, log_probs, at >= max_len]
         if judges:
-            drafted = own.score_of(following)
+            drafted = own.score_of(F.pad(tokens[:, 1:], (0, 1)).flatten())
             vectors += [drafted, (whole[:] > drafted[:, None]).sum(dim=1)]
-        return torch.stack([vector.float() for vector in vectors]), *kept
+        return torch.stack([vector.float() for vector in vectors])
 
     def _tree_pass(self, shape: Shape, longest: int, count: int, pad: int, eos: int) -> Function:
-        """The function of a pass over trees with paths of `longest` slots, which finds `count` entries."""
+        """The function of `verify_tree` for paths of `longest` slots."""
 
         def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
-            table = numbers[_LIMITS:].view(shape.rows, shape.width, -1)
+            table = numbers[_LIMITS:].view(shape.rows, shape.width, 2 + longest)
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
-            x, cache = self._input(tokens, positions, longest), self._cache.of_rows(shape.rows)
-            kernels = self._kernels_for(shape.tokens)
-            if kernels is not None:
-                x = kernels.layered(x, cache, positions, self._cache.sources(shape.rows), paths=paths)
-            else:
-                x = self._attending(shape.rows).tree_at(x, cache, positions, paths, shape.keys)
-            features, at, limits = self._projected(x).flatten(0, 1), positions.flatten(), numbers[:_LIMITS]
+            features = self.layered(tokens, positions, shape, paths=paths).flatten(0, 1)
+            at, limits = positions.flatten(), numbers[:_LIMITS]
             early = at < limits[2]
             if self._kernels is None:
-                values, names, _ = self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
+                values, names, _ = self._likeliest(features, count, pad, eos, early)
             else:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
             return torch.stack([values, names.float()]), features, early
@@ -305,19 +295,21 @@ class GraphDecoder(BlockDecoder):
         return read_tree
 
     @torch.no_grad()
-    def _whole(self, features: Tensor, early: Tensor, pad: int, eos: int) -> LogProbs | Tensor:
-        """All log-probabilities behind the tokens of a tree, with the bits that its graph has found."""
-        return self.backend.choice.likeliest(self._scores(features), 1, Bans(pad, eos, early))[2]
-
-    def _attending(self, rows: int) -> DecoderLayers:
-        """The layers, attending to the sources of the first rows."""
-        self._static_layers.attend_to(*self._cache.sources(rows))
-        return self._static_layers
+    def _likeliest(
+        self, features: Tensor, count: int, pad: int, eos: int, early: Tensor
+    ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+        """See `plain.choice.likeliest`, behind features, N x D; EOS is banned where it is `early`, N."""
+        return self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
 
     def _cache_moved(self, capacity: int) -> None:
         if self._positions is not None:
             self._positions.reaching(capacity)  # now, since a table that grows moves
         self.graphs.clear()
+
+
+def _write(limits: Tensor, rules: SearchRules) -> None:
+    """Write the limits of a pass, see `_LIMITS`."""
+    limits[:] = torch.tensor([rules.pad, rules.eos, rules.min_len, rules.max_len])
 
 
 class _Whole:
@@ -335,7 +327,3 @@ class _Whole:
         if self._rows is None:
             self._rows = self._compute()
         return self._rows[self._places[row]]
-
-
-def _limits_of(rules: SearchRules) -> Tensor:
-    return torch.tensor([rules.pad, rules.eos, rules.min_len, rules.max_len])

@@ -40,7 +40,7 @@ class GraphDraftDecoder(DraftDecoder):
         if shape is None:
             return super().draft(texts, block_size)
         numbers_of_row = 2 + 2 * shape.width + block_size
-        key = ("draft", *shape, block_size)
+        key = ("draft", shape, block_size)
         graph = engine.graphs.get(key, shape.rows * numbers_of_row, lambda: (self._draft_pass(shape, block_size), ()))
         numbers = graph.numbers().view(shape.rows, numbers_of_row).zero_()
         numbers[: len(texts)] = self._numbers(texts, block_size, shape.width)
@@ -53,7 +53,8 @@ class GraphDraftDecoder(DraftDecoder):
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
             last, starts, block, reach, wanted = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            features = self._engine.layered(block, starts[:, 0], shape, reach, wanted)
+            positions = starts + torch.arange(shape.width, device=numbers.device)
+            features = self._engine.layered(block, positions, shape, reach=reach, wanted=wanted)
             return numbers[:0], self._choose(features, last[:, 0])
 
         return draft

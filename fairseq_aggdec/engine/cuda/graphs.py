@@ -33,9 +33,8 @@ _capturing = threading.Lock()  # PyTorch allows one capture at a time in a proce
 class CudaCapture:
     """Captures functions on a device. Intermediate results of all graphs share one pool of memory."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._stream = torch.cuda.Stream(device)
+    def __init__(self, device: torch.device, stream: torch.cuda.Stream) -> None:
+        self._device, self._stream = device, stream
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
@@ -100,7 +99,7 @@ class Graph:
             result.copy_(found)
 
     def ran(self) -> None:
-        """Note that all of a run has been launched on the current stream."""
+        """Note that a run has been launched on the current stream."""
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(self._device))
 
@@ -140,7 +139,10 @@ class Graphs:
     @classmethod
     def on(cls, device: torch.device) -> "Graphs":
         """Graphs on a device; on a CPU nothing is captured."""
-        return cls(device, (lambda: CudaCapture(device)) if device.type == "cuda" else None)
+        if device.type != "cuda":
+            return cls(device, None)
+        stream = torch.cuda.Stream(device)  # one for all pools: each stream has a workspace of the products
+        return cls(device, lambda: CudaCapture(device, stream))
 
     def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
         """The graph of a key. `size` is the number of its numbers; `make` returns its function and inputs."""
@@ -180,6 +182,8 @@ class Graphs:
         began = time.perf_counter()
         try:
             replay = capture(graph.compute)
+        except AggdecError:
+            raise
         except RuntimeError as error:  # out of memory is one, too
             self._give_up(graph, error)
             return None
