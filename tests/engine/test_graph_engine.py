@@ -149,13 +149,13 @@ def test_one_batch_after_another_of_any_size() -> None:
 def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
     model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=16)
     engine = GraphDecoder(model.decoder)
-    assert engine._positions is not None
+    table: Any = engine._positions
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=400)
 
     def passes(start: int = 0) -> tuple[list[int], set[Graph]]:
         """Where the memory and the embeddings of positions are, and the passes over them."""
         engine.verify(Block.of(torch.full((1, 3), 5), [start]), rules)
-        memory = (engine._cache.memory, engine._cache.sources(1)[0], engine._positions.reaching(1))
+        memory = (engine._cache.memory, engine._cache.sources(1)[0], table.reaching(1))
         return [x.data_ptr() for x in memory], set(engine.graphs._graphs.values())
 
     engine.start(encoded(model, [5, 9, 4]))
