@@ -59,19 +59,24 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
 
 
 def has_triton(device: torch.device) -> bool:
-    """Whether passes on this device are computed by Triton kernels; not with AGGDEC_BACKEND=graphs."""
-    return host_waits(device) and os.environ.get("AGGDEC_BACKEND") != "graphs" and why_no_triton() is None
+    """Whether Triton kernels compute passes of few tokens in half precision."""
+    return (_wanted() == "cuda" or (host_waits(device) and _wanted() == "")) and why_no_triton() is None
 
 
 def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
-    """Whether passes are captured as CUDA graphs.
+    """Whether passes are captured as CUDA graphs, over buffers that stay where they are."""
+    return not arithmetic.fixed_shapes and _wanted() != "plain" and (host_waits(device) or _wanted() != "")
 
-    AGGDEC_BACKEND=plain says no. AGGDEC_BACKEND=graphs runs the same passes over the same buffers on a CPU, uncaptured.
+
+def _wanted() -> str:
+    """AGGDEC_BACKEND: `plain` captures nothing, `graphs` leaves Triton out; by default a GPU has both.
+
+    On a CPU `graphs` and `cuda` rehearse a GPU's passes, uncaptured; Triton is then interpreted (TRITON_INTERPRET=1).
     """
     wanted = os.environ.get("AGGDEC_BACKEND", "")
-    if wanted not in ("", "plain", "graphs"):
-        raise AggdecError(f"AGGDEC_BACKEND={wanted}: give plain or graphs, or leave it out")
-    return not arithmetic.fixed_shapes and wanted != "plain" and (host_waits(device) or wanted == "graphs")
+    if wanted not in ("", "plain", "graphs", "cuda"):
+        raise AggdecError(f"AGGDEC_BACKEND={wanted}: give plain, graphs or cuda, or leave it out")
+    return wanted
 
 
 def host_waits(device: torch.device) -> bool:

@@ -62,8 +62,10 @@ def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
         tokens = _random_tokens(encoder, *padding.shape).masked_fill(padding, encoder.padding_idx)
         lengths = padding.logical_not().sum(dim=1)
         expected = encoder.forward_torchscript({"src_tokens": tokens, "src_lengths": lengths})["encoder_out"][0]
-        found, is_read = engine(tokens)["encoder_out"][0], ~padding.T
-        return _difference(found[is_read], expected[is_read], encoder.embed_tokens.weight, "encoder states")
+        found = engine(tokens)
+        hidden = found["encoder_padding_mask"][0]  # an engine may move padding behind the sentence
+        states = found["encoder_out"][0].transpose(0, 1)[~hidden]
+        return _difference(states, expected.transpose(0, 1)[~padding], encoder.embed_tokens.weight, "encoder states")
 
 
 def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> str | None:

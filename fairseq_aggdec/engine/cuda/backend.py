@@ -91,7 +91,9 @@ class DecoderKernels:
         """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""
         places = None if self._positions is None else self._positions.reaching(end)
         tables = (self._words, self._scale, places, self._further)
-        return embedded(tokens.flatten(), positions.flatten(), *tables).view(*tokens.shape, -1)
+        # contiguous: a column of a table is flattened without a copy
+        flat = (part.flatten().contiguous() for part in (tokens, positions))
+        return embedded(*flat, *tables).view(*tokens.shape, -1)
 
     def layered(
         self,

@@ -262,7 +262,7 @@ class GraphDecoder(BlockDecoder):
         if self._kernels is not None:
             following = F.pad(tokens[:, 1:], (0, 1)).flatten() if judges else None
             found = self._kernels.chosen(self.project(features), at, limits, following, self._temperature).T
-            return torch.cat([tokens.view(1, -1).float(), found if judges else found[:3]])
+            return torch.cat([tokens.reshape(1, -1).float(), found if judges else found[:3]])
         choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
         count = 1 if choice.waits else min(2, self.symbols)  # see `RuledChoice.choose`
         early = at < torch.minimum(min_len, max_len)
@@ -284,7 +284,7 @@ class GraphDecoder(BlockDecoder):
             table = numbers[_LIMITS:].view(shape.rows, shape.width, 2 + longest)
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
             features = self.layered(tokens, positions, shape, paths=paths).flatten(0, 1)
-            at, limits = positions.flatten(), numbers[:_LIMITS]
+            at, limits = positions.flatten().contiguous(), numbers[:_LIMITS]
             early = at < limits[2]
             if self._kernels is None:
                 values, names, _ = self._likeliest(features, count, pad, eos, early)

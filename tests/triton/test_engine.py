@@ -1,0 +1,86 @@
+"""Whole batches by the kernels: every mode, beside fairseq, and to the last bit under --bit-exact."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.cuda.backend import DecoderKernels
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, model_of_shape, random_batch
+
+WORDS = dictionary(20)
+SHAPE = "post-norm sinusoidal"
+SIZES: dict[str, Any] = {
+    f"{side}_{name}": value
+    for side in ("encoder", "decoder")
+    for name, value in (("embed_dim", 32), ("ffn_embed_dim", 32), ("attention_heads", 2), ("layers", 1))
+}
+LENGTHS = [4, 2]
+LIMIT: dict[str, Any] = {"max_len_b": 5}
+
+
+@pytest.fixture(autouse=True)
+def by_interpreted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGGDEC_BACKEND", "cuda")
+
+
+def half_model() -> Any:
+    return model_of_shape(SHAPE, 1, WORDS, WORDS, 0.1, **SIZES).half()
+
+
+def half_drafter() -> Any:
+    return BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)), 3)
+
+
+def hypotheses(generator: Any, model: Any, lengths: Sequence[int] = LENGTHS) -> list[tuple[list[int], list[float]]]:
+    found = generator.generate([model], random_batch(3, WORDS, list(lengths)))
+    return [(one["tokens"].tolist(), one["positional_scores"].tolist()) for n_best in found for one in n_best]
+
+
+@pytest.mark.parametrize("mode", ["gad", "aggressive-beam"])
+def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, layered, passes = half_model(), DecoderKernels.layered, []
+
+    def counted(self: DecoderKernels, *arguments: Any, **options: Any) -> Any:
+        passes.append(self)
+        return layered(self, *arguments, **options)
+
+    monkeypatch.setattr(DecoderKernels, "layered", counted)
+    size = 3 if mode == "aggressive-beam" else 1
+    expected = hypotheses(SequenceGenerator([model], WORDS, beam_size=size, **LIMIT), model)
+    kind: Any = AggressiveGenerator if size == 1 else AggressiveBeamGenerator
+    options: dict[str, Any] = {"block_draft": half_drafter()} if size == 1 else {"beam_size": size}
+    found = hypotheses(kind.of([model], WORDS, src_dict=WORDS, decoding=mode, **options, **LIMIT), model)
+    assert passes, "nothing was computed by kernels"
+    assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
+    for (_, ours), (_, theirs) in zip(found, expected, strict=True):
+        assert ours == pytest.approx(theirs, abs=2e-2)
+
+
+@pytest.mark.usefixtures("products_as_on_tensor_cores")
+def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone() -> None:
+    model = half_model()
+
+    def by(mode: str, **options: Any) -> AggressiveGenerator:
+        engines = Engines(Arithmetic(bit_exact=True))
+        return AggressiveGenerator.of(
+            [model], WORDS, src_dict=WORDS, decoding=mode, engines=engines, **options, **LIMIT
+        )
+
+    whole = random_batch(3, WORDS, LENGTHS)["net_input"]
+    alone = []
+    for row, length in enumerate(LENGTHS):
+        tokens = whole["src_tokens"][row : row + 1, -length - 1 :]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([length + 1])}}
+        (n_best,) = by("greedy").generate([model], sample)
+        alone.append((n_best[0]["tokens"].tolist(), n_best[0]["positional_scores"].tolist()))
+    assert hypotheses(by("iad"), model) == alone
+    assert hypotheses(by("gad", block_draft=half_drafter()), model) == alone
