@@ -64,11 +64,21 @@ def assert_close(found: Tensor, exact: Tensor) -> None:
 class Rows:
     """Some rows' sources and caches, read by the kernels and by PyTorch's operations in single precision."""
 
-    def __init__(self, model: Any, lengths: list[int], capacity: int = 64, longest: int = 9) -> None:
-        """`lengths`: of the sources; those of odd rows have their padding on the left."""
+    def __init__(
+        self, model: Any, lengths: list[int], capacity: int = 64, longest: int = 9, loudest: float = 1
+    ) -> None:
+        """
+        Args:
+            lengths: of the sources; those of odd rows have their padding on the left.
+            capacity: of the cache.
+            longest: of the sources with padding.
+            loudest: factor of the last position's key and value; the first one's is 1.
+        """
         self.exact = PlainBackend(AS_THE_MODEL, model.decoder.embed_tokens.weight).decoder_layers(model.decoder)
         count, rows = len(model.decoder.layers), len(lengths)
-        self.cross = normal(count, rows, HEADS, longest, 2 * HEAD_DIM, seed=1)
+        self.cross = torch.linspace(1, loudest, longest)[:, None].half().to(DEVICE) * normal(
+            count, rows, HEADS, longest, 2 * HEAD_DIM, seed=1
+        )
         place = torch.arange(longest)
         self.padding = torch.stack(
             [place < longest - n if row % 2 else place >= n for row, n in enumerate(lengths)]
@@ -105,9 +115,14 @@ def test_a_decoder_without_biases_and_gains() -> None:
     (layer,) = model.decoder.layers
     for module in layer.modules():
         if isinstance(module, nn.Linear):
-            module.bias = None
+            module.register_parameter("bias", None)
     layer.final_layer_norm = nn.LayerNorm(DIM, elementwise_affine=False)
     Rows(model, [9]).assert_read_rightly(normal(1, 2, DIM), [0])
+
+
+@torch.no_grad()
+def test_attention_over_several_tiles_of_which_the_first_may_be_hidden() -> None:
+    Rows(network(layers=1), [70, 3], longest=70, loudest=8).assert_read_rightly(normal(2, 1, DIM), [0, 0])
 
 
 @torch.no_grad()
@@ -130,9 +145,8 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
         device=DEVICE,
     )
     x = normal(2, 3, DIM, seed=1)
-    block = TreeBlock(
-        torch.zeros(6).long(), depths.flatten(), int(depths.min()), 5, paths.flatten(0, 1), 8, Ragged.of([3, 3], DEVICE)
-    )
+    at, ragged = depths.flatten(), Ragged.of([3, 3], DEVICE)
+    block = TreeBlock(torch.zeros(6).long(), at, int(at.min()), 5, paths.flatten(0, 1), 8, ragged)
     exact = rows.exact.tree(x.float().flatten(0, 1), rows.cache, block)
     assert_close(rows.read(x, depths, paths=paths).flatten(0, 1), exact)
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])
@@ -210,6 +224,7 @@ def test_tokens_behind_the_capacity_are_not_written() -> None:
     rows.memory[:] = 0
     rows.read(normal(2, 3, DIM), torch.tensor([62, 0], device=DEVICE))
     assert bool((rows.memory[:, 0, :, 62:] != 0).any(-1).all())
+    assert bool((rows.memory[:, 0, :, :62] == 0).all())
     assert bool((rows.memory[:, 1, :, 3:] == 0).all())
 
 

@@ -68,7 +68,7 @@ class Product:
         if weight.shape != shape:
             raise ValueError(f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}")
         self._outputs, self._inputs = shape
-        self._tile, self._warps = division(shape[0], shape[1], part)
+        self._tile, self._warps = division(self._outputs, self._inputs, part)
         self._keeps, self._activation = keeps and norm is not None, activation
         weights = packed(weight, self._tile, self._warps)
         self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
