@@ -90,10 +90,10 @@ class DecoderKernels:
     def embedded(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
         """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""
         places = None if self._positions is None else self._positions.reaching(end)
-        tables = (self._words, self._scale, places, self._further)
         # contiguous: a column of a table is flattened without a copy
-        flat = (part.flatten().contiguous() for part in (tokens, positions))
-        return embedded(*flat, *tables).view(*tokens.shape, -1)
+        flat, at = tokens.flatten().contiguous(), positions.flatten().contiguous()
+        x = embedded(flat, at, self._words, self._scale, places, self._further)
+        return x.view(*tokens.shape, -1)
 
     def layered(
         self,
