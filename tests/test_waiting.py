@@ -69,6 +69,7 @@ def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, mo
     generator = AggressiveGenerator.of(
         [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, drafts="whole"
     )
+    monkeypatch.setenv("AGGDEC_BACKEND", "plain")
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
     monkeypatch.setattr(choose_backend, "host_waits", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
