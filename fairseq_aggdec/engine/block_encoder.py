@@ -45,6 +45,8 @@ class BlockEncoder:
         backend = backend or choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
         self._layers = backend.encoder_layers(encoder)
         self._waits = backend.waits
+        self.backend = backend
+        """what computes"""
         self._aligns = arithmetic.same_bits
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)

@@ -37,8 +37,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
     refuse_options(arithmetic, f"compute on the CPU only, not on {device.type}: leave it out, or add --cpu")
-    # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    _plan_no_attention()
     return PlainBackend(arithmetic, weight, waits=True)
 
 
@@ -49,6 +48,8 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
         AggdecError: --int8 or --bit-exact, and these kernels cannot.
     """
     waits = host_waits(weight.device)
+    if waits:
+        _plan_no_attention()
     if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
@@ -56,6 +57,11 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
     kind = str(weight.dtype).removeprefix("torch.")
     refuse_options(arithmetic, f"on a GPU are Triton's in half precision (--fp16), without --int8; here: {kind}")
     return PlainBackend(arithmetic, weight, waits)
+
+
+def _plan_no_attention() -> None:
+    """Switch off cuDNN's attention for the process: it plans every new shape for a tenth of a second."""
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def has_triton(device: torch.device) -> bool:

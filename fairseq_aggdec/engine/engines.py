@@ -19,6 +19,7 @@ from fairseq_aggdec.engine.choose_backend import has_triton, host_waits, in_grap
 from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
+from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
@@ -107,7 +108,7 @@ class _Level(NamedTuple):
         return {"kernels": True} if self.kernels else {}
 
 
-_OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
+_OPERATIONS = _Level("one operation after the other", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
 _GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
 _KERNELS = _GRAPHS._replace(name="Triton kernels in CUDA graphs", kernels=True)
 
@@ -225,7 +226,7 @@ class Engines:
         reason: str | None = None
         for level in _levels(next(module.parameters()), self.arithmetic):
             if reason is not None:
-                logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
+                logger.warning(f"{level.name}, slower and as exact, because of {reason}")
             try:
                 engine = make(level, self.arithmetic)
                 is_own = self.arithmetic == AS_THE_MODEL or level.kernels
@@ -234,7 +235,10 @@ class Engines:
                 raise
             except Exception as error:  # a model with unknown parts may raise anything
                 reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+                if level.kernels and not isinstance(error, ValueError):  # not what the kernels refuse by name
+                    give_up(reason)
             if reason is None:
+                logger.info(f"{type(module).__name__}: {level.name}, {engine.backend.name}")
                 return engine, None
         return None, reason
 

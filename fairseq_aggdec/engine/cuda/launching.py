@@ -8,8 +8,18 @@ _OLDEST = (3, 6)
 """of Triton: the kernels ran with it on a GPU"""
 
 
+_failures: list[str] = []
+
+
+def give_up(reason: str) -> None:
+    """Use no kernels in this process any more: they do not run here, or compute something else."""
+    _failures.append(reason)
+
+
 def why_no_triton() -> str | None:
     """Why kernels cannot be compiled here, or None where they can."""
+    if _failures:
+        return _failures[0]
     try:
         import triton
     except ImportError as error:
