@@ -18,7 +18,9 @@ KEYS = tl.constexpr(64)
 RELU, GELU = tl.constexpr(1), tl.constexpr(2)
 """as in native.modules.ACTIVATIONS"""
 _SIZES = ["rows", "width", "longest", "length", "row_step", "head_step", "position_step", "hidden_step"]
-"""arguments that change from call to call; a kernel would be compiled anew where one becomes a multiple of 16"""
+"""arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
+_NUMBERS = ["starts", "ends", "paths", "hidden"]
+"""arguments that may be parts of a buffer at any address"""
 
 
 @triton.jit
@@ -151,7 +153,7 @@ def product(
     tl.store(y + places, result.to(y.dtype.element_ty), mask=is_row)
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_NUMBERS)
 def projections(
     x,
     factors,
@@ -201,7 +203,7 @@ def projections(
         tl.store(memory + entry[:, None] + number[None, :], result, mask=(is_row & (slot < length))[:, None])
 
 
-@triton.jit(do_not_specialize=_SIZES)
+@triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_NUMBERS)
 def attention(
     query,
     memory,

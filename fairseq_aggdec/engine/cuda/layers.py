@@ -21,6 +21,7 @@ _PROGRAMS = 80  # of a product, at least: a GPU has about a hundred processors
 _SHORT = 512  # inputs; up to them four warps share a product
 _TYPES = (torch.float16, torch.bfloat16)
 _HEAD_DIMS = (16, 32, 64, 128)
+_ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")  # parts of fairseq's layer that few models have
 
 
 class Norm(NamedTuple):
@@ -295,12 +296,11 @@ class TritonEncoderLayers(_Stack):
 def _check(layer: Any, first: Any) -> None:
     """Raise `ValueError` if the kernels do not support a layer behind a `first` one."""
     own, inner, kind = layer.self_attn, layer.fc1.out_features, layer.fc1.weight.dtype
-    if (own.embed_dim, own.head_dim, inner) != (
-        first.self_attn.embed_dim,
-        first.self_attn.head_dim,
-        first.fc1.out_features,
-    ):
+    if _sizes(layer) != _sizes(first):
         raise ValueError("layers of several sizes")
+    for name in _ADDITIONS:
+        if getattr(layer, name, None) is not None:
+            raise ValueError(f"layers with {name}")
     if kind not in _TYPES:
         raise ValueError(f"weights in {kind}, not in half precision")
     if layer.activation_fn is None or layer.activation_fn not in ACTIVATIONS:
@@ -309,6 +309,10 @@ def _check(layer: Any, first: Any) -> None:
         raise ValueError(f"heads of {own.head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}")
     if own.embed_dim % _ROWS != 0 or inner % _ROWS != 0:
         raise ValueError(f"layers of {own.embed_dim} numbers and {inner} inside, not multiples of {_ROWS}")
+
+
+def _sizes(layer: Any) -> tuple[int, ...]:
+    return layer.self_attn.embed_dim, layer.self_attn.head_dim, layer.fc1.out_features, layer.normalize_before
 
 
 def _tiles(rows: int) -> int:
