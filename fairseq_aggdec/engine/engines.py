@@ -235,8 +235,10 @@ class Engines:
                 raise
             except Exception as error:  # a model with unknown parts may raise anything
                 reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
-                if level.kernels and not isinstance(error, ValueError):  # not what the kernels refuse by name
-                    give_up(reason)
+                if isinstance(error, ValueError):  # kernels refuse it by name
+                    continue
+            if reason is not None and level.kernels:
+                give_up(reason)
             if reason is None:
                 logger.info(f"{type(module).__name__}: {level.name}, {engine.backend.name}")
                 return engine, None

@@ -173,7 +173,10 @@ class AggressiveGenerator(SequenceGenerator):
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
         drafter = None if self.block_draft is None else self.block_draft.drafter
-        with self._engines.lock, nullcontext() if drafter is None else drafter.lock:
+        device = sample["net_input"]["src_tokens"].device
+        # kernels are launched on the current device, which need not be the model's
+        current = torch.cuda.device(device) if host_waits(device) else nullcontext()
+        with self._engines.lock, nullcontext() if drafter is None else drafter.lock, current:
             return self._decode_batch(sample, prefix_tokens, bos_token)
 
     def _decode_batch(

@@ -8,6 +8,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.cuda import launching
 from fairseq_aggdec.engine.cuda.backend import DecoderKernels
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -84,3 +85,21 @@ def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone() -> Non
         alone.append((n_best[0]["tokens"].tolist(), n_best[0]["positional_scores"].tolist()))
     assert hypotheses(by("iad"), model) == alone
     assert hypotheses(by("gad", block_draft=half_drafter()), model) == alone
+
+
+def test_a_kernel_that_fails_in_mid_run_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = half_model()
+    generator = AggressiveGenerator.of([model], WORDS, src_dict=WORDS, decoding="greedy", **LIMIT)
+    expected = hypotheses(generator, model)
+    passes: list[int] = []
+
+    def failing(*_: Any, **__: Any) -> Any:
+        passes.append(1)
+        raise KeyError("as Triton's errors, no RuntimeError")
+
+    monkeypatch.setattr(launching, "_failures", [])
+    monkeypatch.setattr(DecoderKernels, "layered", failing)
+    for _ in range(2):
+        assert [tokens for tokens, _ in hypotheses(generator, model)] == [tokens for tokens, _ in expected]
+    assert len(passes) == 1
+    assert "no RuntimeError" in str(launching.why_no_triton())

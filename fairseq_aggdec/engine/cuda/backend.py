@@ -7,6 +7,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
+from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
@@ -14,6 +15,7 @@ from fairseq_aggdec.engine.plain.linear import Activation
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
+_MOST_INPUTS = 1024  # of a product whose weights a program reads at once; more do not fit into shared memory
 
 
 class CudaBackend(PlainBackend):
@@ -26,14 +28,25 @@ class CudaBackend(PlainBackend):
 
     def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool) -> None:
         super().__init__(arithmetic, weight, waits)
-        self._always = arithmetic.bit_exact
+        self._always, self._most = arithmetic.bit_exact, FEW_TOKENS
 
     def computes(self, tokens: int) -> bool:
         """Whether kernels compute a pass of this many tokens."""
-        return self._always or tokens <= FEW_TOKENS
+        return self._always or tokens <= self._most
+
+    def drop_kernels(self, reason: str) -> bool:
+        if self._always or self._most == 0:
+            return False
+        self._most = 0
+        give_up(reason)
+        return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         larger = super().product(weight, bias, activation)
+        if weight.size(1) > _MOST_INPUTS:
+            if self._always:
+                raise ValueError(f"a product of {weight.size(1)} inputs, above {_MOST_INPUTS}")
+            return larger
         weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
 
         def product(x: Tensor) -> Tensor:

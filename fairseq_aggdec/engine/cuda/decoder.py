@@ -73,7 +73,7 @@ class GraphDecoder(BlockDecoder):
         self.device = words.device
         backend = backend_of_graphs(words, arithmetic, kernels)
         super().__init__(decoder, kinds, arithmetic, further, backend)
-        self.graphs = Graphs.on(self.device)
+        self.graphs = Graphs.on(self.device, self._drop_kernels)
         heads, head_dim = self._heads, decoder.layers[0].self_attn.head_dim
         self._cache: StaticCache = StaticCache(len(decoder.layers), heads, head_dim, self._cache_moved)
         self._static_layers = copy.copy(self._layers)  # the same weights, with the sources of a bucket
@@ -300,6 +300,12 @@ class GraphDecoder(BlockDecoder):
     ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
         """See `plain.choice.likeliest`, behind features, N x D; EOS is banned where it is `early`, N."""
         return self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
+
+    def _drop_kernels(self, reason: str) -> bool:
+        if not self.backend.drop_kernels(reason):
+            return False
+        self._kernels = None
+        return True
 
     def _cache_moved(self, capacity: int) -> None:
         if self._positions is not None:

@@ -22,10 +22,9 @@ class GraphEncoder(BlockEncoder):
         kernels: bool = False,
     ) -> None:
         """See `BlockEncoder`; `kernels`: by Triton, where they are the faster way."""
-        super().__init__(
-            encoder, arithmetic, clamps, backend_of_graphs(encoder.embed_tokens.weight, arithmetic, kernels)
-        )
-        self._graphs = Graphs.on(self.device)
+        backend = backend_of_graphs(encoder.embed_tokens.weight, arithmetic, kernels)
+        super().__init__(encoder, arithmetic, clamps, backend)
+        self._graphs = Graphs.on(self.device, backend.drop_kernels)
 
     def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         (batch_size, length), rows, source = tokens.shape, rows_bucket(tokens.size(0)), source_bucket(tokens.size(1))

@@ -6,10 +6,12 @@ only intermediate results are in the pool that all graphs share. Where nothing i
 the same function is called on the same buffers.
 """
 
+import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -46,14 +48,37 @@ class CudaCapture:
                 for _ in range(_WARM_UPS):
                     function()
                 self._stream.synchronize()
-                # other threads may allocate memory and wait meanwhile
-                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-                try:
-                    function()
-                finally:
-                    graph.capture_end()
+                with _in_one_pool(), _no_collection():
+                    # other threads may allocate memory and wait meanwhile
+                    graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                    try:
+                        function()
+                    finally:
+                        graph.capture_end()
             caller.wait_stream(self._stream)
             return graph.replay
+
+
+@contextmanager
+def _in_one_pool() -> Iterator[None]:
+    """Let a capture allocate the products' workspace in its pool, where no other graph's end can free it."""
+    torch._C._cuda_clearCublasWorkspaces()
+    try:
+        yield
+    finally:
+        torch._C._cuda_clearCublasWorkspaces()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep Python from collecting an old engine's graphs: to destroy one ends a capture."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Graph:
@@ -91,9 +116,10 @@ class Graph:
         """Copy the numbers down, call the function, and copy its first result up, without waiting."""
         first, *others = self._function(self._numbers.down())
         if self._first is None:
-            self._first = Packet(first.shape, first.dtype, first.device)
+            packet = Packet(first.shape, first.dtype, first.device)
             with torch.inference_mode(False):
-                self.results = [self._first.on_device, *map(torch.empty_like, others)]
+                self.results = [packet.on_device, *map(torch.empty_like, others)]
+            self._first = packet  # not before there is memory for all
         self._first.up(first)
         for result, found in zip(self.results[1:], others, strict=True):
             result.copy_(found)
@@ -127,9 +153,20 @@ class Graphs:
     """The graphs of an engine by key, a bounded number: the one that was not used for longest goes."""
 
     def __init__(
-        self, device: torch.device, new_capture: Callable[[], Capture] | None, most: int = _MOST_GRAPHS
+        self,
+        device: torch.device,
+        new_capture: Callable[[], Capture] | None,
+        most: int = _MOST_GRAPHS,
+        drop_kernels: Callable[[str], bool] = lambda reason: False,
     ) -> None:
-        """`new_capture` returns a capture with a pool of its own; None: nothing is captured."""
+        """
+        Args:
+            device: where the graphs run.
+            new_capture: returns a capture with a pool of its own; None: nothing is captured.
+            most: number of graphs.
+            drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
+        """
+        self._drop_kernels = drop_kernels
         self._device, self._new_capture, self._most = device, new_capture, most
         self._graphs: dict[Hashable, Graph] = {}
         self._uncaptured: set[str] = set()  # names of graphs that have failed
@@ -137,12 +174,12 @@ class Graphs:
         self._capture = None if new_capture is None else new_capture()
 
     @classmethod
-    def on(cls, device: torch.device) -> "Graphs":
+    def on(cls, device: torch.device, drop_kernels: Callable[[str], bool] = lambda reason: False) -> "Graphs":
         """Graphs on a device; on a CPU nothing is captured."""
         if device.type != "cuda":
-            return cls(device, None)
-        stream = torch.cuda.Stream(device)  # one for all pools: each stream has a workspace of the products
-        return cls(device, lambda: CudaCapture(device, stream))
+            return cls(device, None, drop_kernels=drop_kernels)
+        stream = torch.cuda.Stream(device)  # one for all pools
+        return cls(device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels)
 
     def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
         """The graph of a key. `size` is the number of its numbers; `make` returns its function and inputs."""
@@ -160,14 +197,13 @@ class Graphs:
         """Run a graph on the current stream, without waiting. It is captured at first."""
         if graph.replay is None and self._capture is not None and graph.name not in self._uncaptured:
             graph.replay = self._replay_of(graph, self._capture)
-        if graph.replay is None:
+        try:
+            (graph.replay or graph.compute)()
+        except AggdecError:
+            raise
+        except Exception as error:  # a fault of a kernel need not be a `RuntimeError`
+            self._give_up(graph, error)
             graph.compute()
-        else:
-            try:
-                graph.replay()
-            except RuntimeError as error:
-                self._give_up(graph, error)
-                graph.compute()
         graph.ran()
 
     def clear(self) -> None:
@@ -184,7 +220,7 @@ class Graphs:
             replay = capture(graph.compute)
         except AggdecError:
             raise
-        except RuntimeError as error:  # out of memory is one, too
+        except Exception as error:  # out of memory, too
             self._give_up(graph, error)
             return None
         self._captured += 1
@@ -194,26 +230,31 @@ class Graphs:
             self._captured, self._seconds = 0, 0.0
         return replay
 
-    def _give_up(self, graph: Graph, error: RuntimeError) -> None:
-        """Free all captured memory, and run this graph uncaptured from now on.
+    def _give_up(self, graph: Graph, error: Exception) -> None:
+        """Free all captured memory, and run this graph from now on without kernels if it has any, else uncaptured.
 
         Raises:
             AggdecError: the device has failed, so that nothing can run any more.
         """
+        cause = error.__context__ or error  # the end of a broken capture raises an error of its own
         if self._device.type == "cuda":
             try:
                 torch.cuda.synchronize(self._device)
             except RuntimeError:
-                raise _lost(graph.name, error) from error
-        self._uncaptured.add(graph.name)
+                raise _lost(graph.name, cause) from error
         graph.replay = None
+        is_full = isinstance(error, torch.OutOfMemoryError)
+        way = "Triton kernels"
+        if is_full or not self._drop_kernels(f"they failed in the pass {graph.name}: {cause}"):
+            self._uncaptured.add(graph.name)
+            way = "a CUDA graph"
         self.clear()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-        logger.warning(f"the pass {graph.name} runs without a CUDA graph from now on, slower and as exact: {error}")
+        logger.warning(f"the pass {graph.name} runs without {way} from now on, slower and as exact: {cause}")
 
 
-def _lost(name: str, error: RuntimeError) -> AggdecError:
+def _lost(name: str, error: BaseException) -> AggdecError:
     return AggdecError(
         f"the GPU failed in the pass {name} ({error}) and takes no more work from this process. Sentences that were "
         "written are right; decode the others in a new one, with AGGDEC_BACKEND=plain, which uses no CUDA graphs"

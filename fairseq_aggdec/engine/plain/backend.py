@@ -85,6 +85,10 @@ class PlainBackend:
         """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
         return None
 
+    def drop_kernels(self, reason: str) -> bool:
+        """Compute without kernels from now on, since they fail; False where there are none."""
+        return False
+
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
     ) -> Tensor:
