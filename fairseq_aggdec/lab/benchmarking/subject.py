@@ -22,6 +22,7 @@ from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
+from fairseq_aggdec.lab.lossless.differences import kept_in
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -106,7 +107,7 @@ Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
-"""options of the task for precisions that only the engine has; the model itself stays in fp32"""
+"""options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
 
 
 class Runners:
@@ -153,9 +154,8 @@ class Runners:
         Raises:
             AggdecError: the engine does not have this precision.
         """
-        whole = precision == "fp16" or (precision == "bf16" and (stock or self.subject.device != "cpu"))
-        kept = precision if whole else "fp32"
-        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
+        kept = "bf16" if stock and precision == "bf16" else kept_in(precision, self.subject.device)
+        key = (kept, None if kept == precision else _ENGINE_OPTIONS.get(precision), beam)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
             options: dict[str, Any] = {} if option is None else {option: True}
