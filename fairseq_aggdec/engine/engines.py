@@ -235,6 +235,8 @@ class Engines:
             except Exception as error:  # a model with unknown parts may raise anything
                 reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
             if reason is None:
+                if level is not _OPERATIONS:
+                    logger.info(f"{level.name} compute the {type(module).__name__}")
                 return engine, None
         return None, reason
 
