@@ -26,9 +26,8 @@ def stock_computes(precision: str, device: str) -> bool:
 
 def kept_in(precision: str, device: str) -> str:
     """The precision of the model's own weights: in the others the engine alone computes."""
-    if precision == "exact":
-        return "fp32" if device == "cpu" else "fp16"
-    return precision if stock_computes(precision, device) else "fp32"
+    kept = "fp16" if precision == "exact" and device != "cpu" else precision
+    return kept if stock_computes(kept, device) else "fp32"
 
 
 def near_tie_of(precision: str, device: str) -> float:
