@@ -27,7 +27,7 @@ def sizes() -> list[Row]:
         (f"- front door: {', '.join(FRONT_DOOR)}", front_door, 1_500),
         ("- the rest", whole - plugin - front_door, 13_000),
         ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_000),
-        ("docs, pages at the top", len(pages), 16),
+        ("docs, pages at the top", len(pages), 17),
         ("- their lines", _lines(pages), 3_000),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 10),
         ("docs, megabytes of JSON", sum(path.stat().st_size for path in records) / 1e6, 0.6),

@@ -63,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--precisions",
         type=_precisions,
-        help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact); one that this machine lacks is then "
-        "an error (default: fp32, as fairseq-generate without --fp16; --thorough: all that it has)",
+        help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact, on a GPU in fp16); one that this "
+        "machine lacks is then an error (default: fp32, as fairseq-generate without --fp16; --thorough: all it has)",
     )
     parser.add_argument(
         "--bit-exact",

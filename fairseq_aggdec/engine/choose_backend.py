@@ -7,7 +7,10 @@
 | `cuda` | Triton kernels for up to 48 tokens a pass, else PyTorch's operations | a GPU, half precision |
 """
 
+import logging
 import os
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +22,8 @@ from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.errors import AggdecError
+
+logger = logging.getLogger(__name__)
 
 
 def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
@@ -36,7 +41,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
         if modules.kernels() is not None:
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
-    refuse_options(arithmetic, f"compute on the CPU only, not on {device.type}: leave it out, or add --cpu")
+    refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
     _plan_no_attention()
     return PlainBackend(arithmetic, weight, waits=True)
 
@@ -54,8 +59,7 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
         return CudaBackend(arithmetic, weight, waits)
-    kind = str(weight.dtype).removeprefix("torch.")
-    refuse_options(arithmetic, f"on a GPU are Triton's in half precision (--fp16), without --int8; here: {kind}")
+    refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
     return PlainBackend(arithmetic, weight, waits)
 
 
@@ -65,8 +69,29 @@ def _plan_no_attention() -> None:
 
 
 def has_triton(device: torch.device) -> bool:
-    """Whether Triton kernels compute passes of few tokens in half precision."""
-    return (_wanted() == "cuda" or (host_waits(device) and _wanted() == "")) and why_no_triton() is None
+    """Whether Triton kernels compute passes of few tokens in half precision. The log says why a GPU has none."""
+    if _wanted() != "cuda" and (_wanted() or not host_waits(device)):
+        return False
+    reason = why_no_triton(device)
+    if reason is not None:
+        _say(f"no Triton kernels compute here, slower and as exact: {reason}")
+    return reason is None
+
+
+@cache
+def _say(message: str) -> None:
+    """Log a message, once."""
+    logger.warning(message)
+
+
+def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
+    """Why a GPU has no kernels for such weights in this arithmetic, for `refuse_options`."""
+    if arithmetic.precision != "own":
+        return f"have no --{arithmetic.precision} on a GPU: take --fp16 in its place, or add --cpu"
+    if not has_triton(weight.device):
+        why = why_no_triton(weight.device) or f"AGGDEC_BACKEND={_wanted()} leaves them out"
+        return f"are missing here ({why}): leave the option out"
+    return "compute in half precision on a GPU: add --fp16, or --cpu for single precision"
 
 
 def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
@@ -88,6 +113,11 @@ def _wanted() -> str:
 def host_waits(device: torch.device) -> bool:
     """Whether the host waits for the device when it reads a number."""
     return device.type != "cpu"
+
+
+def on_device(device: torch.device) -> AbstractContextManager[Any]:
+    """Make a GPU the current one, on which kernels are launched."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:

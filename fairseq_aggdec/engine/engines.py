@@ -108,7 +108,7 @@ class _Level(NamedTuple):
         return {"kernels": True} if self.kernels else {}
 
 
-_OPERATIONS = _Level("one operation after the other", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
+_OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
 _GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
 _KERNELS = _GRAPHS._replace(name="Triton kernels in CUDA graphs", kernels=True)
 
@@ -226,7 +226,7 @@ class Engines:
         reason: str | None = None
         for level in _levels(next(module.parameters()), self.arithmetic):
             if reason is not None:
-                logger.warning(f"{level.name}, slower and as exact, because of {reason}")
+                logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
             try:
                 engine = make(level, self.arithmetic)
                 is_own = self.arithmetic == AS_THE_MODEL or level.kernels
@@ -240,7 +240,8 @@ class Engines:
             if reason is not None and level.kernels:
                 give_up(reason)
             if reason is None:
-                logger.info(f"{type(module).__name__}: {level.name}, {engine.backend.name}")
+                if level is not _OPERATIONS:
+                    logger.info(f"{level.name} compute the {type(module).__name__}")
                 return engine, None
         return None, reason
 

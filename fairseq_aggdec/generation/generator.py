@@ -26,7 +26,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits
+from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits, on_device
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -173,10 +173,8 @@ class AggressiveGenerator(SequenceGenerator):
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
         drafter = None if self.block_draft is None else self.block_draft.drafter
-        device = sample["net_input"]["src_tokens"].device
-        # kernels are launched on the current device, which need not be the model's
-        current = torch.cuda.device(device) if host_waits(device) else nullcontext()
-        with self._engines.lock, nullcontext() if drafter is None else drafter.lock, current:
+        own_device = on_device(sample["net_input"]["src_tokens"].device)
+        with self._engines.lock, nullcontext() if drafter is None else drafter.lock, own_device:
             return self._decode_batch(sample, prefix_tokens, bos_token)
 
     def _decode_batch(

@@ -61,6 +61,7 @@ class AggressiveTranslationConfig(
     path: Optional[str] = II("common_eval.path")  # noqa: UP045
     bf16: bool = II("common.bf16")
     fp16: bool = II("common.fp16")
+    cpu: bool = II("common.cpu")
     num_shards: int = II("dataset.num_shards")
     shard_id: int = II("dataset.shard_id")
 

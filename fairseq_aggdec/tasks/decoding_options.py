@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.generation.modes import DRAFTS, MODES, readers
@@ -27,10 +29,11 @@ def check_decoding_options(cfg: Any) -> None:
     precisions = [f"--{name}" for name in ("int8", "bf16", "fp16") if field_of_fairseq(cfg, name) is True]
     if len(precisions) > 1:
         raise AggdecError(f"{' and '.join(precisions)}: one precision at a time")
-    if cfg.bit_exact and precisions in (["--bf16"], ["--fp16"]):
+    on_gpu = torch.cuda.is_available() and field_of_fairseq(cfg, "cpu") is not True
+    if cfg.bit_exact and precisions in ([["--bf16"]] if on_gpu else [["--bf16"], ["--fp16"]]):
         raise AggdecError(
             f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision and "
-            "in --int8: leave one of the two out"
+            "in --int8 on a CPU, and in --fp16 on a GPU: leave one of the two out"
         )
     for option in _OPTIONS:
         modes = readers(option.name)

@@ -11,8 +11,8 @@ from fairseq.models import BaseFairseqModel
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-PRECISIONS = (*_DTYPES, "int8")
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+PRECISIONS = (*DTYPES, "int8")
 
 
 def load(
@@ -55,7 +55,7 @@ def load(
         ) from error
     for model in models:
         model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
-    return task, [model.to(device=device, dtype=_DTYPES[precision]) for model in models]
+    return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]
 
 
 def batches_of(

@@ -92,7 +92,7 @@ class ArithmeticOptions:
         default=False,
         metadata={
             "help": "lossless modes: the same tokens and scores, to the last bit, in all these modes and in every "
-            "batch; refused on a device that cannot promise it"
+            "batch. In single precision or --int8 on a CPU, in --fp16 on a GPU; refused where kernels are missing"
         },
     )
 

@@ -13,3 +13,10 @@ collect_ignore_glob = [] if _DEVICE else ["test_*.py"]
 def device() -> torch.device:
     assert _DEVICE is not None
     return torch.device(_DEVICE)
+
+
+@pytest.fixture
+def graphs(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes are captured; a CPU has the same passes, uncaptured."""
+    if device.type == "cpu":
+        monkeypatch.setenv("AGGDEC_BACKEND", "graphs")

@@ -1,4 +1,4 @@
-"""Every mode in every precision on the device: the output of greedy there, and of fairseq's own beam of one."""
+"""Every mode in every precision and on every backend of the device: the output of fairseq's own search there."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,26 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
+from tests.random_drafters import random_drafter
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
 from tests.test_beam_generator import WORDS, assert_same_lists, beams, by_fairseq
 from tests.test_beam_generator import cached_model as cached_list_model
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
-from tests.test_generator_gad import cached_drafter
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])
 LIMIT: dict[str, Any] = {"max_len_b": 24}
+WIDE: dict[str, Any] = {
+    f"{side}_{name}": size
+    for side in ("encoder", "decoder")
+    for name, size in (("embed_dim", 64), ("ffn_embed_dim", 64), ("attention_heads", 2))
+}
+"""sizes that Triton's kernels support"""
+BY_DEFAULT, OTHERS = "", ("graphs", "plain")  # values of AGGDEC_BACKEND
+CASES = [
+    *((shape, precision, BY_DEFAULT) for shape in ENGINE_SHAPES for precision in DTYPES),
+    *((ENGINE_SHAPES[0], precision, backend) for precision in ("fp32", "fp16") for backend in OTHERS),
+]
 
 
 def on(device: torch.device, model: Any, dtype: torch.dtype = torch.float32) -> Any:
@@ -66,23 +77,24 @@ def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]])
     """All lossless modes; those that know the answer have most of their drafts accepted."""
     block = BlockDraftOptions(drafter, 6)
     common = {"src_dict": JOINED, **LIMIT}
+    knows = {"answers": answers, "seed": 9, "drafts": "whole"}  # a CPU verifies few drafts in batches
     return {
         "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **common),
         "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **common),
         "gad": AggressiveGenerator.of(models, JOINED, decoding="gad", block_draft=block, **common),
-        "iad that knows": OracleGenerator.of(models, JOINED, answers=answers, seed=9, **common),
-        "gad that knows": OracleGenerator.of(
-            models, JOINED, decoding="gad", block_draft=block, answers=answers, seed=9, **common
-        ),
+        "iad that knows": OracleGenerator.of(models, JOINED, **knows, **common),
+        "gad that knows": OracleGenerator.of(models, JOINED, decoding="gad", block_draft=block, **knows, **common),
     }
 
 
-@pytest.mark.parametrize("precision", list(DTYPES))
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
-def test_every_mode_gives_fairseqs_output(shape: str, precision: str, device: torch.device) -> None:
+@pytest.mark.parametrize(("shape", "precision", "backend"), CASES)
+def test_every_mode_gives_fairseqs_output(
+    shape: str, precision: str, backend: str, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
     seed = 1 + ENGINE_SHAPES.index(shape)
-    models: Models = [on(device, cached_model(shape, seed), DTYPES[precision])]
-    drafter = LoadedDrafter(copy.deepcopy(cached_drafter("causal, post-norm learned", seed)))
+    models: Models = [on(device, model_of_shape(shape, seed, JOINED, JOINED, 0.05, **WIDE), DTYPES[precision])]
+    drafter = LoadedDrafter(random_drafter("causal, post-norm learned", seed, JOINED, JOINED, 6, **WIDE))
     for lengths in LENGTHS:
         sample = batch(seed, lengths, device)
         answers = list(tokens(stock(models, sample)).values())
@@ -118,25 +130,31 @@ def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.devic
         check(models, sample, decode(generator, models, sample), precision)
 
 
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
-def test_aggressive_beam_gives_fairseqs_lists(shape: str, device: torch.device) -> None:
+@pytest.mark.parametrize(
+    ("shape", "backend"), [*((one, BY_DEFAULT) for one in ENGINE_SHAPES), *((ENGINE_SHAPES[0], one) for one in OTHERS)]
+)
+def test_aggressive_beam_gives_fairseqs_lists(
+    shape: str, backend: str, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All five hypotheses of every sentence; scores within the rounding of the device."""
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
     models: Models = [on(device, cached_list_model(shape, 1))]
     for lengths in LENGTHS:
         sample: dict[str, Any] = utils.apply_to_sample(
             lambda tensor: tensor.to(device), random_batch(3, WORDS, list(lengths))
         )
-        # a device that would leave so many sentences to fairseq's own search is asked for ours
-        generator = beams(models, 5, budget=None if len(lengths) <= 8 else 16, **LIMIT)
-        found = generator.generate(models, sample)
-        assert_same_lists(found, by_fairseq(models, sample, 5, **LIMIT), rounding=1e-4)
+        expected = by_fairseq(models, sample, 5, **LIMIT)
+        for budget in (None, 16):  # step by step, and looking ahead
+            found = beams(models, 5, budget=budget, **LIMIT).generate(models, sample)
+            assert_same_lists(found, expected, rounding=1e-4)
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic(bit_exact=True), Arithmetic("int8")])
-def test_what_needs_the_kernels_is_refused(arithmetic: Arithmetic, device: torch.device) -> None:
-    models: Models = [on(device, cached_model("post-norm sinusoidal", 1))]
+def test_what_needs_other_kernels_is_refused(arithmetic: Arithmetic, device: torch.device) -> None:
+    lacking = torch.float32 if device.type == "cuda" and arithmetic.bit_exact else torch.float16
+    models: Models = [on(device, cached_model("post-norm sinusoidal", 1), lacking)]
     common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(arithmetic), **LIMIT}
-    with pytest.raises(AggdecError, match="needs this plugin's kernels, which compute on the CPU only, not on cuda"):
+    with pytest.raises(AggdecError, match=rf"{arithmetic.options()} needs this plugin's kernels, which "):
         decode(
             AggressiveGenerator.of(models, JOINED, decoding="greedy", **common), models, batch(6, LENGTHS[1], device)
         )

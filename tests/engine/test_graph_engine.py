@@ -1,5 +1,6 @@
 """Passes over buffers that stay where they are, against the engine that allocates anew; uncaptured, on the CPU."""
 
+import dataclasses
 import random
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
-from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
+from fairseq_aggdec.engine.cuda.decoder import GraphDecoder, Shape
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
 from fairseq_aggdec.engine.cuda.graphs import Graph
@@ -336,6 +337,18 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     drafts = GraphDraftDecoder(drafter.to(meta).half().decoder)
     drafts.start(encoder_out)
     assert drafts.draft([[2]] * 3, 4).device == meta
+
+
+def test_under_bit_exact_no_block_decides_how_it_is_chosen_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels and PyTorch's operations round log-probabilities otherwise."""
+    model = model_of_shape(SHAPE, 5, VOCABULARY, VOCABULARY)
+    engine = GraphDecoder(model.decoder)
+    monkeypatch.setattr(engine, "_is_exact", True)
+    engine.start(encoded(model, [4, 2]))
+    small, large = Shape(1, 1, 64, 32), Shape(1024, 32, 2048, 2048)
+    for prefix, by_kernels in ((None, True), (torch.tensor([[5], [6]]), False)):
+        rules = dataclasses.replace(RULES, prefix=prefix)
+        assert {engine._can_choose(shape, rules, at) for shape in (small, large) for at in (0, 9)} == {by_kernels}
 
 
 def test_buckets_hold_what_they_are_for() -> None:

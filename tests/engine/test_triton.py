@@ -7,14 +7,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.choose_backend import backend_of_graphs
+from fairseq_aggdec.engine.cuda import launching
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
+from fairseq_aggdec.errors import AggdecError
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY = 99 * 1024
 """bytes that a program can have on sm_86 and sm_89; others have more"""
 
-needs_triton = pytest.mark.skipif(why_no_triton() is not None, reason=str(why_no_triton()))
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+
+needs_triton = pytest.mark.skipif(why_no_triton(CPU) is not None, reason=str(why_no_triton(CPU)))
 
 
 def output_of(*arguments: str, **environment: str) -> str:
@@ -51,8 +58,36 @@ def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
 
 def test_a_missing_or_an_old_triton_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.5.1"))
-    assert why_no_triton() == "Triton 3.5.1 is older than 3.6"
+    assert why_no_triton(CPU) == "Triton 3.5.1 is older than 3.6"
     monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.10.0+git"))
-    assert why_no_triton() is None
+    assert why_no_triton(CPU) is None
     monkeypatch.setitem(sys.modules, "triton", None)
-    assert str(why_no_triton()).startswith("Triton cannot be imported: ")
+    assert str(why_no_triton(CPU)).startswith("Triton cannot be imported: ")
+
+
+@needs_triton
+def test_a_gpu_that_is_too_old_or_runs_no_kernel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for capability, reason in (((7, 5), "this GPU has capability 7.5"), ((9, 0), "Triton cannot run a kernel (")):
+        launching._why_no_launch.cache_clear()
+        monkeypatch.setattr(launching, "capability", lambda device, here=capability: here)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: 1 / 0)  # as good as no GPU
+        assert str(why_no_triton(GPU)).startswith(reason)
+    launching._why_no_launch.cache_clear()
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("wanted", "precision", "reason"),
+    [
+        ("", "own", "--bit-exact needs this plugin's kernels, which compute in half precision on a GPU: add --fp16"),
+        ("", "int8", "--int8 needs this plugin's kernels, which have no --int8 on a GPU: take --fp16"),
+        ("graphs", "own", r"kernels, which are missing here \(AGGDEC_BACKEND=graphs leaves them out\)"),
+    ],
+)
+def test_what_a_gpu_cannot_do_is_refused_by_name(
+    wanted: str, precision: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGGDEC_BACKEND", wanted)
+    weight = torch.empty(1, device="meta")  # no CPU
+    with pytest.raises(AggdecError, match=reason):
+        backend_of_graphs(weight, Arithmetic(precision, bit_exact=precision == "own"), kernels=True)

@@ -48,6 +48,15 @@ def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
         check_decoding_options(config(decoding, **options))
 
 
+def test_half_precision_has_the_same_bits_on_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    both: dict[str, Any] = {"bit_exact": True, "fp16": True}
+    for has_gpu, options in ((False, {}), (True, {"cpu": True})):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=has_gpu: there)
+        with pytest.raises(AggdecError, match=r"--bit-exact --fp16: .* in --int8 on a CPU, and in --fp16 on a GPU"):
+            check_decoding_options(config("iad", **both, **options))
+    check_decoding_options(config("iad", **both, cpu=False))
+
+
 def test_every_mode_takes_the_options_of_its_row() -> None:
     values: dict[str, Any] = {"drafts": "whole", "drafter_path": "d.pt", "block_size": 4, "top_beta": 2}
     values |= {"tolerance": 3.0, "min_block": 2, "bit_exact": True, "int8": True, "max_draft_len": 3}

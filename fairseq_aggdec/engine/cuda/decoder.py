@@ -202,9 +202,12 @@ class GraphDecoder(BlockDecoder):
     def _can_choose(self, shape: Shape, rules: SearchRules, first_position: int) -> bool:
         """Whether a graph chooses: it knows bans of padding and of an early EOS, and the longest output."""
         has_more = rules.unk_penalty or rules.suppressed or rules.no_repeat_ngram_size > 1
+        if has_more or rules.source_lengths is not None:
+            return False
+        if self._is_exact:  # another choice has other bits, so no block may decide which one it gets
+            return rules.prefix is None
         forced_steps = 0 if rules.prefix is None else min(rules.prefix.size(1), rules.max_len)
-        is_plain = not has_more and rules.source_lengths is None and first_position >= forced_steps
-        return is_plain and shape.tokens * self.symbols <= _MOST_SCORES
+        return first_position >= forced_steps and shape.tokens * self.symbols <= _MOST_SCORES
 
     def _ran(self, block: Block, shape: Shape, rules: SearchRules | None = None, judges: bool = False) -> Graph:
         """Run a pass over a block, without waiting. With `rules` it chooses, and `judges` draft tokens."""

@@ -9,7 +9,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes as decoding_modes
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
-"""`exact` is fp32 with --bit-exact"""
+"""`exact` is --bit-exact, in fp32 on a CPU and in fp16 on a GPU"""
 CTRANSLATE2 = "ctranslate2"
 PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy@int8", "beam5", "beam5@int8"))}
 """the modes that a name in --peers stands for"""
@@ -33,7 +33,7 @@ KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
     f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES (at most "
     "PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or "
-    "@exact (bit-exact) where wanted"
+    "@exact (--bit-exact; on a GPU in fp16) where wanted"
 )
 """the modes, for help texts and errors"""
 

@@ -22,6 +22,7 @@ from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
+from fairseq_aggdec.lab.lossless.differences import kept_in
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -104,9 +105,8 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
 
 Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
 
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
-"""options of the task for precisions that only the engine has; the model itself stays in fp32"""
+"""options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
 
 
 class Runners:
@@ -153,18 +153,17 @@ class Runners:
         Raises:
             AggdecError: the engine does not have this precision.
         """
-        whole = precision == "fp16" or (precision == "bf16" and (stock or self.subject.device != "cpu"))
-        kept = precision if whole else "fp32"
-        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
+        kept = "bf16" if stock and precision == "bf16" else kept_in(precision, self.subject.device)
+        key = (kept, None if kept == precision else _ENGINE_OPTIONS.get(precision), beam)
         if key not in self._loaded:
-            subject, option = self.subject, key[1]
-            options: dict[str, Any] = {} if option is None else {option: True}
+            subject = self.subject
+            options: dict[str, Any] = {key[1]: True} if key[1] else {}
             options |= {name: getattr(subject, name) for name in ("drafter_path", "block_size", "block_ngrams")}
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)
             for model in models:
-                model.to(device=subject.device, dtype=_DTYPES[kept])
+                model.to(device=subject.device, dtype=loading.DTYPES[kept])
             self._loaded[key] = task, models
         return self._loaded[key]
 
@@ -218,7 +217,7 @@ class Runners:
         if key not in self._nat_models:
             subject = self.subject
             task, model = nat_runner.load_nat(mode.nat, subject.data, subject.source_lang, subject.target_lang)
-            self._nat_models[key] = task, model.to(device=subject.device, dtype=_DTYPES[precision])
+            self._nat_models[key] = task, model.to(device=subject.device, dtype=loading.DTYPES[precision])
         return NatRunner(self._nat_models[key], mode, self._sentences(), batch_size)
 
     def _ctranslate2_runner(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:

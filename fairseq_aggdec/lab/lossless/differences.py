@@ -24,9 +24,15 @@ def stock_computes(precision: str, device: str) -> bool:
     return precision in ("fp32", "fp16") or (precision == "bf16" and device != "cpu")
 
 
+def kept_in(precision: str, device: str) -> str:
+    """The precision of the model's own weights: in the others the engine alone computes."""
+    kept = "fp16" if precision == "exact" and device != "cpu" else precision
+    return kept if stock_computes(kept, device) else "fp32"
+
+
 def near_tie_of(precision: str, device: str) -> float:
     """The largest difference of log-probabilities in nats that rounding explains."""
-    return NEAR_TIES.get(precision, NEAR_TIE) if stock_computes(precision, device) else NEAR_TIE
+    return NEAR_TIES.get(kept_in(precision, device), NEAR_TIE)
 
 
 Gap = Callable[[int, Sequence[int], int, int], float]

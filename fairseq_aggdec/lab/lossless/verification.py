@@ -121,11 +121,6 @@ class _Decoded:
     accepted: int
 
 
-def default_precisions(device: str) -> list[str]:
-    """The precisions to try on a device."""
-    return ["fp32", "bf16", "int8", EXACT] if device == "cpu" else ["fp32", "fp16", "bf16", EXACT]
-
-
 def verify(
     subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool
 ) -> Verification:

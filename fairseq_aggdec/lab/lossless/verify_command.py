@@ -13,7 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.measure import random_subject
 from fairseq_aggdec.lab.benchmarking.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
-from fairseq_aggdec.lab.lossless.verification import EXACT, default_precisions, verify
+from fairseq_aggdec.lab.lossless.verification import EXACT, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace, command: str) -> Report:
 def _precisions(args: argparse.Namespace) -> list[str]:
     """The precisions to compare where --precisions does not say: without --thorough fp32, as in fairseq-generate."""
     bit_exact = args.thorough if args.bit_exact is None else args.bit_exact
-    names = default_precisions(args.device) if args.thorough else ["fp32", EXACT]
-    return [name for name in names if bit_exact or name != EXACT]
+    lower = ["bf16", "int8"] if args.device == "cpu" else ["fp16", "bf16"]
+    return ["fp32", *lower * args.thorough, *[EXACT] * bit_exact]
 
 
 def _modes(names: str) -> list[Mode]:

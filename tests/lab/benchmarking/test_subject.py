@@ -10,6 +10,7 @@ from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, near_tie_of
 from tests.lab.benchmarking.tiny import tiny_subject
 
 
@@ -24,6 +25,14 @@ def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> 
     assert [each.cfg.bf16 is True for each in (task, other_task)] == [True, False]
     dtypes = [next(each.parameters()).dtype for each in (model, other, stock)]
     assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
+
+
+def test_the_same_bits_are_those_of_half_precision_on_a_gpu(tiny: RandomModel) -> None:
+    for device, kept, near_tie in (("cpu", torch.float32, NEAR_TIE), ("meta", torch.float16, NEAR_TIES["fp16"])):
+        with Runners(replace(tiny_subject(tiny), device=device)) as runners:
+            task, (model,) = runners.load("exact")
+            assert (task.cfg.bit_exact, next(model.parameters()).dtype) == (True, kept)
+            assert near_tie_of("exact", device) == near_tie
 
 
 def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:

@@ -1,0 +1,108 @@
+"""What may happen to a process that decodes on the device: nothing changes an output."""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
+from fairseq_aggdec.engine.cuda.graphs import CudaCapture
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.cuda.test_modes import LENGTHS, LIMIT, WIDE, batch, on, tokens
+from tests.random_models import model_of_shape
+from tests.test_generator import JOINED, decode
+
+pytestmark = pytest.mark.usefixtures("graphs")
+
+
+@pytest.fixture
+def model(device: torch.device) -> Any:
+    return on(device, model_of_shape("pre-norm sinusoidal", 1, JOINED, JOINED, 0.05, **WIDE))
+
+
+def generator(model: Any, engines: Engines) -> AggressiveGenerator:
+    return AggressiveGenerator.of(
+        [model], JOINED, src_dict=JOINED, decoding="iad", drafts="whole", engines=engines, **LIMIT
+    )
+
+
+def outputs(model: Any, engines: Engines, device: torch.device) -> list[dict[int, list[int]]]:
+    """Of three batches."""
+    return [tokens(decode(generator(model, engines), [model], batch(3, lengths, device))) for lengths in LENGTHS]
+
+
+@pytest.fixture
+def expected(model: Any, device: torch.device) -> list[dict[int, list[int]]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGGDEC_BACKEND", "plain")
+        return outputs(model, Engines(), device)
+
+
+def test_two_generators_over_one_model(model: Any, device: torch.device, expected: Any) -> None:
+    for engines in (Engines(), Engines()) * 2:
+        assert outputs(model, engines, device) == expected
+    shared = Engines()
+    for _ in range(2):
+        assert outputs(model, shared, device) == expected
+
+
+def test_threads_with_engines_of_their_own_and_with_shared_ones(
+    model: Any, device: torch.device, expected: Any
+) -> None:
+    shared = Engines()
+    with ThreadPoolExecutor(3) as pool:
+        found = pool.map(lambda number: outputs(model, shared if number % 2 else Engines(), device), range(6))
+        assert all(one == expected for one in found)
+
+
+def test_a_model_that_moves_and_comes_back(model: Any, device: torch.device, expected: Any) -> None:
+    engines = Engines()
+    for there in (device, torch.device("cpu"), device):
+        assert outputs(model.to(there), engines, there) == expected
+
+
+def test_few_graphs_are_kept(model: Any, device: torch.device, expected: Any) -> None:
+    engines = Engines()
+    engine = engines.decoder(model.decoder)
+    assert isinstance(engine, GraphDecoder)
+    engine.graphs._most = 2
+    assert outputs(model, engines, device) == expected
+    assert len(engine.graphs._graphs) == 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no capture today"), torch.cuda.OutOfMemoryError("out of memory")])
+def test_a_capture_that_fails_is_said_and_does_without(
+    error: Exception, model: Any, device: torch.device, expected: Any,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    whole, failed = CudaCapture.__call__, []
+
+    def capture(self: CudaCapture, function: Any) -> Any:
+        if not failed:
+            failed.append(function)
+            raise error
+        return whole(self, function)
+
+    monkeypatch.setattr(CudaCapture, "__call__", capture)
+    assert outputs(model, Engines(), device) == expected
+    said = [f"runs without a CUDA graph from now on, slower and as exact: {error}" in caplog.text]
+    assert said == [bool(failed)] == [device.type == "cuda"]
+
+
+def test_a_pass_that_no_capture_allows_runs_without(
+    model: Any, device: torch.device, expected: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    layered = GraphDecoder.layered
+
+    def read_by_the_host(self: GraphDecoder, *arguments: Any, **options: Any) -> torch.Tensor:
+        x = layered(self, *arguments, **options)
+        float(x.sum())
+        return x
+
+    monkeypatch.setattr(GraphDecoder, "layered", read_by_the_host)
+    with caplog.at_level(logging.WARNING):
+        assert outputs(model, Engines(), device) == expected
+    assert ("runs without a CUDA graph" in caplog.text) == (device.type == "cuda")
