@@ -18,7 +18,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Chosen
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -27,6 +27,7 @@ from fairseq_aggdec.engine.cuda.buffers import (
     MOST_TOKENS,
     StaticCache,
     positions_bucket,
+    rows_bucket,
     tree_width_bucket,
     width_bucket,
 )
@@ -90,7 +91,33 @@ class GraphDecoder(BlockDecoder):
         memory, masks = encoder_out["encoder_out"][0].detach().transpose(0, 1), encoder_out["encoder_padding_mask"]
         self._cache.start_with(self._cross_of(memory), masks[0] if masks else None)
         self._cross, self._padding = self._cache.sources(memory.size(0))
+
+    def keep(self, order: Order) -> None:
+        places, rows = order.moves
+        if not set(places).isdisjoint(rows):  # a pass must not change anything when it is repeated
+            super().keep(order)
+            return
+        if places:
+            count = rows_bucket(len(places))
+            graph = self.graphs.get(("keep", count, self._cache.source), 2 * count, lambda: (self._move, ()))
+            numbers = graph.numbers().reshape(2, count)
+            numbers[:, : len(places)], numbers[:, len(places) :] = (places, rows), [places[:1], rows[:1]]
+            self.graphs.run(graph)
+        self._cache.shrink(len(order.rows))
+        self._cross, self._padding = self._cache.sources(len(order.rows))
+
+    def _move(self, numbers: Tensor) -> tuple[Tensor, ...]:
+        """The function that moves rows of the cache to other places, in pairs of place and row, 2 x M."""
+        self._cache.move(*numbers.view(2, -1))
+        return (numbers[:0],)
+
+    def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
+        self._layers.attend_to(self._cross, self._padding)  # here alone: graphs have layers of their own
+        return super().features(block, starts, last_start, **options)
+
+    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         self._layers.attend_to(self._cross, self._padding)
+        return super().score_tree(block)
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         shape = self.shape_of(block.ragged.width, block.last_start)
