@@ -7,9 +7,10 @@ widths, stored without padding. What a verifier finds comes back on the host, in
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -40,10 +41,15 @@ class Order:
         return torch.tensor(self.rows, dtype=torch.long).to(self.device, non_blocking=True)
 
     @cached_property
-    def moved(self) -> Tensor:
-        """The places that get another row, on the device."""
+    def moves(self) -> tuple[list[int], list[int]]:
+        """The places that get another row, and these rows, M each."""
         places = [place for place, row in enumerate(self.rows) if place != row]
-        return torch.tensor(places, dtype=torch.long).to(self.device, non_blocking=True)
+        return places, [self.rows[place] for place in places]
+
+    @cached_property
+    def moved(self) -> Tensor:
+        """`moves` on the device, 2 x M."""
+        return torch.tensor(self.moves, dtype=torch.long).to(self.device, non_blocking=True)
 
 
 @dataclass(frozen=True)
@@ -123,10 +129,8 @@ class Ragged:
     """number of valid entries of each row"""
     width: int
     """W"""
-    rows: Tensor
-    """N, the row of each entry, row by row"""
-    columns: Tensor
-    """N, the column of each entry"""
+    device: torch.device
+    """where the numbers of entries are"""
     is_full: bool
     """whether all B W entries are valid"""
 
@@ -136,22 +140,26 @@ class Ragged:
         width = max(widths)
         if min(widths) == width:
             return Ragged.full(len(widths), width, device)
-        numbers = array("q")
-        for row, wide in enumerate(widths):
-            numbers.extend([row] * wide)
-        for wide in widths:
-            numbers.extend(range(wide))
-        rows, columns = torch.frombuffer(numbers, dtype=torch.long).view(2, -1).to(device)
-        return Ragged(widths, width, rows, columns, False)
+        return Ragged(widths, width, device, False)
 
     @staticmethod
     @lru_cache(maxsize=256)
     def full(rows: int, width: int, device: torch.device) -> Ragged:
         """All entries of a matrix."""
-        columns = torch.arange(width, device=device)
-        numbers = torch.arange(rows, device=device)
-        ordered = numbers.repeat_interleave(width, output_size=rows * width)
-        return Ragged([width] * rows, width, ordered, columns.repeat(rows), True)
+        return Ragged([width] * rows, width, device, True)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """N, the row of each entry, row by row"""
+        return self._numbers([row] * wide for row, wide in enumerate(self.widths))
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """N, the column of each entry"""
+        return self._numbers(map(range, self.widths))
+
+    def _numbers(self, parts: Iterable[Iterable[int]]) -> Tensor:
+        return torch.frombuffer(array("q", chain.from_iterable(parts)), dtype=torch.long).to(self.device)
 
     @cached_property
     def _entries(self) -> Tensor:
@@ -161,15 +169,15 @@ class Ragged:
     @cached_property
     def _nearest(self) -> Tensor:
         """B W, the number of the entry at each place of the matrix; behind a row's end that of its last entry."""
-        widths = torch.tensor(self.widths, device=self.rows.device)[:, None]
+        widths = torch.tensor(self.widths, device=self.device)[:, None]
         last = widths.cumsum(0) - 1
-        columns = torch.arange(self.width, device=self.rows.device)
+        columns = torch.arange(self.width, device=self.device)
         return (last + 1 - widths + columns).minimum(last).flatten()
 
     @property
     def size(self) -> int:
         """N"""
-        return self.rows.size(0)
+        return sum(self.widths)
 
     def pack(self, x: Tensor) -> Tensor:
         """B x W x ... -> N x ..."""
@@ -225,7 +233,7 @@ class Block:
     @cached_property
     def _numbers(self) -> Tensor:
         """2 x B: `known_starts` and `lasts` on the device."""
-        return torch.tensor([self.known_starts, self.lasts]).to(self.ragged.rows.device, non_blocking=True)
+        return torch.tensor([self.known_starts, self.lasts]).to(self.ragged.device, non_blocking=True)
 
     @property
     def starts(self) -> Tensor:

@@ -61,7 +61,7 @@ def draft_verify_accept(
         schedule.learn(draft, outcome)
 
         if outcome.remaining is not None and outputs.rows:  # finished rows leave the batch
-            rules = rules.keep(outcome.remaining.tensor)
+            rules = rules.keep(outcome.remaining)
             verifier.keep(outcome.remaining)
             drafter.keep(outcome.remaining)
     return outputs.finished()

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Order
+
 
 @dataclass(frozen=True)
 class SearchRules:
@@ -33,10 +35,11 @@ class SearchRules:
     source_lengths: Tensor | None = field(default=None, repr=False)
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
 
-    def keep(self, rows: Tensor) -> "SearchRules":
+    def keep(self, kept: Tensor | Order) -> "SearchRules":
         """The same rules for some rows of the batch."""
         if self.prefix is None and self.source_lengths is None:
             return self
+        rows = kept.tensor if isinstance(kept, Order) else kept
         return replace(
             self,
             prefix=None if self.prefix is None else self.prefix[rows],

@@ -104,12 +104,13 @@ class DraftDecoder:
             self._read = list(map(min, self._read, lengths))
 
     def keep(self, order: Order) -> None:
-        rows = order.tensor
         if self._encode is not None:
-            self._rows = rows if self._rows is None else self._rows[rows]
+            self._rows = order.tensor if self._rows is None else self._rows[order.tensor]
             return
         self._engine.keep(order)
-        self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
+        self._encoder_out = {
+            part: [value[order.tensor] for value in values] for part, values in self._encoder_out.items()
+        }
         self._read = [self._read[row] for row in order.rows]
 
     def _begin(self) -> None:

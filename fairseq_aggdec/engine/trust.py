@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.blocks import Block
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
+from fairseq_aggdec.decoding.blocks import Block, Ragged
+from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.choose_backend import host_waits
@@ -23,11 +25,15 @@ _TOLERANCE_PER_UNIT = 0.1
 """tolerances per unit of the largest number, for numbers above 10: rounding grows with them"""
 _SOURCE_LENGTHS = (7, 4)
 _BLOCK_WIDTHS = (3, 2)
-"""widths of the blocks of the test"""
+"""widths of the blocks of the test; no block is wider than the first"""
 
 
 def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
-    """The difference between the log-probabilities of an engine and of its decoder, as text; None where they agree."""
+    """The difference between an engine and its decoder, as text; None where they agree.
+
+    Log-probabilities behind all tokens are compared, those of the tokens that are chosen there and of draft tokens, and
+    the best behind the tokens of a tree.
+    """
     with _undisturbed(decoder):
         weight = decoder.embed_tokens.weight
         width = min(sum(_BLOCK_WIDTHS), int(decoder.max_positions()))
@@ -39,19 +45,53 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
         }
         encoder_out |= {name: [] for name in ("encoder_embedding", "encoder_states", "src_tokens", "src_lengths")}
         state: dict[str, Any] = {}
-        expected, found = [], []
+        steps = []
         for end in range(1, width + 1):
             read = decoder(tokens[:, :end], encoder_out=encoder_out, incremental_state=state)
-            expected.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
+            steps.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
+        expected = torch.cat(steps, dim=1)
         engine.start(encoder_out)
-        start = 0
-        for part in tokens.split([min(width, _BLOCK_WIDTHS[0]), max(0, width - _BLOCK_WIDTHS[0])], dim=1):
-            if part.size(1) > 0:
-                block = Block.of(part, [start] * len(tokens))
-                logits = block.ragged.spread(torch.cat(list(engine.score(block))))
-                found.append(decoder.get_normalized_probs((logits, None), True, None))
-                start += part.size(1)
-        return _difference(torch.cat(found, dim=1), torch.cat(expected, dim=1), weight, "log-probabilities")
+        starts = range(0, width, _BLOCK_WIDTHS[0])
+        parts = tokens.split(_BLOCK_WIDTHS[0], dim=1)
+        blocks = [Block.of(part, [start] * len(tokens)) for start, part in zip(starts, parts, strict=True)]
+        logits = [block.ragged.spread(torch.cat(list(engine.score(block)))) for block in blocks]
+        found = decoder.get_normalized_probs((torch.cat(logits, dim=1), None), True, None)
+        objection = _difference(found, expected, weight, "log-probabilities")
+        if objection is not None:
+            return objection
+
+        words = decoder.dictionary
+        rules = SearchRules(decoder.padding_idx, words.unk(), words.eos(), max_len=width)
+        allowed = expected.cpu()
+        allowed[..., rules.pad] = allowed[:, : rules.min_len, rules.eos] = -torch.inf
+        pairs = []  # found numbers, and the decoder's
+        for block, rows in zip(blocks, allowed.split(_BLOCK_WIDTHS[0], dim=1), strict=True):
+            chosen = engine.verify(block, rules, ranks=1)
+            pairs += _best(rows.flatten(0, 1), chosen.log_probs[:, None], chosen.tokens[:, None])
+            assert chosen.drafted is not None
+            drafted = chosen.drafted.view(rows.shape[:2])[:, :-1]
+            pairs.append((drafted, rows[:, :-1].gather(2, block.draft.cpu()[..., None]).squeeze(2)))
+        engine.start(encoder_out)
+        entries = list(engine.verify_tree(_tree(tokens.cpu()), rules, min(4, allowed.size(-1))))
+        values, names = (torch.cat([chunk[part] for chunk in entries]) for part in range(2))
+        pairs += _best(allowed.flatten(0, 1), values, names)
+        whole, right = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*pairs, strict=True))
+        return _difference(whole, right, weight, "log-probabilities of chosen tokens")
+
+
+def _best(rows: Tensor, values: Tensor, names: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """What to compare where `values` and their tokens `names`, N x E each, were found as the best of `rows`, N x V."""
+    best = rows.topk(names.size(1)).values
+    return [(values, best), (rows.gather(1, names), best)]
+
+
+def _tree(tokens: Tensor) -> TreeBlock:
+    """A tree of the beginnings of each text, B x W; the cache has them from last to first."""
+    rows, width = tokens.shape
+    depths = torch.arange(width)
+    paths = width - 1 - torch.minimum(depths, depths[:, None])
+    ragged = Ragged.of([width] * rows, tokens.device)
+    return TreeBlock(tokens.flatten(), depths.repeat(rows), 0, width - 1, paths.repeat(rows, 1), width, ragged)
 
 
 def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:

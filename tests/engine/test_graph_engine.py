@@ -108,6 +108,8 @@ def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[An
     walk.keep([0, 4, 2])  # a row takes the place of another
     walk.step(3, ragged=True)
     walk.step(6, ranks=2, ragged=make is GraphDecoder)
+    walk.keep([2, 0])  # one that has moved takes the place of another that moves
+    walk.step(3)
     walk.keep([1])
     while walk.starts[0] < 21:  # beyond the end that is forced at 20
         walk.step(3, ranks=1)

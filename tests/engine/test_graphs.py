@@ -78,7 +78,7 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: p
     graphs = Graphs(CPU, lambda: not_the_large_one)
     for key in ("small", "large", "large", "small"):
         graph = pass_of(graphs, key)
-        graph.numbers().fill_(4)
+        graph.numbers().fill(4)
         graphs.run(graph)
         assert graph.read().tolist() == [8, 8, 8]
     assert len(tried) == 3, "the memory of all graphs was freed, and the large pass was not tried again"
@@ -104,7 +104,7 @@ def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFi
     graphs = Graphs(CPU, lambda: launches_once)
     for value in (1, 2, 3):
         graph = pass_of(graphs, "a")
-        graph.numbers().fill_(value)
+        graph.numbers().fill(value)
         graphs.run(graph)
         assert graph.read().tolist() == [2 * value] * 3
     assert "the pass a runs without a CUDA graph" in caplog.text

@@ -92,7 +92,7 @@ def aggressive_beam_search(
         staying = fewest_moves([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = Order(staying, first_tokens.device)
-            rules = rules.keep(remaining.tensor)
+            rules = rules.keep(remaining)
             verifier.keep(remaining)
             planner.keep(remaining)
         going = [going[place] for place in staying]

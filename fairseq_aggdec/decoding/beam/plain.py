@@ -129,7 +129,7 @@ def plain_beam_search(
             break
         if len(staying) < len(going):  # finished sentences leave the batch
             remaining = Order(staying, first_tokens.device)
-            rules = rules.keep(remaining.tensor)
+            rules = rules.keep(remaining)
             verifier.keep(remaining)
             beams = beams.keep(staying, widths)
             going, widths = [going[place] for place in staying], [widths[place] for place in staying]

@@ -35,6 +35,6 @@ def draft_alone(
         )
         outcome = outputs.commit(draft, verdict)
         if outcome.remaining is not None and outputs.rows:
-            rules = rules.keep(outcome.remaining.tensor)
+            rules = rules.keep(outcome.remaining)
             model.keep(outcome.remaining)
     return outputs.finished()

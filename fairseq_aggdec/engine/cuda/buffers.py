@@ -101,6 +101,16 @@ class StaticCache(KVCache):
         """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""
         return self._cross[:, :rows, :, : self.source], self._padding[:rows, : self.source]
 
+    def move(self, places: Tensor, rows: Tensor) -> None:
+        """Put other rows into these places, M each."""
+        cross, padding = self.sources(self._whole.size(1))
+        for x, dim in ((self._whole, 1), (cross, 1), (padding, 0)):
+            x.index_copy_(dim, places, x.index_select(dim, rows))
+
+    def shrink(self, rows: int) -> None:
+        """Leave out all but the first rows."""
+        self._batch_size, self._first = rows, self._first[:rows]
+
     def _open(self) -> None:
         self.memory = self._whole[:, : self._batch_size]
         self._number_places()

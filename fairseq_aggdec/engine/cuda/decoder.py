@@ -8,16 +8,17 @@ few graphs serve all passes; the rows and columns that fill a pass up change not
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Ragged
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -26,6 +27,7 @@ from fairseq_aggdec.engine.cuda.buffers import (
     MOST_TOKENS,
     StaticCache,
     positions_bucket,
+    rows_bucket,
     tree_width_bucket,
     width_bucket,
 )
@@ -37,7 +39,6 @@ _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
 _LIMITS = 4
 """the numbers of a pass begin with `pad`, `eos`, `min_len` and `max_len` of the rules"""
-_CPU = torch.device("cpu")
 
 
 class Shape(NamedTuple):
@@ -90,18 +91,47 @@ class GraphDecoder(BlockDecoder):
         memory, masks = encoder_out["encoder_out"][0].detach().transpose(0, 1), encoder_out["encoder_padding_mask"]
         self._cache.start_with(self._cross_of(memory), masks[0] if masks else None)
         self._cross, self._padding = self._cache.sources(memory.size(0))
+
+    def keep(self, order: Order) -> None:
+        places, rows = order.moves
+        if not set(places).isdisjoint(rows):  # a pass must not change anything when it is repeated
+            super().keep(order)
+            return
+        if places:
+            count = rows_bucket(len(places))
+            graph = self.graphs.get(("keep", count, self._cache.source), 2 * count, lambda: (self._move, ()))
+            numbers = graph.numbers().reshape(2, count)
+            numbers[:, : len(places)], numbers[:, len(places) :] = (places, rows), [places[:1], rows[:1]]
+            self.graphs.run(graph)
+        self._cache.shrink(len(order.rows))
+        self._cross, self._padding = self._cache.sources(len(order.rows))
+
+    def _move(self, numbers: Tensor) -> tuple[Tensor, ...]:
+        """The function that moves rows of the cache to other places, in pairs of place and row, 2 x M."""
+        self._cache.move(*numbers.view(2, -1))
+        return (numbers[:0],)
+
+    def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
+        self._layers.attend_to(self._cross, self._padding)  # here alone: graphs have layers of their own
+        return super().features(block, starts, last_start, **options)
+
+    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         self._layers.attend_to(self._cross, self._padding)
+        return super().score_tree(block)
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         shape = self.shape_of(block.ragged.width, block.last_start)
         if shape is None or not self._can_choose(shape, rules, block.first_start):
             return super().verify(block, rules, ranks, sequence)
         graph = self._ran(block, shape, rules, ranks > 0)
-        found = graph.read().view(-1, shape.rows, shape.width)[:, : len(block.lasts), : block.ragged.width]
-        ragged = block.ragged if block.ragged.is_full else Ragged.of(block.ragged.widths, _CPU)
-        vectors = ragged.pack(found.movedim(0, -1)).T.clone()  # a copy: the next pass overwrites them
-        read, tokens, log_probs, forced, *judged = vectors
-        return Chosen(read.long(), tokens.long(), log_probs, forced.bool(), *judged)
+        found = graph.read().reshape(-1, shape.rows, shape.width)[:, : len(block.lasts)]
+        own = np.arange(shape.width) < np.array(block.ragged.widths)[:, None]
+        vectors = found[:, own]  # a copy: the next pass overwrites what it has found
+        read, tokens = torch.from_numpy(vectors[:2].astype(np.int64))
+        if ranks == 0:
+            return Chosen(read, tokens, torch.from_numpy(vectors[2]))
+        log_probs, forced, *judged = torch.from_numpy(vectors[2:])
+        return Chosen(read, tokens, log_probs, forced.bool(), *judged)
 
     def score(self, block: Block) -> Iterator[Tensor]:
         shape = self.shape_of(block.ragged.width, block.last_start)
@@ -114,8 +144,8 @@ class GraphDecoder(BlockDecoder):
     def verify_tree(
         self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
     ) -> Iterator[Entries]:
-        ragged, last = block.ragged, block.last_position
-        shape = self._fitting(tree_width_bucket(ragged.width), positions_bucket(block.end))
+        last = block.last_position
+        shape = self._fitting(tree_width_bucket(block.ragged.width), positions_bucket(block.end))
         if shape is None or not self._can_choose(shape, rules, block.first_position) or last >= rules.max_len:
             yield from super().verify_tree(block, rules, count, sequences)
             return
@@ -123,22 +153,31 @@ class GraphDecoder(BlockDecoder):
         key = ("tree", shape, longest, count, rules.pad, rules.eos, self._temperature)
         size = _LIMITS + shape.tokens * (2 + longest)
         graph = self.graphs.get(key, size, lambda: (self._tree_pass(shape, longest, count, rules.pad, rules.eos), ()))
-        limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
-        _write(limits, rules)
+        numbers = graph.numbers()
+        _write(numbers, rules)
+        table = numbers[_LIMITS:].reshape(shape.rows, shape.width, 2 + longest)
         # a sentence's last prefix fills up its row; further rows read symbol 0 at position 0
-        table = table.view(shape.rows, shape.width, 2 + longest).zero_()
-        own = table[: len(ragged.widths)]
-        spread = ragged.spread(torch.cat([block.tokens[:, None], block.positions[:, None], block.paths], dim=1))
-        own[:, : ragged.width, : spread.size(2)] = spread
-        own[:, : ragged.width, spread.size(2) :] = spread[..., -1:]
-        own[:, ragged.width :] = own[:, ragged.width - 1 : ragged.width]
+        rows, columns = len(block.ragged.widths), np.arange(shape.width)
+        widths = np.array(block.ragged.widths)[:, None]
+        ends = widths.cumsum(axis=0)
+        entries = np.minimum(ends - widths + columns, ends - 1)
+        tokens, positions, paths = (part.numpy() for part in (block.tokens, block.positions, block.paths))
+        own, written = table[:rows], 2 + paths.shape[1]
+        own[..., 0], own[..., 1], own[..., 2:written] = tokens[entries], positions[entries], paths[entries]
+        own[..., written:] = own[..., written - 1 : written]
+        table[rows:] = 0
         self.graphs.run(graph)
-        found = graph.read().view(2, shape.rows, shape.width, count)[:, : len(own), : ragged.width]
-        values, names = (ragged.pack(part).clone() for part in found)
-        places = (ragged.rows * shape.width + ragged.columns).tolist()
-        features, early = (result.clone() for result in graph.results[1:])
-        whole = _Whole(places, lambda: self._likeliest(features, 1, rules.pad, rules.eos, early)[2])
-        yield Entries(values, names.long(), whole)
+        features = graph.results[1].clone()  # asked for while the host would wait
+        found = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows]
+        is_own = columns < widths
+        values, names = found[:, is_own]
+        early = table[..., 1].ravel() < rules.min_len
+
+        def scores() -> LogProbs | Tensor:
+            return self._likeliest(features, 1, rules.pad, rules.eos, torch.from_numpy(early).to(self.device))[2]
+
+        whole = _Whole(np.flatnonzero(is_own), scores)
+        yield Entries(torch.from_numpy(values), torch.from_numpy(names.astype(np.int64)), whole)
 
     def layered(
         self,
@@ -217,13 +256,16 @@ class GraphDecoder(BlockDecoder):
         size = _LIMITS + shape.rows * (1 + shape.width)
         key = ("block", shape, seen, judges, special, self._temperature)
         graph = self.graphs.get(key, size, lambda: self._block_pass(shape, seen, judges, special))
-        limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
+        numbers = graph.numbers()
+        numbers.fill(0)  # further rows read symbol 0 at position 0
         if rules is not None:
-            _write(limits, rules)
-        table = table.view(shape.rows, -1).zero_()  # further rows read symbol 0 at position 0
-        table[:rows, :2] = torch.tensor([block.known_starts, block.lasts]).T
-        into = table[:rows, 2:] if seen else graph.inputs[0][:rows]
-        into[:, :drafted] = block.draft[:, :drafted]
+            _write(numbers, rules)
+        table = numbers[_LIMITS:].reshape(shape.rows, -1)
+        table[:rows, 0], table[:rows, 1] = block.known_starts, block.lasts
+        if seen:
+            table[:rows, 2 : 2 + drafted] = block.draft[:, :drafted].numpy()
+        else:
+            graph.inputs[0][:rows, :drafted] = block.draft[:, :drafted]
         self.graphs.run(graph)
         if len(graph.results) > 1:
             self._take(block, graph.results[1])
@@ -293,7 +335,7 @@ class GraphDecoder(BlockDecoder):
                 values, names, _ = self._likeliest(features, count, pad, eos, early)
             else:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
-            return torch.stack([values, names.float()]), features, early
+            return torch.stack([values, names.float()]), features
 
         return read_tree
 
@@ -316,15 +358,15 @@ class GraphDecoder(BlockDecoder):
         self.graphs.clear()
 
 
-def _write(limits: Tensor, rules: SearchRules) -> None:
+def _write(numbers: np.ndarray, rules: SearchRules) -> None:
     """Write the limits of a pass, see `_LIMITS`."""
-    limits[:] = torch.tensor([rules.pad, rules.eos, rules.min_len, rules.max_len])
+    numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
 
 
 class _Whole:
     """`beam.roles.Entries.whole`, computed when it is first read: only ties need it."""
 
-    def __init__(self, places: Sequence[int], compute: Callable[[], LogProbs | Tensor]) -> None:
+    def __init__(self, places: np.ndarray, compute: Callable[[], LogProbs | Tensor]) -> None:
         """`places`: the row of each entry in the result of `compute`."""
         self._places, self._compute = places, compute
         self._rows: LogProbs | Tensor | None = None
@@ -335,4 +377,4 @@ class _Whole:
     def __getitem__(self, row: int) -> Tensor:
         if self._rows is None:
             self._rows = self._compute()
-        return self._rows[self._places[row]]
+        return self._rows[int(self._places[row])]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,8 +43,8 @@ class GraphDraftDecoder(DraftDecoder):
         numbers_of_row = 2 + 2 * shape.width + block_size
         key = ("draft", shape, block_size)
         graph = engine.graphs.get(key, shape.rows * numbers_of_row, lambda: (self._draft_pass(shape, block_size), ()))
-        numbers = graph.numbers().view(shape.rows, numbers_of_row).zero_()
-        numbers[: len(texts)] = self._numbers(texts, block_size, shape.width)
+        numbers = graph.numbers().reshape(shape.rows, numbers_of_row)
+        numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
         engine.graphs.run(graph)
         self._have_read(texts)
         return graph.results[1][: len(texts)]
@@ -84,8 +85,9 @@ class GraphProposingDecoder(ProposingDecoder, GraphDecoder):
             return super().propose(lengths, last_head)
         key = ("heads", states.data_ptr(), *states.shape, last_head)
         graph = self.graphs.get(key, states.size(0), lambda: (self._heads_pass(states, last_head), ()))
-        numbers = graph.numbers().zero_()
-        numbers[: len(lengths)] = torch.tensor(lengths) - 2 - torch.tensor(self._known_starts)
+        numbers = graph.numbers()
+        numbers.fill(0)
+        numbers[: len(lengths)] = np.subtract(lengths, self._known_starts) - 2
         self.graphs.run(graph)
         return graph.results[1][: len(lengths)]
 

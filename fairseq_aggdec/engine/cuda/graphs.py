@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -106,10 +107,10 @@ class Graph:
         self._first: Packet | None = None
         self._done = torch.cuda.Event() if device.type == "cuda" else None
 
-    def numbers(self) -> Tensor:
+    def numbers(self) -> np.ndarray:
         """The numbers of the next run, to be written on the host, once the last run has read its own."""
         self.wait()
-        return self._numbers.on_host
+        return self._numbers.numbers
 
     @torch.no_grad()
     def compute(self) -> None:
@@ -142,11 +143,11 @@ class Graph:
         except RuntimeError as error:
             raise _lost(self.name, error) from error
 
-    def read(self) -> Tensor:
+    def read(self) -> np.ndarray:
         """The first result on the host, once the run has ended; the next run overwrites it."""
         self.wait()
         assert self._first is not None
-        return self._first.on_host
+        return self._first.numbers
 
 
 class Graphs:

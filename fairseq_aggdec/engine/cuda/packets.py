@@ -16,6 +16,8 @@ class Packet:
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
         self.on_host = torch.zeros(*shape, dtype=dtype, pin_memory=device.type == "cuda")
         self.on_device = torch.zeros(*shape, dtype=dtype, device=device)
+        self.numbers = self.on_host.numpy()
+        """`on_host` again: numpy takes a fifth of the time to write a few numbers"""
 
     def down(self) -> Tensor:
         """Copy to the device without waiting; the host must not write before the copy is done."""

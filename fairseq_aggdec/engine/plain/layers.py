@@ -227,8 +227,9 @@ class KVCache:
 
 def keep_rows(x: Tensor, order: Order, dim: int = 0) -> Tensor:
     """`x[order]` as a view of the beginning of `x`; only rows that move are copied."""
-    if order.moved.size(0) > 0:
-        x.index_copy_(dim, order.moved, x.index_select(dim, order.tensor[order.moved]))
+    if order.moves[0]:
+        places, rows = order.moved
+        x.index_copy_(dim, places, x.index_select(dim, rows))
     return x.narrow(dim, 0, len(order.rows))
 
 
