@@ -4,10 +4,25 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from fairseq.criterions import FairseqCriterion
 from fairseq.logging import metrics
 from torch import Tensor
 
 from fairseq_aggdec.decoding.verification import accepted_prefix_length
+
+
+class SummedCriterion(FairseqCriterion):
+    """A criterion whose logs are sums, so that fairseq may add them up before it calls `reduce_metrics`."""
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all workers and batches."""
+        log_losses(logging_outputs)
+        log_block_scores(logging_outputs)
 
 
 def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float, sample_size: Any) -> dict[str, Any]:

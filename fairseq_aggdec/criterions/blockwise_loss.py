@@ -7,12 +7,12 @@ from typing import Any, Optional
 
 import torch
 from fairseq import checkpoint_utils
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import block_sums, log_block_scores, log_losses, loss_sums
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.proposal_heads import trainable_heads
@@ -47,7 +47,7 @@ class BlockwiseLossConfig(FairseqDataclass):
 
 
 @register_criterion("blockwise_loss", dataclass=BlockwiseLossConfig)
-class BlockwiseLoss(FairseqCriterion):
+class BlockwiseLoss(SummedCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
     An identity head on a frozen base cannot be trained and is never drawn. With `first_head_weight` head 1 is in every
@@ -154,16 +154,6 @@ class BlockwiseLoss(FairseqCriterion):
     def _result(self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float) -> tuple[Tensor, Any, dict]:
         sample_size = len(sample["target"]) if self.sentence_avg else supervised
         return loss, sample_size, loss_sums(sample, loss, nll, supervised, sample_size)
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all workers and batches."""
-        log_losses(logging_outputs)
-        log_block_scores(logging_outputs)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        return True
 
 
 def _read_teacher(path: str, task: Any) -> list[Any]:

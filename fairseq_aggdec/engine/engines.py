@@ -4,6 +4,8 @@ import logging
 import operator
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -22,7 +24,7 @@ from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_models import broken_weight, unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.engine.trust import decoder_objection, encoder_objection
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
@@ -92,24 +94,18 @@ class _EngineCache(Generic[_Key, _Engine]):
 
 
 class _Level(NamedTuple):
-    """One way to run a model: the classes of its engines, and how they are made."""
+    """One way to run a model, and what makes its engines."""
 
     name: str
-    decoder: type[BlockDecoder]
-    proposing: type[ProposingDecoder]
-    encoder: type[BlockEncoder]
-    drafter: type[DraftDecoder]
-    kernels: bool = False
-
-    @property
-    def options(self) -> dict[str, bool]:
-        """What the classes need to be told."""
-        return {"kernels": True} if self.kernels else {}
+    decoder: Callable[..., Any]
+    proposing: Callable[..., Any]
+    encoder: Callable[..., Any]
+    drafter: Callable[..., Any]
 
 
 _OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
 _GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
-_KERNELS = _GRAPHS._replace(name="Triton kernels in CUDA graphs", kernels=True)
+_KERNELS = _Level("Triton kernels in CUDA graphs", *(partial(kind, kernels=True) for kind in _GRAPHS[1:]))
 
 
 def _levels(weight: Tensor, arithmetic: Arithmetic) -> list[_Level]:
@@ -178,15 +174,11 @@ class Engines:
         """Build a decoder's engine, or return the reason why there is none."""
         reason = unsupported_decoder(decoder)
         if reason is None:
-            _check_weights(decoder, "decoder")
+            check_weights(decoder, "decoder")
             if not host_waits(next(decoder.parameters()).device):
                 keep_freed_memory()
-
-            def make(level: _Level, arithmetic: Arithmetic) -> Any:
-                kind: Any = level.proposing if isinstance(decoder, BlockwiseDecoder) else level.decoder
-                return kind(decoder, arithmetic=arithmetic, **level.options)
-
-            engine, reason = self._trusted(make, decoder, decoder_objection)
+            kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
+            engine, reason = self._trusted(kind, decoder, decoder_objection)
             if engine is not None:
                 return engine, None
         self._refuse_all_but_default(reason)
@@ -198,13 +190,8 @@ class Engines:
             return None
         reason = unsupported_encoder(encoder)
         if reason is None:
-            _check_weights(encoder, "encoder")
-
-            def make(level: _Level, arithmetic: Arithmetic) -> Any:
-                kind: Any = level.encoder
-                return kind(encoder, arithmetic, **level.options)
-
-            engine, reason = self._trusted(make, encoder, encoder_objection)
+            check_weights(encoder, "encoder")
+            engine, reason = self._trusted("encoder", encoder, encoder_objection)
             if engine is not None:
                 self.encoders_made += 1
                 return engine
@@ -213,23 +200,21 @@ class Engines:
         return None
 
     def _trusted(
-        self,
-        make: Callable[[_Level, Arithmetic], Any],
-        module: nn.Module,
-        objection: Callable[[Any, nn.Module], str | None],
+        self, kind: str, module: nn.Module, objection: Callable[[Any, nn.Module], str | None]
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        In another precision than the model's own, an engine in the model's own arithmetic is compared.
+        `kind`: a field of `_Level`. In another precision an engine in the model's own is compared.
         """
         reason: str | None = None
         for level in _levels(next(module.parameters()), self.arithmetic):
             if reason is not None:
                 logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
             try:
-                engine = make(level, self.arithmetic)
-                is_own = self.arithmetic == AS_THE_MODEL or level.kernels
-                reason = objection(engine if is_own else make(level, AS_THE_MODEL), module)
+                make = getattr(level, kind)
+                engine = make(module, arithmetic=self.arithmetic)
+                is_own = self.arithmetic == AS_THE_MODEL or level is _KERNELS
+                reason = objection(engine if is_own else make(module), module)
             except AggdecError:
                 raise
             except Exception as error:  # a model with unknown parts may raise anything
@@ -245,29 +230,17 @@ class Engines:
             )
 
 
-def _check_weights(model: nn.Module, side: str) -> None:
-    """Raise `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
-    name = broken_weight(model)
-    if name is not None:
-        raise AggdecError(
-            f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has diverged; "
-            "use an earlier checkpoint"
-        )
-
-
-def _made(kind: Callable[[_Level], Any], model: Any, arithmetic: Arithmetic, **options: Any) -> Any:
-    """The fastest engine that supports a part of a drafter. Drafts are judged, so it need not be trusted.
+def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+    """The fastest engine that supports a part of a drafter; `kind` as in `_trusted`. Drafts need not be trusted.
 
     Raises:
         ValueError: no engine does.
     """
-    levels = _levels(model.embed_tokens.weight, arithmetic)
-    for level in levels[:-1]:
-        try:
-            return kind(level)(model, arithmetic, **options, **level.options)
-        except ValueError:
-            continue
-    return kind(levels[-1])(model, arithmetic, **options, **levels[-1].options)
+    *faster, last = [getattr(level, kind) for level in _levels(module.embed_tokens.weight, arithmetic)]
+    for make in faster:
+        with suppress(ValueError):
+            return make(module, arithmetic, **options)
+    return last(module, arithmetic, **options)
 
 
 class LoadedDrafter:
@@ -340,14 +313,13 @@ class LoadedDrafter:
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
         self.forget_verifiers()  # the encoder's weights may have changed, too
-        decoder = self.model.decoder
-        return _made(lambda level: level.drafter, decoder, arithmetic)
+        return _made("drafter", self.model.decoder, arithmetic)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder
         if unsupported_encoder(encoder) is not None:
             return None
-        return _made(lambda level: level.encoder, encoder, arithmetic, clamps=True)
+        return _made("encoder", encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""

@@ -12,13 +12,13 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModelBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import refuse_architectures, set_sizes
+from fairseq_aggdec.models.architecture_defaults import refuse_architectures, register_sizes
 from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
@@ -195,27 +195,10 @@ def proposal_heads(model: Any) -> int:
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 
 
-def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
+def _take_base(cfg: Any) -> None:
     base = getattr(cfg, "base_checkpoint", None)
     if base and not is_loading_models():
         take_architecture(cfg, base)
-    set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
 
 
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_base")
-@register_model_architecture("blockwise_transformer", "blockwise_transformer")
-def blockwise_transformer(cfg: Any) -> None:
-    """Transformer-base, or the architecture of --base-checkpoint."""
-    _architecture(cfg, 512, 2048, 8, 6, 6)
-
-
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_big")
-def blockwise_transformer_big(cfg: Any) -> None:
-    """Transformer-big."""
-    _architecture(cfg, 1024, 4096, 16, 6, 6)
-
-
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_small")
-def blockwise_transformer_small(cfg: Any) -> None:
-    """For small data and CPUs: four encoder layers, three decoder layers."""
-    _architecture(cfg, 256, 1024, 4, 4, 3)
+register_sizes("blockwise_transformer", _take_base, small_decoder=3)

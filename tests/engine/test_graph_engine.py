@@ -18,8 +18,7 @@ from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, so
 from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
-from fairseq_aggdec.engine.cuda.graphs import Graph
-from fairseq_aggdec.engine.cuda.packets import Packet
+from fairseq_aggdec.engine.cuda.graphs import Graph, Packet
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, random_blockwise

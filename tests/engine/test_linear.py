@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fairseq_aggdec.engine.plain import linear
-from fairseq_aggdec.engine.plain.linear import Linear
-from fairseq_aggdec.engine.plain.prepacked import can_prepack
+from fairseq_aggdec.engine.plain.linear import Linear, can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 200])

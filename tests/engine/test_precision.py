@@ -11,8 +11,8 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts
 from fairseq_aggdec.engine.native import modules
-from fairseq_aggdec.engine.plain import prepacked
-from fairseq_aggdec.engine.plain.prepacked import can_prepack, product_with
+from fairseq_aggdec.engine.plain import linear
+from fairseq_aggdec.engine.plain.linear import can_prepack, product_with
 
 
 def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> Non
     weight, bias = layer(64, 48)
     x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
     expected = F.linear(x, weight, bias)
-    monkeypatch.setattr(prepacked, "can_prepack", lambda kind: False)
+    monkeypatch.setattr(linear, "can_prepack", lambda kind: False)
     plain = product_with(weight, bias, relu, "bf16")
-    assert isinstance(plain, prepacked.Plain)
+    assert isinstance(plain, linear.Plain)
     torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)

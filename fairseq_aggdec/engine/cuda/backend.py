@@ -8,9 +8,9 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
-from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
-from fairseq_aggdec.engine.plain.linear import Activation
+from fairseq_aggdec.engine.plain.linear import Activation, Product
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""

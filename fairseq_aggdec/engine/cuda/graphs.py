@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.cuda.packets import Packet
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
@@ -54,6 +53,26 @@ class CudaCapture:
                     graph.capture_end()
             caller.wait_stream(self._stream)
             return graph.replay
+
+
+class Packet:
+    """A tensor on the host and one of the same shape on the device.
+
+    The host's memory is pinned for a GPU: then a copy can be a part of a graph, and the host does not wait for it.
+    """
+
+    @torch.inference_mode(False)  # it outlives the batch for which it is made
+    def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
+        self.on_host = torch.zeros(*shape, dtype=dtype, pin_memory=device.type == "cuda")
+        self.on_device = torch.zeros(*shape, dtype=dtype, device=device)
+
+    def down(self) -> Tensor:
+        """Copy to the device without waiting; the host must not write before the copy is done."""
+        return self.on_device.copy_(self.on_host, non_blocking=True)
+
+    def up(self, numbers: Tensor) -> None:
+        """Copy numbers of the device to the host without waiting; the host must not read before the copy is done."""
+        self.on_host.copy_(self.on_device.copy_(numbers), non_blocking=True)
 
 
 class Graph:

@@ -19,10 +19,10 @@ from fairseq_aggdec.engine.native.modules import (
     chain,
     likeliest,
 )
-from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain.layers import Positions
-from fairseq_aggdec.engine.plain.linear import Activation
+from fairseq_aggdec.engine.plain.linear import Activation, Product
 from fairseq_aggdec.errors import AggdecError
 
 NATIVE = Choice(best_entries, likeliest)

@@ -12,7 +12,6 @@ from fairseq.modules import gelu
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding import highest
-from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
 from fairseq_aggdec.engine.plain import choice
@@ -248,8 +247,10 @@ class DecoderStack(_Stack):
         numbers = {"starts": starts, "reach": reach, "wanted": wanted}
         return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
 
-    def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
-        return self._run(x, cache, block.ragged, depths=block.positions, paths=block.paths)
+    def tree(
+        self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
+    ) -> Tensor:
+        return self._run(x, cache, ragged, depths=positions, paths=paths)
 
     def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
         """Call `aggdec_decode`; `numbers`: tensors by their names in `Block`."""

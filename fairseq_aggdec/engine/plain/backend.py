@@ -19,11 +19,8 @@ from fairseq_aggdec.engine.plain.layers import (
     attend_in_fixed_shapes,
     attend_in_products,
 )
-from fairseq_aggdec.engine.plain.linear import Activation, Linear
+from fairseq_aggdec.engine.plain.linear import Activation, Linear, Product
 from fairseq_aggdec.engine.weights import fused_weights
-
-Product = Callable[[Tensor], Tensor]
-"""activation(x W^T + b), ... x I -> ... x O"""
 
 
 class PlainBackend:
@@ -88,7 +85,7 @@ class PlainBackend:
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
     ) -> Tensor:
-        """The best candidate of each position, given the token chosen before it (`transition_tables`).
+        """The best candidate of each position, given the token chosen before it (`TransitionTables`).
 
         Args:
             before: V x H, the table of A embed(a).
