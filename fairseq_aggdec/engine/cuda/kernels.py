@@ -25,7 +25,7 @@ _SIZES = ["rows", "width", "longest", "length", "row_step", "head_step", "positi
 def wait(pdl: tl.constexpr):
     """Wait until all that earlier kernels wrote can be read, then let the next kernel load its weights."""
     if pdl:
-        tl.extra.cuda.gdcwait()
+        tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
 
 
