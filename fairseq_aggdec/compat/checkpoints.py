@@ -35,8 +35,7 @@ class CheckpointError(AggdecError):
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a checkpoint of any version of fairseq-train, unchanged, to the CPU.
 
-    Raises:
-        CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
+    Raises `CheckpointError` where the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
     """
     path = os.fspath(path)
     if not os.path.exists(path):
@@ -111,8 +110,7 @@ def _reason(path: str, error: Exception) -> str:
 def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Wrap a function of fairseq that loads a checkpoint, so that it checks classes and stored options.
 
-    Raises:
-        CheckpointError: on a call, as `read_checkpoint`.
+    Raises `CheckpointError` on a call, as `read_checkpoint`.
     """
 
     @functools.wraps(load)
@@ -198,8 +196,7 @@ def loading_models() -> Iterator[None]:
 def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
 
-    Raises:
-        CheckpointError: on a call, a file is missing.
+    Raises `CheckpointError` on a call where a file is missing.
     """
 
     @functools.wraps(load)

@@ -170,9 +170,7 @@ def _read_teacher(path: str, task: Any) -> list[Any]:
 def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Cross-entropy against a teacher's distribution, and the negative log-likelihood of the targets, both summed.
 
-    Args:
-        logits, taught: N x V, the model's and the teacher's.
-        targets: N.
+    `logits`, `taught`: N x V, the model's and the teacher's; `targets`: N.
     """
     log_probs = logits.float().log_softmax(dim=-1)
     nll = -log_probs.detach().gather(1, targets[:, None]).sum()

@@ -70,8 +70,7 @@ class GlancingBlockLoss(SummedCriterion):
         The drafter may be wrapped for distributed training; the batch is one of the task `block_drafting`, with
         `prefix_lengths` (B x R) and `update_num`; `reduce` is not used.
 
-        Raises:
-            AggdecError: the batch comes from another task.
+        Raises `AggdecError` where the batch comes from another task.
         """
         if "prefix_lengths" not in sample:
             raise AggdecError("--criterion glancing_block_loss needs --task block_drafting")

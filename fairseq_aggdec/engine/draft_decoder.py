@@ -61,8 +61,7 @@ class DraftDecoder:
     def start_later(self, encode: Encode) -> None:
         """Start a new batch that is encoded before the first draft: in a large batch perhaps never.
 
-        Args:
-            encode: returns the encoder output of the given rows of the batch; None: of all rows.
+        `encode`: returns the encoder output of the given rows of the batch; None: of all rows.
         """
         self._encode, self._rows = encode, None
 

@@ -140,8 +140,7 @@ class Engines:
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         """The engine of a decoder; None where fairseq's own code decodes, see `unsupported`.
 
-        Raises:
-            AggdecError: the arithmetic is not available for this decoder, or on its device.
+        Raises `AggdecError` where the arithmetic is not available for this decoder, or on its device.
         """
         return self._decoder_or_reason(decoder)[0]
 
@@ -150,8 +149,7 @@ class Engines:
 
         The engine encodes only for decoders with an engine, since it computes only the entries that those read.
 
-        Raises:
-            AggdecError: the arithmetic is not available for this model, or on its device.
+        Raises `AggdecError` where the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
         engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
@@ -233,8 +231,7 @@ class Engines:
 def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
     """The fastest engine that supports a part of a drafter; `kind` as in `_trusted`. Drafts need not be trusted.
 
-    Raises:
-        ValueError: no engine does.
+    Raises `ValueError` where no engine does.
     """
     *faster, last = [getattr(level, kind) for level in _levels(module.embed_tokens.weight, arithmetic)]
     for make in faster:
@@ -262,8 +259,7 @@ class LoadedDrafter:
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
-        Raises:
-            AggdecError: `wanted` is above the block size of the drafter's training.
+        Raises `AggdecError` where `wanted` is above the block size of the drafter's training.
         """
         if wanted > self.model.block_size:
             raise AggdecError(

@@ -34,9 +34,7 @@ _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedd
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
     """The reason why the engine cannot run a decoder, or None.
 
-    Args:
-        decoder: the decoder of a model.
-        kinds: classes that compute the same as `TransformerDecoderBase`.
+    `decoder`: the decoder of a model; `kinds`: classes that compute the same as `TransformerDecoderBase`.
     """
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"

@@ -101,8 +101,7 @@ class Drafting:
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`.
 
-        Raises:
-            AggdecError: the engine does not support the drafter or the model with the heads.
+        Raises `AggdecError` where the engine does not support the drafter or the model with the heads.
         """
         name = self._settings.mode.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)

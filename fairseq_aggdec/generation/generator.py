@@ -65,8 +65,7 @@ class AggressiveGenerator(SequenceGenerator):
     def __init__(self, stock: SequenceGenerator, settings: DecodingSettings) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
 
-        Raises:
-            AggdecError: `stock` is of another type, or has an option that the mode cannot honour.
+        Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
         if type(stock) is not SequenceGenerator:
             raise AggdecError(

@@ -97,8 +97,7 @@ def load_base(model: Any, path: str) -> None:
 
     The decoder's method `fitting` selects among weights that a plain Transformer lacks.
 
-    Raises:
-        AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.
+    Raises `AggdecError` where a weight of a plain Transformer is missing in one of them, or has another shape.
     """
     checkpoint = read_checkpoint(path)
     options = recorded_options(checkpoint)

@@ -89,8 +89,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
         """As fairseq's; options and data folder are checked first.
 
-        Raises:
-            AggdecError: an option makes no sense, or the data folder lacks a dictionary.
+        Raises `AggdecError` where an option makes no sense, or the data folder lacks a dictionary.
         """
         check_options(cfg)
         check_data(cfg)
@@ -106,8 +105,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
     ) -> SequenceGenerator:
         """fairseq's generator under `--decoding beam` and `--score-reference`, else an `AggressiveGenerator`.
 
-        Raises:
-            AggdecError: an option that the mode cannot honour.
+        Raises `AggdecError` for an option that the mode cannot honour.
         """
         self._nbest = getattr(args, "nbest", 1)
         mode = MODES[resolved_mode(self.cfg, models)]

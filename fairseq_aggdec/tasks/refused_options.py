@@ -31,8 +31,7 @@ class RefusableOptions(FairseqDataclass):
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
     """Refuse options that the modes do not follow; absent options have fairseq's defaults.
 
-    Raises:
-        AggdecError: such options are set; the message names all.
+    Raises `AggdecError` where such options are set; the message names all.
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),

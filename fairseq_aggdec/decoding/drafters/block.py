@@ -37,8 +37,7 @@ class BlockModel(Protocol):
 
         n-grams are blocked against the model's best tokens. Scores are divided by the temperature.
 
-        Returns:
-            tokens and their log-probabilities, B x k each, on the host.
+        Returns tokens and their log-probabilities, B x k each, on the host.
         """
 
     def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:

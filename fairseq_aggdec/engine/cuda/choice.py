@@ -23,10 +23,7 @@ def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
     For few rows: weights are read once, and 16 rows at a time are multiplied with them.
 
-    Args:
-        features: N x D, fp16 or bf16.
-        weight: V x D.
-        bias: V.
+    `features`: N x D, fp16 or bf16; `weight`: V x D; `bias`: V.
     """
     (rows, dim), symbols = features.shape, weight.size(0)
     logits = features.new_empty(rows, symbols)

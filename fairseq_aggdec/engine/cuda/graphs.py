@@ -123,11 +123,7 @@ class Graph:
             self._done.record(torch.cuda.current_stream(self._device))
 
     def wait(self) -> None:
-        """Wait for the end of the last run.
-
-        Raises:
-            AggdecError: the device has failed.
-        """
+        """Wait for the end of the last run. Raises `AggdecError` where the device has failed."""
         if self._done is None:
             return
         try:
@@ -216,8 +212,7 @@ class Graphs:
     def _give_up(self, graph: Graph, error: RuntimeError) -> None:
         """Free all captured memory, and run this graph uncaptured from now on.
 
-        Raises:
-            AggdecError: the device has failed, so that nothing can run any more.
+        Raises `AggdecError` where the device has failed, so that nothing can run any more.
         """
         if self._device.type == "cuda":
             try:

@@ -198,8 +198,7 @@ class _Stack:
     def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
         """Pack the weights of a product of `shape`, outputs x inputs, which the kernels take for granted.
 
-        Raises:
-            ValueError: the weights have another shape, as in a pruned model.
+        Raises `ValueError` where the weights have another shape, as in a pruned model.
         """
         weight, bias = fused_weights(*projections, order=order)
         if weight.shape != shape:
@@ -304,8 +303,7 @@ class Embedding:
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embed tokens, ... -> ... x D, at `positions`, below `end` except in padding; a range stands for one row.
 
-        Raises:
-            IndexError: a token is not in the vocabulary.
+        Raises `IndexError` where a token is not in the vocabulary.
         """
         tokens, first, given = tokens.contiguous(), 0, None
         if isinstance(positions, range):
