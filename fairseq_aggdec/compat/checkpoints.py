@@ -108,10 +108,7 @@ def _reason(path: str, error: Exception) -> str:
 
 
 def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Wrap a function of fairseq that loads a checkpoint, so that it checks classes and stored options.
-
-    Raises `CheckpointError` on a call, as `read_checkpoint`.
-    """
+    """Wrap a function of fairseq that loads a checkpoint, so that it checks and raises as `read_checkpoint`."""
 
     @functools.wraps(load)
     def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -176,10 +173,7 @@ _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 def is_loading_models() -> bool:
-    """Whether fairseq is building a model for the weights of a checkpoint, so that no others are loaded.
-
-    fairseq tells the task, but not the model that the task builds.
-    """
+    """Whether fairseq builds a model for a checkpoint's weights, which it tells the task, but not the model."""
     return _loading.get()
 
 
@@ -194,10 +188,7 @@ def loading_models() -> Iterator[None]:
 
 
 def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
-
-    Raises `CheckpointError` on a call where a file is missing.
-    """
+    """Wrap fairseq's `load_model_ensemble_and_task`; a call raises `CheckpointError` where a file is missing."""
 
     @functools.wraps(load)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:

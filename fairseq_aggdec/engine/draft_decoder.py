@@ -61,7 +61,7 @@ class DraftDecoder:
     def start_later(self, encode: Encode) -> None:
         """Start a new batch that is encoded before the first draft: in a large batch perhaps never.
 
-        `encode`: returns the encoder output of the given rows of the batch; None: of all rows.
+        `encode` returns the encoder output of the given rows of the batch; None: of all rows.
         """
         self._encode, self._rows = encode, None
 
@@ -185,7 +185,7 @@ class TransitionTables:
     """
 
     def __init__(self, decoder: NarDrafterDecoder) -> None:
-        """Build the tables from the present weights of a decoder with a transition head, in evaluation mode."""
+        """From the present weights of a decoder with a transition head, in evaluation mode."""
         head = decoder.transitions
         assert head is not None
         self._backend = choose_backend(head.out.weight, AS_THE_MODEL)

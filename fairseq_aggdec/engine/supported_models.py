@@ -32,10 +32,7 @@ _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedd
 
 
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
-    """The reason why the engine cannot run a decoder, or None.
-
-    `decoder`: the decoder of a model; `kinds`: classes that compute the same as `TransformerDecoderBase`.
-    """
+    """The reason why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"
     if decoder.adaptive_softmax is not None:

@@ -81,10 +81,7 @@ def _refuse_another(cfg: Any, name: str, value: Any, source: str) -> None:
 
 
 def _take_positions(cfg: Any, base: TransformerConfig) -> None:
-    """Take the number of learned positions from the checkpoint, whatever is given: fairseq's tasks always give one.
-
-    With computed positions a given number stays.
-    """
+    """Take the number of learned positions from the checkpoint, though one is given, as fairseq's tasks always do."""
     for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         if getattr(base, side).learned_pos:
             setattr(cfg, option, getattr(base, option))

@@ -166,16 +166,11 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         Args:
             src_tokens, src_lengths: B x S and B.
             prev_output_tokens: B x W, the start symbol, then y1, y2...
-            heads: pairs of a head's number, from 1, and its mask (B x W booleans, N of them true); None: decode like a
-                plain Transformer.
-            per_head: called with a head's number and its N x V logits, in the order of `heads`.
-            options: of fairseq's `forward`, for decoding like a plain Transformer.
+            heads: pairs of a head's number, from 1, and its mask (B x W booleans, N of them true).
+            per_head: called with a head's number and its N x V logits, in this order; its results are returned.
+            options: of fairseq's `forward`, whose output is returned without `heads`.
 
-        Returns:
-            fairseq's decoder output, or the list of results of `per_head`.
-
-        Raises:
-            AggdecError: no heads are given in training.
+        Raises `AggdecError` where no heads are given in training.
         """
         if heads is None or per_head is None:
             if self.training and torch.is_grad_enabled():

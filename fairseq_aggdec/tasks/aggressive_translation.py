@@ -87,10 +87,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
-        """As fairseq's; options and data folder are checked first.
-
-        Raises `AggdecError` where an option makes no sense, or the data folder lacks a dictionary.
-        """
+        """As fairseq's; raises `AggdecError` for an option that makes no sense and a folder without dictionaries."""
         check_options(cfg)
         check_data(cfg)
         return super().setup_task(cfg, **kwargs)

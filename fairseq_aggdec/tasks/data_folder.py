@@ -10,10 +10,7 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def check_data(cfg: Any) -> None:
-    """Check that a translation task's data folder has its dictionaries, before a model is loaded.
-
-    Raises `AggdecError` where no folder is named, or it does not exist, names no language pair, or lacks a dictionary.
-    """
+    """Raise `AggdecError` where no data folder is named, or it is missing, or lacks a language pair or a dictionary."""
     if not cfg.data:
         raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")
     language_pair(Path(str(cfg.data).split(":")[0]), cfg.source_lang, cfg.target_lang)

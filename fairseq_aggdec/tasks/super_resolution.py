@@ -78,10 +78,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         return cls(cfg, dictionary, dictionary)
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """Read the images of a split: train, valid or test.
-
-        Raises `AggdecError` where there is no such split, or an image cannot be used.
-        """
+        """Read the images of a split; raises `AggdecError` where there is no such split, or an image cannot be used."""
         if self._images is None:
             self._images = open_images(Path(str(self.cfg.data)), bool(self.cfg.grey))
         numbers = make_splits(self._images.names, self.cfg.valid_images, self.cfg.test_images)
@@ -174,7 +171,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
 
 
 def sizes_of(cfg: Any) -> ImageSizes:
-    """The image sizes by the options. Raises `AggdecError` where the large size is no multiple of the small one."""
+    """The image sizes by the options; raises `AggdecError` where the large one is no multiple of the small one."""
     check_least(cfg, 1, "input_size")
     small, large = int(cfg.input_size), int(cfg.output_size)
     if large <= small or large % small:

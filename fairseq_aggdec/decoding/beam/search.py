@@ -179,9 +179,7 @@ class BeamSearch:
     def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
         """The best candidates of the known rows, up to the N-th that is not EOS, and one more.
 
-        Returns:
-            the candidates, with sums that are not rounded and finite except for the last one's; and whether there are N
-            candidates that are not EOS, and so the additional one.
+        Their sums are not rounded, and finite but for the last one's. The second result: whether there are so many.
         """
         last, eos, words = self._options.entries - 1, self._options.eos, self._options.size
         before = [hypothesis.score for hypothesis in self.live]

@@ -20,14 +20,9 @@ class BlockModel(Protocol):
     """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """Predict the next k tokens of each row, all at once.
+        """Predict the next k = `block_size` tokens of each row, all at once: B x k, never padding or BOS.
 
-        Args:
-            texts: the start symbol and the output of each of B rows; each extends that row's text of the last call.
-            block_size: k.
-
-        Returns:
-            B x k tokens, never padding or BOS.
+        `texts`: the start symbol and the output of each row; each extends that row's text of the last call.
         """
 
     def choose(
@@ -45,6 +40,9 @@ class BlockModel(Protocol):
 
         Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
+
+    def go_back(self, lengths: Sequence[int]) -> None:
+        """Roll each row back to its first `lengths` tokens."""
 
     def keep(self, order: Order) -> None:
         """Keep only these rows."""

@@ -105,16 +105,9 @@ class DecoderKernels:
         wanted: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """The output of the layers, B x W x D, for a block or, with `paths`, for trees.
+        """The output of the layers, see `GraphDecoder.layered`.
 
-        Args:
-            x: B x W x D.
-            cache: of B rows.
-            positions: B x W.
-            sources: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
-            reach: see there.
-            wanted: the columns to return, B x k; None: all.
-            paths: see there.
+        `cache`: of the same rows; `sources`: keys and values, and hidden positions, see `TritonDecoderLayers.block`.
         """
         starts = positions[:, 0] if paths is None else positions
         x = self._layers.block(x, cache.memory, starts, *sources, reach=reach, paths=paths)

@@ -123,7 +123,7 @@ class Graph:
             self._done.record(torch.cuda.current_stream(self._device))
 
     def wait(self) -> None:
-        """Wait for the end of the last run. Raises `AggdecError` where the device has failed."""
+        """Wait for the end of the last run; raises `AggdecError` where the device has failed."""
         if self._done is None:
             return
         try:

@@ -168,7 +168,7 @@ class _Stack:
     """A model's layers and its last norm, without dropout."""
 
     def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase) -> None:
-        """Copy the present weights. Raises `ValueError` where the kernels do not support the model."""
+        """Copy the present weights; raises `ValueError` where the kernels do not support the model."""
         layers = layers_of(model)
         for layer in layers:
             _check(layer, layers[0])

@@ -57,10 +57,7 @@ class Kernels:
 
 
 def available_cpus(root: Path = Path("/")) -> int:
-    """The number of CPUs that this process may use, limited by the quotas of its cgroups, rounded up.
-
-    `root`: the folder of proc and sys.
-    """
+    """The number of CPUs for this process, limited by its cgroups' quotas, rounded up; `root`: of proc and sys."""
     if not hasattr(os, "sched_getaffinity"):  # macOS, which has no cgroups, either
         return os.cpu_count() or 1
     count = float(len(os.sched_getaffinity(0)))

@@ -196,10 +196,7 @@ class _Stack:
             raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
 
     def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
-        """Pack the weights of a product of `shape`, outputs x inputs, which the kernels take for granted.
-
-        Raises `ValueError` where the weights have another shape, as in a pruned model.
-        """
+        """Pack the weights of a product, outputs x inputs; raises `ValueError` for another shape, as if pruned."""
         weight, bias = fused_weights(*projections, order=order)
         if weight.shape != shape:
             raise ValueError(

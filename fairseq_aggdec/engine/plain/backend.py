@@ -29,12 +29,7 @@ class PlainBackend:
     name = "plain"
 
     def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool = False) -> None:
-        """
-        Args:
-            arithmetic: the arithmetic of the layers.
-            weight: of the model, for its device and type.
-            waits: whether the host waits for the device when it reads a number.
-        """
+        """`weight`: of the model, for its device and type; `waits`: whether the host waits when it reads a number."""
         self.arithmetic = arithmetic
         self.waits = waits
         self.choice = Choice(waits=waits)
@@ -106,18 +101,10 @@ class PlainBackend:
 
 
 def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
-    """The best candidate of each position, given the candidate chosen before it.
+    """The result of `PlainBackend.chain`, by a walk through small tables.
 
-    All scores are computed at once; the choice is a walk through small tables.
-
-    Args:
-        candidates: B x k x C tokens.
-        scores: B x k x C, the scores of the candidates without transitions.
-        transitions: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the
-            position before. The first position has one token before it, and reads entry i = 0.
-
-    Returns:
-        B x k tokens.
+    `transitions`: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the position
+    before. The first position has one token before it, and reads entry i = 0.
     """
     best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best j after each i
     chosen = best_after.new_zeros(best_after.size(0), 1)

@@ -167,12 +167,7 @@ class KVCache:
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
         """The indices of a block's entries in a layer's memory, valid until the next `reserve`.
 
-        Args:
-            positions: the positions of the block's tokens, B x W, or N with `rows`.
-            rows: N, the row of each token.
-
-        Returns:
-            B x W x H or N x H, for `open`.
+        `positions`: of its tokens, B x W, or N with `rows`, the row of each. Returns B x W x H or N x H, for `open`.
         """
         if rows is None:
             return self._first + positions[..., None]
@@ -307,12 +302,7 @@ class DecoderLayers:
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
-        """Set the sources.
-
-        Args:
-            cross: the sources' keys and values, layers x B x H x S x 2D/H.
-            padding: booleans, B x S, the hidden positions; None: nothing is hidden.
-        """
+        """Set the sources: keys and values, layers x B x H x S x 2D/H, and hidden positions, B x S; None: no such."""
         keys, values = cross.chunk(2, dim=-1)
         self._cross = list(zip(keys.unbind(0), values.unbind(0), strict=True))
         self._cross_mask = None if padding is None else additive_mask(padding, cross)[:, None, None]
