@@ -156,8 +156,7 @@ def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> No
 def open_archive(path: str, mode: str) -> tarfile.TarFile:
     """Replace `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
 
-    Raises:
-        CheckpointError: a member would be written outside of the archive's folder, or is neither file nor folder.
+    Raises `CheckpointError` for a member outside of the archive's folder, or that is neither file nor folder.
     """
     archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
     archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Python 3.11.3 and 3.10.11

@@ -37,13 +37,9 @@ def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: flo
 
 
 def block_sums(passed: Tensor, right: Tensor, valid: Tensor, blocks: int) -> dict[str, Tensor | int]:
-    """The sums of a batch for `log_block_scores`.
+    """The sums of a batch of blocks for `log_block_scores`.
 
-    Args:
-        passed: ... x k booleans: whether the token would pass if all tokens before it passed.
-        right: ... x k booleans: whether the token is the reference's.
-        valid: ... x k booleans: whether the position has a target.
-        blocks: the number of blocks.
+    Whether each of ... x k tokens would pass if all before it did, is the reference's, and has a target (`valid`).
     """
     sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": blocks}
     for number in range(valid.size(-1)):

@@ -190,9 +190,7 @@ def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tens
     A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of further
     heads as long as head 1 predicts the same token at its own position.
 
-    Args:
-        predicted: k x B x W, the token of each head at each position.
-        targets: k x B x W; padding where there is nothing to predict.
+    `predicted` and `targets`: k x B x W, of each head at each position; padding where there is nothing to predict.
     """
     valid = targets.ne(pad)
     confirmed = [

@@ -32,12 +32,7 @@ class DraftDecoder:
     """
 
     def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """The decoder must be in evaluation mode.
-
-        Raises:
-            ValueError: the engine does not support the decoder.
-            AggdecError: the precision is not available on the decoder's device.
-        """
+        """The decoder must be in evaluation mode. Raises as `BlockDecoder`."""
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None

@@ -166,70 +166,58 @@ class Engines:
         return Engines, (self.arithmetic,)
 
     def _decoder_or_reason(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
-        return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
-
-    def _new_decoder(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
-        """Build a decoder's engine, or return the reason why there is none."""
-        reason = unsupported_decoder(decoder)
-        if reason is None:
-            check_weights(decoder, "decoder")
-            if not host_waits(next(decoder.parameters()).device):
-                keep_freed_memory()
+        def make() -> tuple[Any, str | None]:
             kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
-            engine, reason = self._trusted(kind, decoder, decoder_objection)
-            if engine is not None:
-                return engine, None
-        self._refuse_all_but_default(reason)
-        return None, reason
+            return self._new(kind, decoder, unsupported_decoder(decoder), decoder_objection)
+
+        return self._decoders.current(decoder, decoder, make)
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> BlockEncoder | None:
-        encoder = model.encoder
         if self.decoder(model.decoder) is None:
             return None
-        reason = unsupported_encoder(encoder)
-        if reason is None:
-            check_weights(encoder, "encoder")
-            engine, reason = self._trusted("encoder", encoder, encoder_objection)
-            if engine is not None:
-                self.encoders_made += 1
-                return engine
-        self._refuse_all_but_default(reason)
-        logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
-        return None
+        engine, reason = self._new("encoder", model.encoder, unsupported_encoder(model.encoder), encoder_objection)
+        if engine is None:
+            logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
+        else:
+            self.encoders_made += 1
+        return engine
 
-    def _trusted(
-        self, kind: str, module: nn.Module, objection: Callable[[Any, nn.Module], str | None]
+    def _new(
+        self, kind: str, module: nn.Module, reason: str | None, objection: Callable[[Any, nn.Module], str | None]
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        `kind`: a field of `_Level`. In another precision an engine in the model's own is compared.
+        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. In another precision an engine in
+        the model's own is compared.
         """
-        reason: str | None = None
-        for level in _levels(next(module.parameters()), self.arithmetic):
-            if reason is not None:
-                logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
-            try:
-                make = getattr(level, kind)
-                engine = make(module, arithmetic=self.arithmetic)
-                is_own = self.arithmetic == AS_THE_MODEL or level is _KERNELS
-                reason = objection(engine if is_own else make(module), module)
-            except AggdecError:
-                raise
-            except Exception as error:  # a model with unknown parts may raise anything
-                reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
-            if reason is None:
-                return engine, None
-        return None, reason
-
-    def _refuse_all_but_default(self, reason: str | None) -> None:
+        if reason is None:
+            check_weights(module, "encoder" if kind == "encoder" else "decoder")
+            weight = next(module.parameters())
+            if not host_waits(weight.device):
+                keep_freed_memory()
+            for level in _levels(weight, self.arithmetic):
+                if reason is not None:
+                    logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
+                try:
+                    make = getattr(level, kind)
+                    engine = make(module, arithmetic=self.arithmetic)
+                    is_own = self.arithmetic == AS_THE_MODEL or level is _KERNELS
+                    reason = objection(engine if is_own else make(module), module)
+                except AggdecError:
+                    raise
+                except Exception as error:  # a model with unknown parts may raise anything
+                    reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+                if reason is None:
+                    return engine, None
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
             )
+        return None, reason
 
 
 def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
-    """The fastest engine that supports a part of a drafter; `kind` as in `_trusted`. Drafts need not be trusted.
+    """The fastest engine that supports a part of a drafter; `kind` as in `Engines._new`. Drafts need not be trusted.
 
     Raises `ValueError` where no engine does.
     """

@@ -45,9 +45,7 @@ _IGNORED_WEIGHTS = ("classification_heads.",)
 def take_architecture(cfg: Any, path: str) -> None:
     """Fill in options that the user has left out (absent or None) from the checkpoint of --base-checkpoint.
 
-    Raises:
-        AggdecError: a given option has another value in the checkpoint, or the checkpoint is no Transformer
-            encoder-decoder, or one with NormFormer's scales.
+    Raises `AggdecError` where a given option has another value there, or the checkpoint is no plain encoder-decoder.
     """
     base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):

@@ -100,8 +100,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model with one position for each token of an image.
 
-        Raises:
-            AggdecError: a checkpoint is for images of another size, or --coordinate-positions does not fit the model.
+        Raises `AggdecError` for a checkpoint of another image size, and where --coordinate-positions does not fit.
         """
         trained_for = self.state.state_dict[_SIZES_KEY]
         if from_checkpoint and trained_for != list(astuple(self.sizes)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 from operator import eq
+from typing import Protocol
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Row
 from fairseq_aggdec.decoding.beam.roles import Sentence
@@ -12,10 +13,17 @@ from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.drafters.block import BlockModel
 
 
+class ReturningModel(BlockModel, Protocol):
+    """A `BlockModel` that can return to an earlier prefix."""
+
+    def go_back(self, lengths: Sequence[int]) -> None:
+        """Roll each row back to its first `lengths` tokens."""
+
+
 class RowDrafter:
     """Drafts rows behind the best hypothesis, whenever half of the searches have used up their last draft."""
 
-    def __init__(self, model: BlockModel, block_size: int, entries: int) -> None:
+    def __init__(self, model: ReturningModel, block_size: int, entries: int) -> None:
         """Draft blocks of k tokens, at most as in the model's training; a row stores its best `entries`."""
         self._model = model
         self._block_size = block_size

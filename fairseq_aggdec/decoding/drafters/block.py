@@ -41,9 +41,6 @@ class BlockModel(Protocol):
         Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
 
-    def go_back(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to its first `lengths` tokens."""
-
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
 

@@ -70,15 +70,9 @@ class DecoderKernels:
         positions: Positions | None,
         further: Tensor | None,
     ) -> None:
-        """
-        Args:
-            computes: whether kernels compute the layers of a pass of so many tokens.
-            decoder: with weights in half precision, which are copied.
-            positions: its position embeddings.
-            further: see `BlockDecoder`.
+        """Copy the weights of a decoder; raises `ValueError` where the kernels do not support it.
 
-        Raises:
-            ValueError: the kernels do not support the decoder.
+        `computes`: whether kernels compute the layers of a pass of so many tokens; `further`: see `BlockDecoder`.
         """
         self.computes = computes
         self._layers = TritonDecoderLayers(decoder)

@@ -250,13 +250,8 @@ def embedded(
 
     A token that has no embedding becomes NaN.
 
-    Args:
-        tokens: N, int64.
-        positions: N, int64; behind the last of `places` as there.
-        words: V x D, multiplied by `scale`.
-        scale: of the words.
-        places: embeddings of positions, P x D.
-        further: embeddings of the tokens from V on, not scaled.
+    `tokens` and `positions`: N, int64, positions behind the last of `places` as there; `words`: V x D, multiplied by
+    `scale`; `places`: embeddings of positions, P x D; `further`: those of the tokens from V on, not scaled.
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)

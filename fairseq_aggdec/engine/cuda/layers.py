@@ -77,12 +77,8 @@ class Product:
     def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
 
-        Args:
-            normed: may be overwritten, of the shape of x.
-            residual: of the shape of y; may be y.
-
-        Returns:
-            What the residual connection around this product adds: x or norm(x).
+        `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
+        residual connection around this product adds: x or norm(x).
         """
         kept, rows = normed if self._keeps else None, x.numel() // self._inputs
         sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)

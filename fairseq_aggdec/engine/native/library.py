@@ -22,11 +22,7 @@ class Kernels:
     """kernels.c and beams.c, compiled for the vector instructions of this processor."""
 
     def __init__(self, path: Path) -> None:
-        """
-        Raises:
-            OSError: the file cannot be loaded.
-            AttributeError, ValueError: the file lacks the functions.
-        """
+        """Raises `OSError`, `AttributeError` or `ValueError` where the file cannot be loaded or lacks functions."""
         library = ctypes.CDLL(str(path))
         self.checksum = ctypes.c_uint32.in_dll(library, "aggdec_source").value
         """CRC-32 of the compiled sources"""

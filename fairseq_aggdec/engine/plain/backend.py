@@ -34,18 +34,13 @@ class PlainBackend:
         self.waits = waits
         self.choice = Choice(waits=waits)
         """finds the highest scores"""
-        self.can_be_ragged = not waits and not self.in_fixed_shapes
+        self.can_be_ragged = not waits and not arithmetic.fixed_shapes
         """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
         self._attend: Attend = attend
-        if self.in_fixed_shapes:
+        if arithmetic.fixed_shapes:
             self._attend = attend_in_fixed_shapes
         elif not waits and weight.dtype == torch.float32:
             self._attend = attend_in_products
-
-    @property
-    def in_fixed_shapes(self) -> bool:
-        """Whether inputs are padded to fixed shapes, see `fixed_shapes`."""
-        return self.arithmetic.fixed_shapes
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O."""

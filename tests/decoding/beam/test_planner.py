@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
+from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.blocks import Order
-from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.highest import best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.random_models import dictionary
@@ -32,7 +31,7 @@ class Follower(Table):
         return logits
 
 
-class Knowing(BlockModel):
+class Knowing(ReturningModel):
     """A drafter that says the text, and remembers what it was asked."""
 
     max_positions = 64
