@@ -83,11 +83,7 @@ class ToBeKilled:
     """A Python program in a process forked from `fork_server`; what starts it is another process."""
 
     def __init__(self, program: str, folder: Path) -> None:
-        """
-        Args:
-            program: may import from `tests`.
-            folder: where it may leave the number of its process.
-        """
+        """`program`: may import from `tests`; `folder`: where it may leave the number of its process."""
         self._number = folder / "process-number"
         self._number.unlink(missing_ok=True)
         first = f"import os; from pathlib import Path; Path({str(self._number)!r}).write_text(str(os.getpid())); "

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models import ARCH_CONFIG_REGISTRY, FairseqEncoderDecoderModel
 
-from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel, blockwise_transformer
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.random_models import SHAPES, random_network
 
 HEAD_KINDS: dict[str, dict[str, Any]] = {
@@ -55,6 +55,6 @@ def on_base(
 ) -> BlockwiseTransformerModel:
     """What --arch blockwise_transformer --base-checkpoint PATH builds."""
     args = Namespace(arch="blockwise_transformer", base_checkpoint=path and str(path), **{"block_heads": 4, **options})
-    blockwise_transformer(args)
+    ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
     task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
     return BlockwiseTransformerModel.build_model(args, task)

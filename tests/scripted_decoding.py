@@ -82,11 +82,7 @@ class ScriptedVerifier(ScoringVerifier):
     START = EOS
 
     def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int) -> None:
-        """
-        Args:
-            targets: the wanted output of each row, its EOS included.
-            vocabulary: V.
-        """
+        """`targets`: the wanted output of each row, its EOS included; `vocabulary`: V."""
         self.targets = [list(target) for target in targets]
         self.vocabulary = vocabulary
         self.read: list[list[int]] = [[] for _ in targets]  # decoder inputs of each row, rejected drafts included

@@ -20,7 +20,6 @@ from tests.random_models import (
     ENGINE_SHAPES,
     FALLBACK_SHAPES,
     dictionary,
-    mended_ngram_blocker,
     model_of_shape,
     random_batch,
     twin_words,
@@ -73,16 +72,12 @@ def by_fairseq(models: Models, sample: dict[str, Any], size: int, **options: Any
     return SequenceGenerator(models, WORDS, beam_size=size, **options).generate(models, sample)
 
 
-def check(
-    models: Models, sample: dict[str, Any], size: int, ours: dict[str, Any] | None = None, **options: Any
-) -> Found:
+def check(models: Models, sample: dict[str, Any], size: int, **options: Any) -> Found:
     """fairseq's lists, after ours were found equal under every planner."""
     prefix = options.pop("prefix_tokens", None)
     stock = SequenceGenerator(models, WORDS, beam_size=size, **options).generate(models, sample, prefix_tokens=prefix)
     for kind in (AggressiveBeamGenerator, WildGenerator):
-        generator = kind.of(
-            models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options, **(ours or {})
-        )
+        generator = kind.of(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options)
         assert_same_lists(generator.generate(models, sample, prefix_tokens=prefix), stock)
         assert generator.totals.sentences == len(stock)
     return stock
@@ -107,16 +102,6 @@ def test_every_shape_and_option(
     models = [cached_model(name, seed + number) for number, name in enumerate([shape, other]) if name]
     more, lengths = forced_options(forced, WORDS, seed, lengths)
     check(models, random_batch(seed, WORDS, lengths), size, **{**options, **more})
-
-
-@examples(3)
-@given(st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.sampled_from([2, 3]))
-def test_blocked_ngrams(shape: str, seed: int, size: int, lengths: list[int], ngram: int) -> None:
-    """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
-    sample = random_batch(seed, WORDS, lengths)
-    options = {"max_len_b": 15, "no_repeat_ngram_size": ngram}
-    with mended_ngram_blocker():
-        check([cached_model(shape, seed)], sample, size, ours={"block_ngrams": True}, **options)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The same bits in every mode and every batch: what `--bit-exact` promises and low precisions are lossless by."""
 
-from argparse import Namespace
 from typing import Any
 
 import pytest
@@ -9,14 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-import fairseq_aggdec
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.tasks.loading import batches_of, load
-from fairseq_aggdec.text import model as text_models
-from fairseq_aggdec.text.shipped import SHIPPED
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch, twin_words
 from tests.scripted_decoding import examples
@@ -133,35 +128,3 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
         scores.append(torch.stack(first))
     assert not torch.equal(*scores)
     torch.testing.assert_close(*scores, atol=0.3, rtol=0.1)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"bit_exact": True},
-        pytest.param({"int8": True, "bit_exact": True}, marks=pytest.mark.int8),
-    ],
-)
-@pytest.mark.parametrize("name", ["gec", "mt"])
-def test_shipped_models(name: str, options: dict[str, Any]) -> None:
-    fairseq_aggdec.register()
-    demo = SHIPPED[name]
-    drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
-    source, target = demo.source_language, demo.target_language
-    task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
-    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
-    text = text_models.load.shipped(name)
-    sentences = [text.encode(line.split("\t")[0]) for line in lines]
-
-    def all_of(decoding: str, size: int) -> list[Hypothesis]:
-        task.cfg.decoding = decoding
-        generator = task.build_generator(models, Namespace(beam=1))
-        found: dict[int, Hypothesis] = {}
-        for batch in batches_of(task, sentences, size):
-            decoded = task.inference_step(generator, models, batch)
-            found.update((number, best) for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True))
-        return [found[number] for number in range(len(sentences))]
-
-    expected = all_of("greedy", 4)
-    for size in (1, 3):
-        assert_same_bits(all_of("aggressive", size), expected)

@@ -20,7 +20,6 @@ from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, texts_to_copy, texts_to_propose
-from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
 from tests.test_beam_generator import assert_same_lists
@@ -134,17 +133,3 @@ def test_the_papers_widths(size: dict[str, Any], trained_in: torch.dtype) -> Non
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
     check_beams(model, (3, 1))
-
-
-@pytest.mark.parametrize("heads", [1, 16])
-def test_proposal_heads(heads: int) -> None:
-    size = transformer(48, 64, heads, 2, 2)
-    model = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, 4, 0.1, **size)
-    generator = AggressiveGenerator.of(
-        [model], WORDS, src_dict=WORDS, decoding="blockwise", block_draft=BlockDraftOptions(None, 4), max_len_b=14
-    )
-    for rows in (1, 16, 1):
-        sample = batch(rows)
-        stock = stock_beam_one([model], WORDS, sample, max_len_b=14)
-        assert_same_up_to_near_ties(decode(generator, [model], sample), stock, [model], sample, NEAR)
-    assert generator.totals.accepted > 0

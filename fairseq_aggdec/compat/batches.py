@@ -18,8 +18,7 @@ def with_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., li
     of a test set, and with `--batch-size 1` always one, would have no output. Batches are consecutive slices of
     `indices`, so the last sentences are missing.
 
-    Raises:
-        AggdecError: on a call, a sentence is longer than --max-tokens or --max-tokens-valid.
+    Raises `AggdecError` on a call where a sentence is longer than --max-tokens or --max-tokens-valid.
     """
 
     @functools.wraps(batch_by_size)

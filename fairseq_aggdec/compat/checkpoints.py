@@ -35,8 +35,7 @@ class CheckpointError(AggdecError):
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a checkpoint of any version of fairseq-train, unchanged, to the CPU.
 
-    Raises:
-        CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
+    Raises `CheckpointError` where the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
     """
     path = os.fspath(path)
     if not os.path.exists(path):
@@ -109,11 +108,7 @@ def _reason(path: str, error: Exception) -> str:
 
 
 def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Wrap a function of fairseq that loads a checkpoint, so that it checks classes and stored options.
-
-    Raises:
-        CheckpointError: on a call, as `read_checkpoint`.
-    """
+    """Wrap a function of fairseq that loads a checkpoint, so that it checks and raises as `read_checkpoint`."""
 
     @functools.wraps(load)
     def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -161,8 +156,7 @@ def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> No
 def open_archive(path: str, mode: str) -> tarfile.TarFile:
     """Replace `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
 
-    Raises:
-        CheckpointError: a member would be written outside of the archive's folder, or is neither file nor folder.
+    Raises `CheckpointError` for a member outside of the archive's folder, or that is neither file nor folder.
     """
     archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
     archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Python 3.11.3 and 3.10.11
@@ -178,10 +172,7 @@ _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 def is_loading_models() -> bool:
-    """Whether fairseq is building a model for the weights of a checkpoint, so that no others are loaded.
-
-    fairseq tells the task, but not the model that the task builds.
-    """
+    """Whether fairseq builds a model for a checkpoint's weights, which it tells the task, but not the model."""
     return _loading.get()
 
 
@@ -196,11 +187,7 @@ def loading_models() -> Iterator[None]:
 
 
 def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
-
-    Raises:
-        CheckpointError: on a call, a file is missing.
-    """
+    """Wrap fairseq's `load_model_ensemble_and_task`; a call raises `CheckpointError` where a file is missing."""
 
     @functools.wraps(load)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:

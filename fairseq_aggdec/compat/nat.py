@@ -25,10 +25,7 @@ def with_own_options(build: Callable[..., Any]) -> Any:
 
 
 def argmax(scores: Any) -> int:
-    """Replace `numpy.argmax` in `IterativeRefinementGenerator`, which chooses the best length of a length beam.
-
-    numpy does not read tensors on a GPU or in bfloat16.
-    """
+    """Replace `numpy.argmax` where fairseq chooses a length: numpy reads no tensors on a GPU or in bfloat16."""
     numbers = [float(score) for score in scores]
     return numbers.index(max(numbers))
 

@@ -30,9 +30,7 @@ EVALUATED = frozenset(
 def find_code(options: Any, path: str = "") -> str | None:
     """The first option that could run code, and the reason; None where all are plain values.
 
-    Args:
-        options: nested dictionaries, lists, namespaces and configurations; interpolations are not resolved.
-        path: the names of the groups of `options`, joined by dots.
+    `options` are nested, and interpolations not resolved; `path`: the names of their groups, joined by dots.
     """
     if OmegaConf.is_config(options):
         options = OmegaConf.to_container(options, resolve=False)

@@ -45,10 +45,7 @@ def frozen_names(module: nn.Module) -> set[str]:
 
 
 def with_task_name(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap the constructor of fairseq's `BARTModel`, which reads its task's name whenever weights are loaded.
-
-    Options from a YAML file (fairseq-hydra-train) lack this name, which only mBART needs.
-    """
+    """Wrap `BARTModel`'s constructor: it reads its task's name, which options from YAML lack, and only mBART needs."""
 
     @functools.wraps(init)
     def make(self: Any, args: Any, *others: Any, **options: Any) -> None:
@@ -81,10 +78,7 @@ def without_fused_attention(train_step: Callable[..., Any]) -> Callable[..., Any
 
 
 def is_bfloat16_fast(device: torch.device) -> bool:
-    """Whether matrix products are faster in bfloat16 than in single precision.
-
-    Processors without bfloat16 instructions emulate them: with AVX2 alone products take nine times as long.
-    """
+    """Whether products are faster in bfloat16 than in single precision; AVX2 alone emulates it, nine times slower."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
 

@@ -4,10 +4,25 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from fairseq.criterions import FairseqCriterion
 from fairseq.logging import metrics
 from torch import Tensor
 
 from fairseq_aggdec.decoding.verification import accepted_prefix_length
+
+
+class SummedCriterion(FairseqCriterion):
+    """A criterion whose logs are sums, so that fairseq may add them up before it calls `reduce_metrics`."""
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all workers and batches."""
+        log_losses(logging_outputs)
+        log_block_scores(logging_outputs)
 
 
 def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float, sample_size: Any) -> dict[str, Any]:
@@ -22,13 +37,9 @@ def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: flo
 
 
 def block_sums(passed: Tensor, right: Tensor, valid: Tensor, blocks: int) -> dict[str, Tensor | int]:
-    """The sums of a batch for `log_block_scores`.
+    """The sums of a batch of blocks for `log_block_scores`.
 
-    Args:
-        passed: ... x k booleans: whether the token would pass if all tokens before it passed.
-        right: ... x k booleans: whether the token is the reference's.
-        valid: ... x k booleans: whether the position has a target.
-        blocks: the number of blocks.
+    Whether each of ... x k tokens would pass if all before it did, is the reference's, and has a target (`valid`).
     """
     sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": blocks}
     for number in range(valid.size(-1)):

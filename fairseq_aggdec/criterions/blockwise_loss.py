@@ -7,12 +7,12 @@ from typing import Any, Optional
 
 import torch
 from fairseq import checkpoint_utils
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import block_sums, log_block_scores, log_losses, loss_sums
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.proposal_heads import trainable_heads
@@ -47,7 +47,7 @@ class BlockwiseLossConfig(FairseqDataclass):
 
 
 @register_criterion("blockwise_loss", dataclass=BlockwiseLossConfig)
-class BlockwiseLoss(FairseqCriterion):
+class BlockwiseLoss(SummedCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
     An identity head on a frozen base cannot be trained and is never drawn. With `first_head_weight` head 1 is in every
@@ -155,16 +155,6 @@ class BlockwiseLoss(FairseqCriterion):
         sample_size = len(sample["target"]) if self.sentence_avg else supervised
         return loss, sample_size, loss_sums(sample, loss, nll, supervised, sample_size)
 
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all workers and batches."""
-        log_losses(logging_outputs)
-        log_block_scores(logging_outputs)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        return True
-
 
 def _read_teacher(path: str, task: Any) -> list[Any]:
     """The teacher, frozen, in a list. Raises `AggdecError` where the file is missing or no checkpoint."""
@@ -180,9 +170,7 @@ def _read_teacher(path: str, task: Any) -> list[Any]:
 def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Cross-entropy against a teacher's distribution, and the negative log-likelihood of the targets, both summed.
 
-    Args:
-        logits, taught: N x V, the model's and the teacher's.
-        targets: N.
+    `logits`, `taught`: N x V, the model's and the teacher's; `targets`: N.
     """
     log_probs = logits.float().log_softmax(dim=-1)
     nll = -log_probs.detach().gather(1, targets[:, None]).sum()
@@ -202,9 +190,7 @@ def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tens
     A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of further
     heads as long as head 1 predicts the same token at its own position.
 
-    Args:
-        predicted: k x B x W, the token of each head at each position.
-        targets: k x B x W; padding where there is nothing to predict.
+    `predicted` and `targets`: k x B x W, of each head at each position; padding where there is nothing to predict.
     """
     valid = targets.ne(pad)
     confirmed = [

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch.nn.functional as F
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import log_losses, loss_sums, ratio, total
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, loss_sums, ratio, total
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 
@@ -35,7 +35,7 @@ class EditWeightedLossConfig(FairseqDataclass):
 
 
 @register_criterion("edit_weighted_loss", dataclass=EditWeightedLossConfig)
-class EditWeightedLoss(FairseqCriterion):
+class EditWeightedLoss(SummedCriterion):
     """The weighted mean over a batch's target tokens; source and target share a dictionary."""
 
     def __init__(self, task: Any, label_smoothing: float, edit_weight: float, sentence_avg: bool) -> None:
@@ -67,16 +67,12 @@ class EditWeightedLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all workers and batches; in validation also `edit_nll_loss`, of edited tokens, in bits."""
-        log_losses(logging_outputs)
+        """In validation also log `edit_nll_loss`, of edited tokens, in bits."""
+        super().reduce_metrics(logging_outputs)
         count = total(logging_outputs, "_edits")
         if count > 0:
             mean = ratio(total(logging_outputs, "_edit_nll"), count) / math.log(2)
             metrics.log_scalar("edit_nll_loss", mean, count, round=3)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        return True
 
 
 def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:

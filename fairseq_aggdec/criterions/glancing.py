@@ -26,8 +26,7 @@ class GlancingSchedule:
     def parse(cls, text: str, updates: int) -> "GlancingSchedule":
         """Parse the value of --glancing: `START:END`, or one number for a constant; 0 switches glancing off.
 
-        Raises:
-            AggdecError: lambda is not from 0 to 1, or changes over an unknown number of updates.
+        Raises `AggdecError` where lambda is not from 0 to 1, or changes over an unknown number of updates.
         """
         match = re.fullmatch(r"(\d*\.?\d+)(?::(\d*\.?\d+))?", text.strip())
         start, end = (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)

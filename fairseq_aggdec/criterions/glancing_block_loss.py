@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import block_sums, log_block_scores, log_losses, loss_sums, ratio, total
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums, ratio, total
 from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
@@ -41,7 +41,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
 
 
 @register_criterion("glancing_block_loss", dataclass=GlancingBlockLossConfig)
-class GlancingBlockLoss(FairseqCriterion):
+class GlancingBlockLoss(SummedCriterion):
     """L_NAR of papers/000 §3.2.1 over block positions that have a target and are not revealed."""
 
     def __init__(
@@ -70,8 +70,7 @@ class GlancingBlockLoss(FairseqCriterion):
         The drafter may be wrapped for distributed training; the batch is one of the task `block_drafting`, with
         `prefix_lengths` (B x R) and `update_num`; `reduce` is not used.
 
-        Raises:
-            AggdecError: the batch comes from another task.
+        Raises `AggdecError` where the batch comes from another task.
         """
         if "prefix_lengths" not in sample:
             raise AggdecError("--criterion glancing_block_loss needs --task block_drafting")
@@ -110,17 +109,12 @@ class GlancingBlockLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all workers and batches."""
-        log_losses(logging_outputs)
+        """Also log the share of positions that were revealed, and lambda."""
+        super().reduce_metrics(logging_outputs)
         supervised, positions = total(logging_outputs, "ntokens"), total(logging_outputs, "_positions")
         if positions > 0:
             metrics.log_scalar("glanced", 1 - ratio(supervised, positions), positions, round=3)
             metrics.log_scalar("lambda", ratio(total(logging_outputs, "_lambda"), supervised), supervised, round=3)
-        log_block_scores(logging_outputs)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        return True
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:

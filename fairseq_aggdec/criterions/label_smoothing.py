@@ -25,11 +25,8 @@ def smoothed_loss(
         logits: ... x V, of any floating type; the loss is computed in single precision.
         targets: ..., token numbers.
         smoothing: the probability of the V-1 other tokens together.
-        weights: ..., the weight of each target in the smoothed loss; None: all are 1.
+        weights: ..., the weight of each target in the smoothed loss, which alone has a gradient; None: all are 1.
         ignored: a token, such as padding, that does not count as a target.
-
-    Returns:
-        the smoothed loss, which has a gradient, and the plain one, which has none.
     """
     flat = targets.flatten()
     counted = torch.ones_like(flat, dtype=torch.float32) if ignored is None else flat.ne(ignored).float()

@@ -23,9 +23,7 @@ class Drafter(Protocol):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """Draft a continuation of every row.
 
-        Args:
-            outputs: the outputs so far.
-            limits: the longest draft wanted for each row, not all 0; the loop cuts longer drafts.
+        `limits`: the longest draft wanted for each row, not all 0; the loop cuts longer drafts.
         """
 
     def keep(self, order: Order) -> None:

@@ -18,9 +18,10 @@ from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import choose_backend
-from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
 from fairseq_aggdec.engine.plain.layers import KVCache, Norm, Positions, keep_rows
+from fairseq_aggdec.engine.plain.linear import Product
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
@@ -138,7 +139,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         block = block.on(self._cross.device)
         x = self._read(block.tokens, block.positions, block.last_position + 1)
         self._cache.reserve(block.end)
-        yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
+        x = self._layers.tree(x, self._cache, block.positions, block.paths, block.end, block.ragged)
+        yield from self._logits(self._projected(x))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
         is_one = self.backend.waits or features.size(0) <= _LOGITS_CHUNK

@@ -26,16 +26,9 @@ class BlockEncoder:
         clamps: bool = False,
         backend: PlainBackend | None = None,
     ) -> None:
-        """
-        Args:
-            encoder: fairseq's, with its present weights.
-            arithmetic: the arithmetic of the layers.
-            clamps: give tokens behind the last learned position that position, as a drafter may.
-            backend: what computes; None: as `choose_backend` says.
+        """From the present weights of fairseq's encoder. `backend` and errors as of `BlockDecoder`.
 
-        Raises:
-            ValueError: the engine does not support the encoder.
-            AggdecError: the precision is not available on the encoder's device.
+        `clamps`: give tokens behind the last learned position that position, as a drafter may.
         """
         reason = unsupported_encoder(encoder)
         if reason is not None:
@@ -55,18 +48,12 @@ class BlockEncoder:
         self.symbols, self.device, self.dtype = embedding.size(0), embedding.device, embedding.dtype
 
     def __call__(self, tokens: Tensor) -> dict[str, list[Tensor]]:
-        """Encode a batch.
+        """Encode a batch, B x S, padded on either side.
 
-        Args:
-            tokens: B x S, padded on either side.
+        Returns fairseq's encoder output: `encoder_out` S x B x C, undefined at padding, `encoder_padding_mask` B x S,
+        `encoder_embedding` B x S x C; other entries are empty. With `same_bits` S is larger, all padding on the right.
 
-        Returns:
-            fairseq's encoder output: `encoder_out` S x B x C, undefined at padding, `encoder_padding_mask` B x S,
-            `encoder_embedding` B x S x C; other entries are empty. With `same_bits` S is larger, and all padding is on
-            the right.
-
-        Raises:
-            AggdecError: a sentence is longer than the encoder's learned positions.
+        Raises `AggdecError` where a sentence is longer than the encoder's learned positions.
         """
         if self._aligns:
             tokens = aligned(tokens, self.pad)

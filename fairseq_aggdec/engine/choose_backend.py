@@ -29,8 +29,7 @@ logger = logging.getLogger(__name__)
 def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
     """The backend of a model with such weights and such an activation in its layers.
 
-    Raises:
-        AggdecError: no backend has this arithmetic on the weight's device.
+    Raises `AggdecError` where no backend has this arithmetic on the weight's device.
     """
     device = weight.device
     if not host_waits(device):
@@ -49,8 +48,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
 def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> PlainBackend:
     """The backend of a model with such weights whose passes are captured; `kernels`: by Triton, if they have its type.
 
-    Raises:
-        AggdecError: --int8 or --bit-exact, and these kernels cannot.
+    Raises `AggdecError` for --int8 and --bit-exact where these kernels cannot.
     """
     waits = host_waits(weight.device)
     if waits:
@@ -123,9 +121,7 @@ def on_device(device: torch.device) -> AbstractContextManager[Any]:
 def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
     """The arithmetic of a drafter with verified drafts: 8-bit integers where there are kernels for them.
 
-    Args:
-        arithmetic: the verifier's.
-        weight: of the verifier, for its device and type.
+    `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
     is_plain = not host_waits(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
     found = modules.kernels() if is_plain else None

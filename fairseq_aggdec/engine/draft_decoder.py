@@ -16,11 +16,13 @@ from fairseq_aggdec.decoding.highest import exclude
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
-from fairseq_aggdec.engine.transition_tables import TransitionTables
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
+
+_CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
 
 
 class DraftDecoder:
@@ -30,12 +32,7 @@ class DraftDecoder:
     """
 
     def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """The decoder must be in evaluation mode.
-
-        Raises:
-            ValueError: the engine does not support the decoder.
-            AggdecError: the precision is not available on the decoder's device.
-        """
+        """The decoder must be in evaluation mode. Raises as `BlockDecoder`."""
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None
@@ -59,8 +56,7 @@ class DraftDecoder:
     def start_later(self, encode: Encode) -> None:
         """Start a new batch that is encoded before the first draft: in a large batch perhaps never.
 
-        Args:
-            encode: returns the encoder output of the given rows of the batch; None: of all rows.
+        `encode` returns the encoder output of the given rows of the batch; None: of all rows.
         """
         self._encode, self._rows = encode, None
 
@@ -175,6 +171,36 @@ class DraftDecoder:
         """Note that a block was read behind these texts."""
         if self._decoder.is_causal:
             self._read = [len(text) for text in texts]
+
+
+class TransitionTables:
+    """A drafter's `TransitionHead` over the best candidates of each position of a block.
+
+    The head changes the score of token b after token a by relu(A embed(a) + B features + bias) . (W^T output(b)): both
+    A embed(a) and W^T output(b) are rows of tables, V x H.
+    """
+
+    def __init__(self, decoder: NarDrafterDecoder) -> None:
+        """From the present weights of a decoder with a transition head, in evaluation mode."""
+        head = decoder.transitions
+        assert head is not None
+        self._backend = choose_backend(head.out.weight, AS_THE_MODEL)
+        self._here = self._backend.fused(head.here)
+        with torch.no_grad():
+            self._before = head.before(decoder.embed(torch.arange(len(decoder.dictionary)).to(head.out.weight.device)))
+            self._after = decoder.output_projection.weight @ head.out.weight
+
+    def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
+        """Choose the tokens of a draft, B x k.
+
+        Args:
+            features: B x k x D, of the block positions, without the head's correction.
+            logits: B x k x V, of these features; minus infinity for tokens that are never drafted.
+            last: B, the token before each block.
+        """
+        best = self._backend.choice.best_entries(logits.flatten(0, 1), min(_CANDIDATES, logits.size(-1)))
+        scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
+        return self._backend.chain(self._before, self._after, self._here(features), candidates, scores, last)
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:

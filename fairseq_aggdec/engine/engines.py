@@ -4,6 +4,8 @@ import logging
 import operator
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -23,7 +25,7 @@ from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_models import broken_weight, unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.engine.trust import decoder_objection, encoder_objection
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
@@ -93,24 +95,18 @@ class _EngineCache(Generic[_Key, _Engine]):
 
 
 class _Level(NamedTuple):
-    """One way to run a model: the classes of its engines, and how they are made."""
+    """One way to run a model, and what makes its engines."""
 
     name: str
-    decoder: type[BlockDecoder]
-    proposing: type[ProposingDecoder]
-    encoder: type[BlockEncoder]
-    drafter: type[DraftDecoder]
-    kernels: bool = False
-
-    @property
-    def options(self) -> dict[str, bool]:
-        """What the classes need to be told."""
-        return {"kernels": True} if self.kernels else {}
+    decoder: Callable[..., Any]
+    proposing: Callable[..., Any]
+    encoder: Callable[..., Any]
+    drafter: Callable[..., Any]
 
 
 _OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
 _GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
-_KERNELS = _GRAPHS._replace(name="Triton kernels in CUDA graphs", kernels=True)
+_KERNELS = _Level("Triton kernels in CUDA graphs", *(partial(kind, kernels=True) for kind in _GRAPHS[1:]))
 
 
 def _levels(weight: Tensor, arithmetic: Arithmetic) -> list[_Level]:
@@ -145,8 +141,7 @@ class Engines:
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         """The engine of a decoder; None where fairseq's own code decodes, see `unsupported`.
 
-        Raises:
-            AggdecError: the arithmetic is not available for this decoder, or on its device.
+        Raises `AggdecError` where the arithmetic is not available for this decoder, or on its device.
         """
         return self._decoder_or_reason(decoder)[0]
 
@@ -155,8 +150,7 @@ class Engines:
 
         The engine encodes only for decoders with an engine, since it computes only the entries that those read.
 
-        Raises:
-            AggdecError: the arithmetic is not available for this model, or on its device.
+        Raises `AggdecError` where the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
         engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
@@ -173,108 +167,72 @@ class Engines:
         return Engines, (self.arithmetic,)
 
     def _decoder_or_reason(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
-        return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
+        def make() -> tuple[Any, str | None]:
+            kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
+            return self._new(kind, decoder, unsupported_decoder(decoder), decoder_objection)
 
-    def _new_decoder(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
-        """Build a decoder's engine, or return the reason why there is none."""
-        reason = unsupported_decoder(decoder)
-        if reason is None:
-            _check_weights(decoder, "decoder")
-            if not host_waits(next(decoder.parameters()).device):
-                keep_freed_memory()
-
-            def make(level: _Level, arithmetic: Arithmetic) -> Any:
-                kind: Any = level.proposing if isinstance(decoder, BlockwiseDecoder) else level.decoder
-                return kind(decoder, arithmetic=arithmetic, **level.options)
-
-            engine, reason = self._trusted(make, decoder, decoder_objection)
-            if engine is not None:
-                return engine, None
-        self._refuse_all_but_default(reason)
-        return None, reason
+        return self._decoders.current(decoder, decoder, make)
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> BlockEncoder | None:
-        encoder = model.encoder
         if self.decoder(model.decoder) is None:
             return None
-        reason = unsupported_encoder(encoder)
-        if reason is None:
-            _check_weights(encoder, "encoder")
+        engine, reason = self._new("encoder", model.encoder, unsupported_encoder(model.encoder), encoder_objection)
+        if engine is None:
+            logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
+        else:
+            self.encoders_made += 1
+        return engine
 
-            def make(level: _Level, arithmetic: Arithmetic) -> Any:
-                kind: Any = level.encoder
-                return kind(encoder, arithmetic, **level.options)
-
-            engine, reason = self._trusted(make, encoder, encoder_objection)
-            if engine is not None:
-                self.encoders_made += 1
-                return engine
-        self._refuse_all_but_default(reason)
-        logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
-        return None
-
-    def _trusted(
-        self,
-        make: Callable[[_Level, Arithmetic], Any],
-        module: nn.Module,
-        objection: Callable[[Any, nn.Module], str | None],
+    def _new(
+        self, kind: str, module: nn.Module, reason: str | None, objection: Callable[[Any, nn.Module], str | None]
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        In another precision than the model's own, an engine in the model's own arithmetic is compared.
+        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. In another precision an engine in
+        the model's own is compared.
         """
-        reason: str | None = None
-        for level in _levels(next(module.parameters()), self.arithmetic):
-            if reason is not None:
-                logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
-            try:
-                engine = make(level, self.arithmetic)
-                is_own = self.arithmetic == AS_THE_MODEL or level.kernels
-                reason = objection(engine if is_own else make(level, AS_THE_MODEL), module)
-            except AggdecError:
-                raise
-            except Exception as error:  # a model with unknown parts may raise anything
-                reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
-                if isinstance(error, ValueError):  # kernels refuse it by name
-                    continue
-            if reason is not None and level.kernels:
-                give_up(reason)
-            if reason is None:
-                if level is not _OPERATIONS:
-                    logger.info(f"{level.name} compute the {type(module).__name__}")
-                return engine, None
-        return None, reason
-
-    def _refuse_all_but_default(self, reason: str | None) -> None:
+        if reason is None:
+            check_weights(module, "encoder" if kind == "encoder" else "decoder")
+            weight = next(module.parameters())
+            if not host_waits(weight.device):
+                keep_freed_memory()
+            for level in _levels(weight, self.arithmetic):
+                if reason is not None:
+                    logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
+                try:
+                    make = getattr(level, kind)
+                    engine = make(module, arithmetic=self.arithmetic)
+                    is_own = self.arithmetic == AS_THE_MODEL or level is _KERNELS
+                    reason = objection(engine if is_own else make(module), module)
+                except AggdecError:
+                    raise
+                except Exception as error:  # a model with unknown parts may raise anything
+                    reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+                    if isinstance(error, ValueError):  # kernels refuse it by name
+                        continue
+                if reason is None:
+                    if level is not _OPERATIONS:
+                        logger.info(f"{level.name} compute the {type(module).__name__}")
+                    return engine, None
+                if level is _KERNELS:
+                    give_up(reason)
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
             )
+        return None, reason
 
 
-def _check_weights(model: nn.Module, side: str) -> None:
-    """Raise `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
-    name = broken_weight(model)
-    if name is not None:
-        raise AggdecError(
-            f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has diverged; "
-            "use an earlier checkpoint"
-        )
+def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+    """The fastest engine that supports a part of a drafter; `kind` as in `Engines._new`. Drafts need not be trusted.
 
-
-def _made(kind: Callable[[_Level], Any], model: Any, arithmetic: Arithmetic, **options: Any) -> Any:
-    """The fastest engine that supports a part of a drafter. Drafts are judged, so it need not be trusted.
-
-    Raises:
-        ValueError: no engine does.
+    Raises `ValueError` where no engine does.
     """
-    levels = _levels(model.embed_tokens.weight, arithmetic)
-    for level in levels[:-1]:
-        try:
-            return kind(level)(model, arithmetic, **options, **level.options)
-        except ValueError:
-            continue
-    return kind(levels[-1])(model, arithmetic, **options, **levels[-1].options)
+    *faster, last = [getattr(level, kind) for level in _levels(module.embed_tokens.weight, arithmetic)]
+    for make in faster:
+        with suppress(ValueError):
+            return make(module, arithmetic, **options)
+    return last(module, arithmetic, **options)
 
 
 class LoadedDrafter:
@@ -296,8 +254,7 @@ class LoadedDrafter:
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
-        Raises:
-            AggdecError: `wanted` is above the block size of the drafter's training.
+        Raises `AggdecError` where `wanted` is above the block size of the drafter's training.
         """
         if wanted > self.model.block_size:
             raise AggdecError(
@@ -347,14 +304,13 @@ class LoadedDrafter:
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
         self.forget_verifiers()  # the encoder's weights may have changed, too
-        decoder = self.model.decoder
-        return _made(lambda level: level.drafter, decoder, arithmetic)
+        return _made("drafter", self.model.decoder, arithmetic)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder
         if unsupported_encoder(encoder) is not None:
             return None
-        return _made(lambda level: level.encoder, encoder, arithmetic, clamps=True)
+        return _made("encoder", encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""

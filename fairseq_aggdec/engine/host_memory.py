@@ -21,8 +21,7 @@ _ALLOCATOR_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MAL
 def keep_freed_memory() -> bool:
     """Make glibc keep freed memory, in the whole process.
 
-    Returns:
-        False where nothing was done: with another C library, or an allocator configured in the environment.
+    Returns False where nothing was done: with another C library, or an allocator configured in the environment.
     """
     if any(name in os.environ for name in _ALLOCATOR_VARIABLES):
         return False

@@ -29,8 +29,7 @@ class RecomputeVerifier(Verifier):
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int, choice: Choice) -> None:
         """`pad` is the target's padding symbol; `choice` finds the highest scores.
 
-        Raises:
-            AggdecError: the decoder's scores of a token depend on the other tokens of the same pass.
+        Raises `AggdecError` where the decoder's scores of a token depend on the other tokens of the same pass.
         """
         if isinstance(model.decoder, FairseqNATDecoder):
             raise AggdecError(

@@ -20,6 +20,7 @@ from fairseq.modules.transformer_layer import (
 )
 from torch import Tensor, nn
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.layer_list import layers_of
 
@@ -31,12 +32,7 @@ _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedd
 
 
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
-    """The reason why the engine cannot run a decoder, or None.
-
-    Args:
-        decoder: the decoder of a model.
-        kinds: classes that compute the same as `TransformerDecoderBase`.
-    """
+    """The reason why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"
     if decoder.adaptive_softmax is not None:
@@ -88,9 +84,12 @@ def has_own_probabilities(model: Any) -> bool:
     )
 
 
-def broken_weight(model: nn.Module) -> str | None:
-    """The name of a weight with NaN or infinity that every sentence is multiplied by, or None."""
+def check_weights(model: nn.Module, side: str) -> None:
+    """Raise `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
     for name, weight in model.named_parameters(remove_duplicate=False):
+        # not every sentence reads all of the embeddings
         if "embed" not in name and not torch.isfinite(weight).all():
-            return name
-    return None
+            raise AggdecError(
+                f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has "
+                "diverged; use an earlier checkpoint"
+            )

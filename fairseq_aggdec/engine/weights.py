@@ -9,9 +9,7 @@ from torch import Tensor, nn
 def fused_weights(*projections: nn.Linear, order: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
     """Concatenate the weights, O x I, and biases, O, of projections of the same input; a single one is not copied.
 
-    Args:
-        projections: concatenated in this order; a missing bias is zero.
-        order: O, a permutation of the outputs.
+    `projections`: concatenated in this order; a missing bias is zero. `order`: O, a permutation of the outputs.
     """
     weights = [projection.weight.detach() for projection in projections]
     biases = [None if projection.bias is None else projection.bias.detach() for projection in projections]

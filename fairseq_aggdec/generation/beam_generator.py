@@ -64,7 +64,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self, sample: dict[str, Any], prefix_tokens: Tensor | None, bos_token: int | None
     ) -> list[list[dict[str, Any]]]:
         """Decode by fairseq's own search, which drops a hypothesis that overflows and continues with the others."""
-        if self._is_ours_alone():
+        if self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 "the scores of a hypothesis are NaN. fairseq's own search could drop it, but has no --bf16, --int8, "
                 "--bit-exact or --block-ngrams: leave this option out"
@@ -132,10 +132,6 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device] = own
         return self._schedules[device]
-
-    def _is_ours_alone(self) -> bool:
-        """Whether fairseq's own search cannot take over: it lacks this arithmetic, or this n-gram ban."""
-        return self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""

@@ -90,11 +90,7 @@ def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
 
 
 def only_drafter(models: Sequence[Any], path: str | None) -> NarDrafterModel:
-    """The drafter given as --path, which decodes alone.
-
-    Raises:
-        AggdecError: the model is no drafter, or there are several models.
-    """
+    """The drafter given as --path, which decodes alone; raises `AggdecError` where it is none, or one of several."""
     if len(models) == 1 and isinstance(models[0], NarDrafterModel):
         return models[0]
     raise AggdecError(

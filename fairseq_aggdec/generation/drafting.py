@@ -95,15 +95,9 @@ class Drafting:
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
         self._schedules: dict[torch.device, Goodput] = {}
-        # the drafter's, by the verifier's device and type
-        self._arithmetics: dict[tuple[torch.device, torch.dtype], Arithmetic] = {}
 
     def make_drafter(self, batch: Batch) -> Drafter:
-        """The drafter of a batch, by `DRAFTERS`.
-
-        Raises:
-            AggdecError: the engine does not support the drafter or the model with the heads.
-        """
+        """The drafter of a batch, by `DRAFTERS`; raises `AggdecError` where the engine does not support its model."""
         name = self._settings.mode.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
@@ -132,10 +126,16 @@ class Drafting:
         return BlockDrafter(self.block_model(batch.net_input, batch.encoder_outs), self._block.block_size, self._eos)
 
     def head_drafter(self, batch: Batch) -> HeadDrafter:
-        """A drafter by the verifier's proposal heads."""
+        """A drafter by the proposal heads of the first verifier that has them; its engine verifies this batch, too."""
         assert self._block is not None
-        proposing = self._proposing_model()
-        return HeadDrafter(proposing, self._block.block_size, self._eos)
+        for model in self._models:
+            engine = self._engines.decoder(model.decoder)
+            if isinstance(engine, ProposingDecoder):
+                return HeadDrafter(engine, self._block.block_size, self._eos)
+        reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
+        raise AggdecError(
+            f"--decoding {self._settings.mode.name} needs this plugin's engine, which does not support {reason}"
+        )
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
         """The block drafter's network, ready to draft for a batch."""
@@ -152,28 +152,8 @@ class Drafting:
         """The drafter's arithmetic: the verifier's own where draft tokens may change the output (`gad++`)."""
         if not self._settings.accept.is_exact:
             return self._engines.arithmetic
-        weight = next(self._models[0].parameters())
-        where = (weight.device, weight.dtype)  # looked up for each batch: fairseq moves and converts models
-        if where not in self._arithmetics:
-            self._arithmetics[where] = arithmetic_of_drafts(self._engines.arithmetic, weight)
-        return self._arithmetics[where]
-
-    def _proposing_model(self) -> ProposingDecoder:
-        """The engine of the first verifier with proposal heads; it verifies this batch, too."""
-        for model in self._models:
-            engine = self._engines.decoder(model.decoder)
-            if isinstance(engine, ProposingDecoder):
-                return engine
-        reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
-        raise AggdecError(
-            f"--decoding {self._settings.mode.name} needs this plugin's engine, which does not support {reason}"
-        )
-
-    @property
-    def by_kernels(self) -> bool:
-        """Whether there are kernels for the verifiers' layers."""
-        engines = [self._engines.decoder(model.decoder) for model in self._models]
-        return all(engine is not None and engine.backend.name == "native" for engine in engines)
+        # for each batch: fairseq moves and converts models
+        return arithmetic_of_drafts(self._engines.arithmetic, next(self._models[0].parameters()))
 
     def costs(self, device: torch.device) -> Costs:
         """The costs of a pass and of a draft on a device."""
@@ -182,7 +162,8 @@ class Drafting:
         cpu = None
         if not host_waits(device):
             narrow = all(engine is not None and engine.narrow for engine in engines)
-            cpu = KERNELS_16_BITS if narrow else KERNELS if self.by_kernels else PYTORCH
+            by_kernels = all(engine is not None and engine.backend.name == "native" for engine in engines)
+            cpu = KERNELS_16_BITS if narrow else KERNELS if by_kernels else PYTORCH
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from inspect import signature
@@ -65,8 +65,7 @@ class AggressiveGenerator(SequenceGenerator):
     def __init__(self, stock: SequenceGenerator, settings: DecodingSettings) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
 
-        Raises:
-            AggdecError: `stock` is of another type, or has an option that the mode cannot honour.
+        Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
@@ -110,9 +109,7 @@ class AggressiveGenerator(SequenceGenerator):
         if not mode.beam:
             options["beam_size"] = 1
         of_fairseq, others = split_options(options)
-        names = {setting.name for setting in fields(DecodingSettings)}
-        own = {name: value for name, value in others.items() if name not in names}
-        given = {name: value for name, value in others.items() if name in names}
+        given, own = split_options(others, [setting.name for setting in fields(DecodingSettings)])
         stock = SequenceGenerator(models, tgt_dict, **of_fairseq)
         return cls(stock, DecodingSettings(mode, src_dict, **given), **own)
 
@@ -395,7 +392,9 @@ def _moved(hypotheses: Sequence[dict[str, Any]], device: torch.device) -> None:
             hypothesis[name] = part.view(hypothesis[name].shape)
 
 
-def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keyword arguments into those of fairseq's `SequenceGenerator` and others."""
-    of_fairseq = {name: value for name, value in options.items() if name in _FAIRSEQ_ARGUMENTS}
-    return of_fairseq, {name: value for name, value in options.items() if name not in _FAIRSEQ_ARGUMENTS}
+def split_options(
+    options: dict[str, Any], names: Collection[str] = _FAIRSEQ_ARGUMENTS
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split keyword arguments into those of these names, by default of fairseq's `SequenceGenerator`, and others."""
+    chosen = {name: value for name, value in options.items() if name in names}
+    return chosen, {name: value for name, value in options.items() if name not in names}

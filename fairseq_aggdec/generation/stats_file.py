@@ -28,8 +28,7 @@ class StatsFile:
     def __init__(self, path: str) -> None:
         """Open and empty a file.
 
-        Raises:
-            AggdecError: the file cannot be written, or has other contents than such records.
+        Raises `AggdecError` where the file cannot be written, or has other contents than such records.
         """
         try:
             if os.path.isfile(path) and not _holds_records(path):
@@ -57,8 +56,7 @@ class StatsFile:
 
         `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
 
-        Raises:
-            AggdecError: the file cannot be written, for example on a full disk.
+        Raises `AggdecError` where the file cannot be written, for example on a full disk.
         """
         record = {
             "id": sentence_id,

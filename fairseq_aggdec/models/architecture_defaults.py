@@ -4,9 +4,10 @@ Options are flat on a command line (`encoder_layers`), and in groups `encoder` a
 """
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from fairseq.models import register_model_architecture
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from fairseq_aggdec.errors import AggdecError
@@ -45,6 +46,21 @@ def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, dec
         set_defaults(cfg, **{f"{side}_{name}": size for name, size in sizes.items()}, **{f"{side}_layers": layers})
     if not hasattr(cfg, "decoder"):
         base_architecture(cfg)
+
+
+def register_sizes(model: str, begin: Callable[[Any], None], small_decoder: int) -> None:
+    """Register a model's architectures: Transformer-base, also by the model's own name, big, and small for CPUs.
+
+    `begin` first fills in the options of the checkpoint on which the model is built; `small_decoder`: layers.
+    """
+    base, big, small = (512, 2048, 8, 6, 6), (1024, 4096, 16, 6, 6), (256, 1024, 4, 4, small_decoder)
+    for name, sizes in {"": base, "_base": base, "_big": big, "_small": small}.items():
+
+        def fill_in(cfg: Any, sizes: tuple[int, int, int, int, int] = sizes) -> None:
+            begin(cfg)
+            set_sizes(cfg, *sizes)
+
+        register_model_architecture(model, model + name)(fill_in)
 
 
 def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:

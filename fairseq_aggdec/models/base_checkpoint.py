@@ -45,9 +45,7 @@ _IGNORED_WEIGHTS = ("classification_heads.",)
 def take_architecture(cfg: Any, path: str) -> None:
     """Fill in options that the user has left out (absent or None) from the checkpoint of --base-checkpoint.
 
-    Raises:
-        AggdecError: a given option has another value in the checkpoint, or the checkpoint is no Transformer
-            encoder-decoder, or one with NormFormer's scales.
+    Raises `AggdecError` where a given option has another value there, or the checkpoint is no plain encoder-decoder.
     """
     base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):
@@ -81,10 +79,7 @@ def _refuse_another(cfg: Any, name: str, value: Any, source: str) -> None:
 
 
 def _take_positions(cfg: Any, base: TransformerConfig) -> None:
-    """Take the number of learned positions from the checkpoint, whatever is given: fairseq's tasks always give one.
-
-    With computed positions a given number stays.
-    """
+    """Take the number of learned positions from the checkpoint, though one is given, as fairseq's tasks always do."""
     for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         if getattr(base, side).learned_pos:
             setattr(cfg, option, getattr(base, option))
@@ -97,8 +92,7 @@ def load_base(model: Any, path: str) -> None:
 
     The decoder's method `fitting` selects among weights that a plain Transformer lacks.
 
-    Raises:
-        AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.
+    Raises `AggdecError` where a weight of a plain Transformer is missing in one of them, or has another shape.
     """
     checkpoint = read_checkpoint(path)
     options = recorded_options(checkpoint)

@@ -12,13 +12,13 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModelBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import refuse_architectures, set_sizes
+from fairseq_aggdec.models.architecture_defaults import refuse_architectures, register_sizes
 from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
@@ -166,16 +166,11 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         Args:
             src_tokens, src_lengths: B x S and B.
             prev_output_tokens: B x W, the start symbol, then y1, y2...
-            heads: pairs of a head's number, from 1, and its mask (B x W booleans, N of them true); None: decode like a
-                plain Transformer.
-            per_head: called with a head's number and its N x V logits, in the order of `heads`.
-            options: of fairseq's `forward`, for decoding like a plain Transformer.
+            heads: pairs of a head's number, from 1, and its mask (B x W booleans, N of them true).
+            per_head: called with a head's number and its N x V logits, in this order; its results are returned.
+            options: of fairseq's `forward`, whose output is returned without `heads`.
 
-        Returns:
-            fairseq's decoder output, or the list of results of `per_head`.
-
-        Raises:
-            AggdecError: no heads are given in training.
+        Raises `AggdecError` where no heads are given in training.
         """
         if heads is None or per_head is None:
             if self.training and torch.is_grad_enabled():
@@ -195,27 +190,10 @@ def proposal_heads(model: Any) -> int:
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 
 
-def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
+def _take_base(cfg: Any) -> None:
     base = getattr(cfg, "base_checkpoint", None)
     if base and not is_loading_models():
         take_architecture(cfg, base)
-    set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
 
 
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_base")
-@register_model_architecture("blockwise_transformer", "blockwise_transformer")
-def blockwise_transformer(cfg: Any) -> None:
-    """Transformer-base, or the architecture of --base-checkpoint."""
-    _architecture(cfg, 512, 2048, 8, 6, 6)
-
-
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_big")
-def blockwise_transformer_big(cfg: Any) -> None:
-    """Transformer-big."""
-    _architecture(cfg, 1024, 4096, 16, 6, 6)
-
-
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_small")
-def blockwise_transformer_small(cfg: Any) -> None:
-    """For small data and CPUs: four encoder layers, three decoder layers."""
-    _architecture(cfg, 256, 1024, 4, 4, 3)
+register_sizes("blockwise_transformer", _take_base, small_decoder=3)

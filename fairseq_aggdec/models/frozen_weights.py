@@ -32,12 +32,7 @@ class ExactFrozenWeights(BaseFairseqModel):
         return state
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
-        """Load weights as fairseq does, unless they would change a frozen weight.
-
-        Raises:
-            AggdecError: the checkpoint has another value for a frozen weight, so its training began with another base
-                model.
-        """
+        """As fairseq's; raises `AggdecError` for another frozen weight: that training began with another base model."""
         for name, weight in self.exact_weights.items():
             theirs = state_dict.get(name)
             if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):

@@ -25,8 +25,7 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
     Position i of the encoder reads token i of the small image; position i of the decoder predicts token i of the large
     one. The coordinates of both are those of the large image.
 
-    Raises:
-        AggdecError: the position embeddings are not learned, or their width is no multiple of 4.
+    Raises `AggdecError` where the position embeddings are not learned, or their width is no multiple of 4.
     """
     sides = {"encoder": (model.encoder, sizes.input_size), "decoder": (model.decoder, sizes.output_size)}
     for side, (stack, size) in sides.items():

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import set_sizes
+from fairseq_aggdec.models.architecture_defaults import register_sizes
 from fairseq_aggdec.models.base_checkpoint import take_verifiers_architecture
 from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
@@ -164,27 +164,10 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return predicted
 
 
-def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
+def _take_verifier(cfg: Any) -> None:
     verifier = getattr(cfg, "encoder_from", None)
     if verifier and not is_loading_models():
         take_verifiers_architecture(cfg, verifier)
-    set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
 
 
-@register_model_architecture("nar_drafter", "nar_drafter_base")
-@register_model_architecture("nar_drafter", "nar_drafter")
-def nar_drafter(cfg: Any) -> None:
-    """Transformer-base, as in the papers, or the architecture of --encoder-from."""
-    _architecture(cfg, 512, 2048, 8, 6, 6)
-
-
-@register_model_architecture("nar_drafter", "nar_drafter_big")
-def nar_drafter_big(cfg: Any) -> None:
-    """Transformer-big, or the architecture of --encoder-from."""
-    _architecture(cfg, 1024, 4096, 16, 6, 6)
-
-
-@register_model_architecture("nar_drafter", "nar_drafter_small")
-def nar_drafter_small(cfg: Any) -> None:
-    """For small data and CPUs: four encoder layers, two decoder layers; or the architecture of --encoder-from."""
-    _architecture(cfg, 256, 1024, 4, 4, 2)
+register_sizes("nar_drafter", _take_verifier, small_decoder=2)

@@ -66,18 +66,14 @@ class NarDrafterDecoder(TransformerDecoderBase):
         prefix_lengths: Tensor | None = None,
         **_: Any,
     ) -> Tensor:
-        """Features of a block behind each prefix, before the vocabulary projection.
+        """Features of a block behind each prefix, B x R x k x D, before the vocabulary projection.
 
         Args:
             prev_output_tokens: B x W, the start symbol and y1..y(W-1); undefined behind a row's longest prefix.
             encoder_out: the encoder's output.
             prefix_lengths: B x R, p of each block: the number of target tokens before it, from 0 to W-1.
 
-        Returns:
-            B x R x k x D.
-
-        Raises:
-            AggdecError: the call is that of an ordinary decoder, without `prefix_lengths`.
+        Raises `AggdecError` for the call of an ordinary decoder, without `prefix_lengths`.
         """
         if prefix_lengths is None or encoder_out is None:
             raise AggdecError(

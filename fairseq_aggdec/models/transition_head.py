@@ -2,7 +2,7 @@
 
 The papers' drafter predicts the tokens of a block independently of each other, so neighbours may mix two translations.
 This head corrects a position's features by the token before it. All expensive work stays parallel: only the best
-candidates of each position are compared with each other (`engine.transition_tables`). The idea is that of structured
+candidates of each position are compared with each other (`engine.draft_decoder`). The idea is that of structured
 non-autoregressive decoding (Sun et al., Fast Structured Decoding for Sequence Models, 2019); the correction is computed
 as in sequentially dependent draft heads (Ankner et al., Hydra, 2024).
 """

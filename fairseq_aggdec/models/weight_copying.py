@@ -28,10 +28,7 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
 
 
 def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any, called: str) -> str:
-    """The message for a weight of `encoder` or `decoder` with different shapes in a checkpoint and in a model.
-
-    `called`: the name of the model in the message.
-    """
+    """The message for a weight of `encoder` or `decoder` with two shapes; `called`: the model's name in the message."""
     sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
     text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in {called}"
     if name in ("embed_tokens.weight", "output_projection.weight") and theirs.size(0) != ours.size(0):

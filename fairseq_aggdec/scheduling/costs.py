@@ -74,12 +74,8 @@ class DraftCost:
     ) -> DraftCost:
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
-        Args:
-            drafter: a `NarDrafterDecoder`.
-            block_size: the longest draft, in tokens.
-            verifiers: the verifier's decoder, or those of an ensemble.
-            cpu: the overheads of a pass on the CPU; None on a GPU.
-            quantised: whether the drafter, but not the verifier, computes in int8.
+        `drafter`: a `NarDrafterDecoder`; `verifiers`: one decoder, or an ensemble's; `cpu`: None on a GPU; `quantised`:
+        whether the drafter, but not the verifier, computes in int8.
         """
         row, projection = sum(map(_token_cost, verifiers)), drafter.output_projection.weight
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row

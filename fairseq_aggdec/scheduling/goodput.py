@@ -194,9 +194,7 @@ class Goodput:
 
         Start-up costs must pay off over the expected remaining tokens.
 
-        Args:
-            sentences: the sentence number of each row.
-            lengths: the length of each output, the first input counted.
+        `sentences`: the sentence number of each row; `lengths`: the length of each output, the first input counted.
         """
         draft = self.costs.draft
         if draft is None or draft.block_size == 0:

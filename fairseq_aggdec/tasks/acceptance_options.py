@@ -25,12 +25,7 @@ def check_acceptance_options(cfg: Any) -> None:
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
-    """The acceptance rule of a mode.
-
-    Raises:
-        AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
-            numbers, or --min-block is above what an iteration can commit.
-    """
+    """The acceptance rule of a mode; raises `AggdecError` for a value that the vocabulary or the mode cannot honour."""
     if MODES[mode].acceptance != "criterion":
         return EXACT
     if cfg.min_block > most_committed:

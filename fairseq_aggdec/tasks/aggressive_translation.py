@@ -88,11 +88,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
-        """As fairseq's; options and data folder are checked first.
-
-        Raises:
-            AggdecError: an option makes no sense, or the data folder lacks a dictionary.
-        """
+        """As fairseq's; raises `AggdecError` for an option that makes no sense and a folder without dictionaries."""
         check_options(cfg)
         check_data(cfg)
         return super().setup_task(cfg, **kwargs)
@@ -107,8 +103,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
     ) -> SequenceGenerator:
         """fairseq's generator under `--decoding beam` and `--score-reference`, else an `AggressiveGenerator`.
 
-        Raises:
-            AggdecError: an option that the mode cannot honour.
+        Raises `AggdecError` for an option that the mode cannot honour.
         """
         self._nbest = getattr(args, "nbest", 1)
         mode = MODES[resolved_mode(self.cfg, models)]

@@ -10,11 +10,7 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def check_data(cfg: Any) -> None:
-    """Check that a translation task's data folder has its dictionaries, before a model is loaded.
-
-    Raises:
-        AggdecError: no folder is named, or it does not exist, names no language pair, or lacks a dictionary.
-    """
+    """Raise `AggdecError` where no data folder is named, or it is missing, or lacks a language pair or a dictionary."""
     if not cfg.data:
         raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")
     language_pair(Path(str(cfg.data).split(":")[0]), cfg.source_lang, cfg.target_lang)
@@ -35,8 +31,7 @@ class NamesMissingSplit(FairseqTask):
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:
     """The languages of a folder's data; a language that is not given is inferred from file names, as by fairseq.
 
-    Raises:
-        AggdecError: there is no such folder, or it lacks data of a language pair, or a dictionary.
+    Raises `AggdecError` where there is no such folder, or it lacks data of a language pair, or a dictionary.
     """
     if not folder.is_dir():
         raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")

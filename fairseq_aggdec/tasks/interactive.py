@@ -56,8 +56,7 @@ class InteractiveTask(TranslationTask):
     ) -> np.ndarray:
         """As fairseq's, but the message for a sentence that is too long shows its beginning.
 
-        Raises:
-            AggdecError: a sentence is too long, and is not to be skipped.
+        Raises `AggdecError` where a sentence is too long, and is not to be skipped.
         """
         if ignore_invalid_inputs:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)

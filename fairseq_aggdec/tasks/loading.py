@@ -30,8 +30,7 @@ def load(
     are inferred from the folder. `precision`: one of `PRECISIONS`; with int8, and with bf16 on a CPU, the models stay
     in fp32 and only the engine's matrix products use it.
 
-    Raises:
-        AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
+    Raises `AggdecError` where the folder or the checkpoint cannot be used, or they do not fit each other.
     """
     if precision == "int8" or (precision == "bf16" and torch.device(device).type == "cpu"):
         options, precision = {**options, precision: True}, "fp32"

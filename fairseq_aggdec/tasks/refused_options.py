@@ -29,11 +29,7 @@ class RefusableOptions(FairseqDataclass):
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Refuse options that the modes do not follow; absent options have fairseq's defaults.
-
-    Raises:
-        AggdecError: such options are set; the message names all.
-    """
+    """Raise `AggdecError`, naming all, for options that the modes do not follow; absent ones have their defaults."""
     wanted = {
         "--sampling": getattr(options, "sampling", False),
         "--nbest": getattr(options, "nbest", 1) > 1 and not MODES[decoding].beam,

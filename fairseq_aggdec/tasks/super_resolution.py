@@ -78,11 +78,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         return cls(cfg, dictionary, dictionary)
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """Read the images of a split: train, valid or test.
-
-        Raises:
-            AggdecError: there is no such split, or an image cannot be used.
-        """
+        """Read the images of a split; raises `AggdecError` where there is no such split, or an image cannot be used."""
         if self._images is None:
             self._images = open_images(Path(str(self.cfg.data)), bool(self.cfg.grey))
         numbers = make_splits(self._images.names, self.cfg.valid_images, self.cfg.test_images)
@@ -104,8 +100,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model with one position for each token of an image.
 
-        Raises:
-            AggdecError: a checkpoint is for images of another size, or --coordinate-positions does not fit the model.
+        Raises `AggdecError` for a checkpoint of another image size, and where --coordinate-positions does not fit.
         """
         trained_for = self.state.state_dict[_SIZES_KEY]
         if from_checkpoint and trained_for != list(astuple(self.sizes)):
@@ -136,8 +131,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     ) -> SequenceGenerator:
         """As for translation; an output consists of exactly the intensities of an image.
 
-        Raises:
-            AggdecError: the mode cannot honour an option, or an option sets another length.
+        Raises `AggdecError` where the mode cannot honour an option, or an option sets another length.
         """
         self._fix_length(args)
         args.unkpen = math.inf  # fairseq refuses <unk> in `tokens_to_suppress`
@@ -162,8 +156,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
         """For fairseq-interactive: each line has the intensities of one small image.
 
-        Raises:
-            AggdecError: a line has other words, or another number of intensities.
+        Raises `AggdecError` where a line has other words, or another number of intensities.
         """
         for number, line in enumerate(lines, start=self._lines_before + len(self._buffer) + 1):
             words = line.split()
@@ -177,11 +170,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
 
 
 def sizes_of(cfg: Any) -> ImageSizes:
-    """The image sizes by the options.
-
-    Raises:
-        AggdecError: the large size is no multiple of the small one.
-    """
+    """The image sizes by the options; raises `AggdecError` where the large one is no multiple of the small one."""
     check_least(cfg, 1, "input_size")
     small, large = int(cfg.input_size), int(cfg.output_size)
     if large <= small or large % small:

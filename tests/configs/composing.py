@@ -67,8 +67,7 @@ def _without_defaults(experiment: str, model: str) -> Any:
 def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any:
     """The configuration with fairseq's defaults, as fairseq-hydra-train composes it.
 
-    Raises:
-        hydra.errors.HydraException: a file or an override does not fit.
+    Raises `hydra.errors.HydraException` where a file or an override does not fit.
     """
     config = _without_defaults(experiment, model).copy()
     from fairseq.dataclass.initialize import add_defaults

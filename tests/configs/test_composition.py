@@ -27,8 +27,7 @@ from tests.configs.composing import (
 def known_options(group: str, name: str) -> set[str]:
     """The options of what a group of the configuration selects.
 
-    Raises:
-        KeyError: fairseq knows nothing of that name.
+    Raises `KeyError` where fairseq knows nothing of that name.
     """
     if group == "task":
         return option_names(TASK_DATACLASS_REGISTRY[name])

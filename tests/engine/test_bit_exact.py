@@ -12,7 +12,7 @@ from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.plain import layers, linear
-from fairseq_aggdec.engine.plain.prepacked import can_prepack
+from fairseq_aggdec.engine.plain.linear import can_prepack
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
 from tests.scripted_decoding import scored

@@ -19,8 +19,7 @@ from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, so
 from fairseq_aggdec.engine.cuda.decoder import GraphDecoder, Shape
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
-from fairseq_aggdec.engine.cuda.graphs import Graph
-from fairseq_aggdec.engine.cuda.packets import Packet
+from fairseq_aggdec.engine.cuda.graphs import Graph, Packet
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
@@ -221,7 +220,7 @@ def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
     for engine in engines:
         engine.start(encoded(model, [5, 9, 2]))
     parents: list[list[list[int]]] = [[[]] for _ in range(3)]
-    fresh = [0, 0, 0]
+    fresh, seen = [0, 0, 0], []
     for depth in range(22):
         if depth == 5:
             for engine in engines:
@@ -237,23 +236,11 @@ def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
         assert torch.equal(finite, found.values.isfinite())
         assert torch.equal(found.names[finite], expected.names[finite])
         torch.testing.assert_close(found.values, expected.values, atol=2e-5, rtol=1e-5)
-        for row in range(len(paths)):
-            torch.testing.assert_close(found.whole[row], expected.whole[row], atol=2e-5, rtol=1e-5)
         assert len(found.whole) == len(paths)
-
-
-def test_all_rows_behind_a_tree_outlive_its_pass() -> None:
-    model = model_of_shape(SHAPE, 11, VOCABULARY, VOCABULARY)
-    engine = GraphDecoder(model.decoder)
-    engine.start(encoded(model, [5]))
-    blocks = [
-        TreeBlock(torch.tensor([token]), torch.tensor([0]), 0, 0, torch.tensor([[0]]), 1, Ragged.of([1], CPU))
-        for token in (5, 9)
-    ]
-    first, second = (next(iter(engine.verify_tree(block, RULES, 3))) for block in blocks)
-    assert first.values[0, 0] == first.whole[0].max()
-    assert second.values[0, 0] == second.whole[0].max()
-    assert first.whole[0].max() != second.whole[0].max()
+        seen.append((found.whole, expected.whole))
+        for ours, theirs in seen[-2:]:  # a pass does not overwrite what is behind the last one
+            for row in range(len(ours)):
+                torch.testing.assert_close(ours[row], theirs[row], atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", ENGINE_SHAPES)

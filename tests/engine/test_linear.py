@@ -1,15 +1,18 @@
-"""Fused and packed linear layers against plain ones."""
+"""Fused and packed linear layers, in every precision, against plain ones."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts
+from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.plain import linear
-from fairseq_aggdec.engine.plain.linear import Linear
-from fairseq_aggdec.engine.plain.prepacked import can_prepack
+from fairseq_aggdec.engine.plain.linear import Linear, can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 200])
@@ -50,3 +53,34 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
     assert layer._product is None
     x = torch.randn(100_000, 8)
     torch.testing.assert_close(layer(x), module(x), atol=1e-6, rtol=1e-6)
+
+
+def test_this_pytorch_has_them() -> None:
+    """Where the processor has the instructions: a new version that drops the functions must not go unnoticed."""
+    assert [can_prepack(kind) for kind in (torch.float32, torch.bfloat16)] == [
+        True,
+        torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    ]
+
+
+@pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
+def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
+    """And no fixed shapes: what they round shows in no output."""
+    monkeypatch.setattr(modules, "kernels", lambda: found)
+    verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
+    asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
+    asked.append((Arithmetic("bf16"), verifier))
+    given = [arithmetic_of_drafts(arithmetic, weight) for arithmetic, weight in asked]
+    assert [arithmetic.precision for arithmetic in given] == [narrow, narrow, "own", "bf16"]
+    assert not any(arithmetic.fixed_shapes for arithmetic in given)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> None:
+    torch.manual_seed(1)
+    weight, bias, x = torch.randn(48, 64) / 8, torch.randn(48), torch.randn(4, 64)
+    expected = F.linear(x, weight, bias)
+    monkeypatch.setattr(linear, "can_prepack", lambda kind: False)
+    plain = linear.product_with(weight, bias, relu, "bf16")
+    assert isinstance(plain, linear.Plain)
+    torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)

@@ -47,23 +47,6 @@ def test_engines_of_every_shape_and_type_are_trusted(shape: str, kind: torch.dty
     assert engines.encoders_made == 1
 
 
-@pytest.mark.parametrize("arithmetic", [Arithmetic("bf16"), Arithmetic(bit_exact=True)])
-def test_another_arithmetic_is_judged_by_its_layers_in_the_models_own(
-    arithmetic: Arithmetic, request: pytest.FixtureRequest
-) -> None:
-    if arithmetic.bit_exact and "PyTorch" in request.node.name:
-        return  # which is refused
-    engines = Engines(arithmetic)
-    engines.encode(model(), BATCH)
-    assert engines.encoders_made == 1
-
-
-def test_an_activation_without_a_kernel_is_left_to_pytorch() -> None:
-    engines = Engines()
-    engines.encode(model(activation_fn="tanh"), BATCH)
-    assert engines.encoders_made == 1
-
-
 def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq() -> None:
     some = model()
     some.decoder.layers[1].fc2.register_forward_hook(louder)

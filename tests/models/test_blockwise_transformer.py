@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
 from fairseq_aggdec.compat import checkpoints
@@ -123,12 +124,12 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
     args = Namespace(base_checkpoint=str(path), block_heads=3, freeze_base=True)
-    module.blockwise_transformer(args)
+    ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
     path.unlink()
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
     args.base_checkpoint = ""  # as aggdec export leaves it
     monkeypatch.setattr(module, "is_loading_models", lambda: True)
-    module.blockwise_transformer(args)
+    ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
     model = BlockwiseTransformerModel.build_model(args, task)
     assert module.proposal_heads(model) == 3
     assert all(weight.requires_grad for weight in model.parameters()), "as the base model's, which rounds alike"

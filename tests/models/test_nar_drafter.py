@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models import nar_drafter
 from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.nar_drafter import NarDrafterConfig, NarDrafterModel
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
@@ -62,7 +62,7 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
         "in a group": OmegaConf.create({**given, "decoder": {"layers": 1}}),
         "without groups": OmegaConf.create({**given, "decoder_layers": 1}),
     }[written]
-    nar_drafter.nar_drafter(cfg)
+    ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     cfg = NarDrafterConfig.from_namespace(cfg)
     own = NarDrafterConfig.from_namespace(Namespace(**vars(read_checkpoint(verifier)["cfg"]["model"])))
     own.decoder.layers = 1
@@ -87,9 +87,9 @@ def test_options_that_the_decoder_cannot_honour(changes: dict[str, Any], option:
 def test_an_encoder_of_another_width_and_other_dictionaries_are_refused_in_a_line(tmp_path: Path) -> None:
     verifier = str(save_base(random_model(1, WORDS, WORDS, share_all_embeddings=True), tmp_path / "v.pt"))
     with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --encoder-embed-dim is 16 there and 64 here: leave"):
-        nar_drafter.nar_drafter(Namespace(encoder_from=verifier, encoder_embed_dim=64))
+        ARCH_CONFIG_REGISTRY["nar_drafter"](Namespace(encoder_from=verifier, encoder_embed_dim=64))
     cfg = Namespace(encoder_from=verifier, share_all_embeddings=True)
-    nar_drafter.nar_drafter(cfg)
+    ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
     with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"):
         NarDrafterModel.build_model(cfg, task)

@@ -13,12 +13,7 @@ from tests.random_drafters import DRAFTER_SHAPES
 def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor) -> Tensor:
     """One sentence, one block, nothing shared: fairseq's layers over prefix and masks in a row, under a square mask.
 
-    Args:
-        source: a batch of one.
-        prefix: start symbol and y1..yp.
-
-    Returns:
-        k x V.
+    `source`: a batch of one; `prefix`: start symbol and y1..yp. Returns k x V.
     """
     decoder, length = model.decoder, len(prefix)
     encoder_out = model.encoder(**source)

@@ -47,10 +47,7 @@ def base_of(name: str) -> str | None:
 def toy_size(name: str, folder: Path, batch: int) -> Any:
     """A configuration as it is, but small, without dropout, in single precision and on toy data.
 
-    Args:
-        name: EXPERIMENT/MODEL.
-        folder: with data and base models.
-        batch: sentences or images a process.
+    `name`: EXPERIMENT/MODEL; `folder`: with data and base models; `batch`: sentences or images a process.
     """
     experiment, model = name.split("/")
     config = compose(experiment, model.removeprefix(FINE_TUNED)).copy()

@@ -59,18 +59,6 @@ def test_a_choice_is_that_of_the_search_rules(dtype: torch.dtype, rows: int, sym
     assert_chosen(logits_of(rows, symbols, dtype, step), positions, proposed)
 
 
-@pytest.mark.parametrize("positions", [[0, 1, 2], [3, 4, 6], [7, 8, 100]])
-def test_positions_alike_choose_as_the_rules_that_only_ban(positions: list[int]) -> None:
-    """The search rules compute otherwise where no position of a block is early, or none is last."""
-    logits, at = logits_of(3, 300, torch.float16), torch.tensor(positions)
-    choices = RuledChoice(RULES).choose(logits, at, None, min(positions), max(positions))
-    found = chosen(logits, at, LIMITS)
-    assert found[:, 0].tolist() == choices.tokens.tolist()
-    torch.testing.assert_close(found[:, 1], choices.log_probs)
-    assert found[:, 2].tolist() == [choices.forced is not None] * 3
-    assert found[:, 3].tolist() == [-math.inf] * 3
-
-
 @pytest.mark.parametrize("temperature", [0.5, 1.3, 4.0])
 def test_a_temperature_divides_the_logits_in_their_own_type(temperature: float) -> None:
     logits, positions = logits_of(3, 1000, torch.float16), torch.arange(2, 5)

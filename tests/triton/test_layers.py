@@ -8,8 +8,6 @@ import torch
 from fairseq.modules import gelu
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.cuda import layers
 from fairseq_aggdec.engine.cuda.layers import Norm, Product, TritonDecoderLayers, TritonEncoderLayers
@@ -145,10 +143,8 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
         device=DEVICE,
     )
     x = normal(2, 3, DIM, seed=1)
-    at, ragged = depths.flatten(), Ragged.of([3, 3], DEVICE)
-    block = TreeBlock(torch.zeros(6).long(), at, int(at.min()), 5, paths.flatten(0, 1), 8, ragged)
-    exact = rows.exact.tree(x.float().flatten(0, 1), rows.cache, block)
-    assert_close(rows.read(x, depths, paths=paths).flatten(0, 1), exact)
+    exact = rows.exact.tree(x.float(), rows.cache, depths, paths, 8)
+    assert_close(rows.read(x, depths, paths=paths), exact)
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])
 
 

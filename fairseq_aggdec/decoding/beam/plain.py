@@ -89,11 +89,8 @@ class BeamStep(Protocol):
     ) -> tuple[Beams, list[Ends]]:
         """Take a step; return the new hypotheses, and the finished ones sentence by sentence, best first.
 
-        Args:
-            beams: the hypotheses before the step.
-            values: M x E, the best log-probabilities behind each hypothesis, in descending order; E = N + 2.
-            names: M x E, the tokens of `values`.
-            resolve_ties: called where candidates are open, to fill in fairseq's.
+        `values` and `names`: the best log-probabilities behind each hypothesis, in descending order, and their tokens,
+        M x E, E = N + 2. `resolve_ties` is called where candidates are open, to fill in fairseq's.
         """
 
 

@@ -103,8 +103,7 @@ class PrefixTree:
         Wanted prefixes that have a slot, are deeper than `longest`, or hold a token outside 0 to `vocabulary` - 1 are
         left out.
 
-        Returns:
-            the prefixes that were given a slot; an ancestor comes before its descendants.
+        Returns the prefixes that were given a slot; an ancestor comes before its descendants.
         """
         admitted: list[Node] = []
         for node in wanted:

@@ -179,9 +179,7 @@ class BeamSearch:
     def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
         """The best candidates of the known rows, up to the N-th that is not EOS, and one more.
 
-        Returns:
-            the candidates, with sums that are not rounded and finite except for the last one's; and whether there are N
-            candidates that are not EOS, and so the additional one.
+        Their sums are not rounded, and finite but for the last one's. The second result: whether there are so many.
         """
         last, eos, words = self._options.entries - 1, self._options.eos, self._options.size
         before = [hypothesis.score for hypothesis in self.live]
@@ -267,15 +265,10 @@ def best_first(outputs: Sequence[Output]) -> list[Output]:
 def best_of_all(
     rows: Sequence[Tensor], scores: Sequence[float], is_first: bool, options: BeamOptions
 ) -> list[Candidate]:
-    """Return the best 2N candidates of a sentence, best first.
+    """The best 2N candidates of a sentence, best first, by `topk` over the same matrix as fairseq's, ties included.
 
-    They come from `topk` over the same N x V matrix as fairseq's, so that ties are broken as in fairseq.
-
-    Args:
-        rows: for each of the M <= N live hypotheses, the log-probabilities of its next token, V.
-        scores: M, the cumulative log-probabilities of the hypotheses; unused at the first step.
-        is_first: whether this is the first step, where M = 1.
-        options: N is `size`, V is `vocabulary`.
+    `rows`: for each of the M <= N live hypotheses, the log-probabilities of its next token, V; `scores`: M, cumulative;
+    `is_first`: at the first step M is 1, and `scores` are not read.
     """
     size, vocabulary = options.size, options.vocabulary
     matrix = torch.stack(list(rows))

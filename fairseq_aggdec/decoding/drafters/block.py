@@ -20,14 +20,9 @@ class BlockModel(Protocol):
     """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """Predict the next k tokens of each row, all at once.
+        """Predict the next k = `block_size` tokens of each row, all at once: B x k, never padding or BOS.
 
-        Args:
-            texts: the start symbol and the output of each of B rows; each extends that row's text of the last call.
-            block_size: k.
-
-        Returns:
-            B x k tokens, never padding or BOS.
+        `texts`: the start symbol and the output of each row; each extends that row's text of the last call.
         """
 
     def choose(
@@ -37,8 +32,7 @@ class BlockModel(Protocol):
 
         n-grams are blocked against the model's best tokens. Scores are divided by the temperature.
 
-        Returns:
-            tokens and their log-probabilities, B x k each, on the host.
+        Returns tokens and their log-probabilities, B x k each, on the host.
         """
 
     def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:

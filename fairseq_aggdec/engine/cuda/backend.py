@@ -9,9 +9,9 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
-from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
-from fairseq_aggdec.engine.plain.linear import Activation
+from fairseq_aggdec.engine.plain.linear import Activation, Product
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
@@ -83,15 +83,9 @@ class DecoderKernels:
         positions: Positions | None,
         further: Tensor | None,
     ) -> None:
-        """
-        Args:
-            computes: whether kernels compute the layers of a pass of so many tokens.
-            decoder: with weights in half precision, which are copied.
-            positions: its position embeddings.
-            further: see `BlockDecoder`.
+        """Copy the weights of a decoder; raises `ValueError` where the kernels do not support it.
 
-        Raises:
-            ValueError: the kernels do not support the decoder.
+        `computes`: whether kernels compute the layers of a pass of so many tokens; `further`: see `BlockDecoder`.
         """
         self.computes = computes
         self._layers = TritonDecoderLayers(decoder)
@@ -118,16 +112,9 @@ class DecoderKernels:
         wanted: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """The output of the layers, B x W x D, for a block or, with `paths`, for trees.
+        """The output of the layers, see `GraphDecoder.layered`.
 
-        Args:
-            x: B x W x D.
-            cache: of B rows.
-            positions: B x W.
-            sources: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
-            reach: see there.
-            wanted: the columns to return, B x k; None: all.
-            paths: see there.
+        `cache`: of the same rows; `sources`: keys and values, and hidden positions, see `TritonDecoderLayers.block`.
         """
         starts = positions[:, 0] if paths is None else positions
         x = self._layers.block(x, cache.memory, starts, *sources, reach=reach, paths=paths)

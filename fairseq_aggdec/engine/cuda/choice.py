@@ -11,18 +11,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from fairseq_aggdec.engine.cuda.kernels import in_order, wait
 from fairseq_aggdec.engine.cuda.launching import launch_options
 
 _LARGEST = tl.constexpr(2**31 - 1)
 _NO_KEY = tl.constexpr(-(2**63))
-
-
-@triton.jit
-def wait(pdl: tl.constexpr) -> None:
-    """Wait for the results of the kernel before this one, then let the one behind it start to wait."""
-    if pdl:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
 
 
 def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -30,10 +23,7 @@ def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
     For few rows: weights are read once, and 16 rows at a time are multiplied with them.
 
-    Args:
-        features: N x D, fp16 or bf16.
-        weight: V x D.
-        bias: V.
+    `features`: N x D, fp16 or bf16; `weight`: V x D; `bias`: V.
     """
     (rows, dim), symbols = features.shape, weight.size(0)
     logits = features.new_empty(rows, symbols)
@@ -59,7 +49,7 @@ def project(
     for first in tl.static_range(0, dim, 128):
         is_weight = (symbol < symbols) & (first + columns < dim)
         read = tl.load(begins + first + columns, mask=is_weight, other=0.0)
-        pieces = pieces + (tl.permute(in_order(read, width // 8), (0, 2, 1)),)  # noqa: RUF005
+        pieces = pieces + (tl.permute(in_order(read, width // 8, 4), (0, 2, 1)),)  # noqa: RUF005
     names = tl.program_id(0) * width + tl.arange(0, width)
     added = tl.zeros((width,), tl.float32)
     if bias is not None:
@@ -71,22 +61,11 @@ def project(
         for number in tl.static_range(len(pieces)):
             column = number * 128 + columns
             x = tl.load(features + row * dim + column, mask=(row < rows) & (column < dim), other=0.0)
-            total = tl.dot(in_order(x, 2), pieces[number], total)
+            total = tl.dot(in_order(x, 2, 4), pieces[number], total)
         found = (tl.sum(total, 0) + added[None, :]).to(logits.dtype.element_ty)
         numbers = first_row + tl.arange(0, 16)[:, None]
         entries = logits + numbers.to(tl.int64) * symbols + names[None, :]
         tl.store(entries, found, mask=(numbers < rows) & (names < symbols)[None, :])
-
-
-@triton.jit
-def in_order(x: tl.tensor, groups: tl.constexpr) -> tl.tensor:
-    """Rows with their columns in the order in which tensor cores take them, G x 4 x 8 x 4 x 8 -> 4 x 8G x 32.
-
-    So what a thread has read stays in its registers. Both factors of a product are in this order, and so it does not
-    matter that columns 0 1 8 9 16 17 24 25 come first.
-    """
-    parts = tl.reshape(x, (groups, 4, 8, 4, 2, 2, 2))
-    return tl.reshape(tl.permute(parts, (1, 0, 2, 4, 5, 3, 6)), (4, 8 * groups, 32))
 
 
 def chosen(
@@ -271,13 +250,8 @@ def embedded(
 
     A token that has no embedding becomes NaN.
 
-    Args:
-        tokens: N, int64.
-        positions: N, int64; behind the last of `places` as there.
-        words: V x D, multiplied by `scale`.
-        scale: of the words.
-        places: embeddings of positions, P x D.
-        further: embeddings of the tokens from V on, not scaled.
+    `tokens` and `positions`: N, int64, positions behind the last of `places` as there; `words`: V x D, multiplied by
+    `scale`; `places`: embeddings of positions, P x D; `further`: those of the tokens from V on, not scaled.
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)

@@ -214,9 +214,9 @@ class GraphDecoder(BlockDecoder):
         layers = self._static_layers
         layers.attend_to(*sources)
         if paths is None:
-            x = layers.block_at(x, cache, positions, shape.keys, reach, wanted)
+            x = layers.block_at(x, cache, positions, shape.keys, reach=reach, wanted=wanted)
         else:
-            x = layers.tree_at(x, cache, positions, paths, shape.keys)
+            x = layers.tree(x, cache, positions, paths, shape.keys)
         return self._projected(x)
 
     def shape_of(self, width: int, last_start: int) -> Shape | None:

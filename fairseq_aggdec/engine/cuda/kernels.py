@@ -24,7 +24,7 @@ _NUMBERS = ["starts", "ends", "paths", "hidden"]
 
 
 @triton.jit
-def _wait(pdl: tl.constexpr):
+def wait(pdl: tl.constexpr):
     """Wait until all that earlier kernels wrote can be read, then let the next kernel load its weights."""
     if pdl:
         tl.extra.cuda.gdc_wait()
@@ -32,7 +32,7 @@ def _wait(pdl: tl.constexpr):
 
 
 @triton.jit
-def _in_order(x, groups: tl.constexpr, warps: tl.constexpr):
+def in_order(x, groups: tl.constexpr, warps: tl.constexpr):
     """Rows and columns in the order in which tensor cores take them, groups x warps x 8 x 4 x 8 -> warps x rows x 32.
 
     A thread loads 8 columns of a row at once, and they stay in its registers: where both factors of a product are in
@@ -81,7 +81,7 @@ def _multiplied(
     w, gains, shifts = (), (), ()
     for piece in tl.static_range(pieces):
         loaded = tl.load(own + piece * (tile * warps * 32))
-        w = w + (tl.permute(_in_order(loaded, groups, warps), (0, 2, 1)),)  # noqa: RUF005
+        w = w + (tl.permute(in_order(loaded, groups, warps), (0, 2, 1)),)  # noqa: RUF005
         if gain is not None:
             column = piece * (warps * 32) + spread
             gains = gains + (tl.load(gain + column, mask=column < inputs, other=0.0),)  # noqa: RUF005
@@ -89,7 +89,7 @@ def _multiplied(
     added = tl.zeros((tile,), tl.float32)
     if bias is not None:
         added = tl.load(bias + tl.program_id(0) * tile + tl.arange(0, tile)).to(tl.float32)
-    _wait(pdl)
+    wait(pdl)
     row += tl.program_id(1) * 16 + tl.arange(0, 2)[:, None, None, None, None] * 8
     parts = ()
     for piece in tl.static_range(pieces):
@@ -118,7 +118,7 @@ def _multiplied(
         parts = normed
     sums = tl.zeros((warps, 16, tile), tl.float32)
     for piece in tl.static_range(pieces):
-        sums = tl.dot(_in_order(parts[piece], 2, warps), w[piece], sums)
+        sums = tl.dot(in_order(parts[piece], 2, warps), w[piece], sums)
     return tl.sum(sums, 0) + added[None, :]
 
 
@@ -245,7 +245,7 @@ def attention(
         is_token = tl.arange(0, 16) == 0
     token += sentence * width
     places = token[:, None] * dim + head * head_dim + number[None, :]
-    _wait(pdl)
+    wait(pdl)
     q = tl.load(query + places, mask=is_token[:, None], other=0.0)
     end = tl.zeros((16,), tl.int32) + (length - 1)
     if ends is not None:
@@ -290,7 +290,7 @@ def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pd
     is_column = column < dim
     gains = tl.load(gain + column, mask=is_column, other=0.0).to(tl.float32)
     shifts = tl.load(shift + column, mask=is_column, other=0.0).to(tl.float32)
-    _wait(pdl)
+    wait(pdl)
     places = tl.program_id(0) * dim + column
     row = tl.load(x + places, mask=is_column, other=0.0).to(tl.float32)
     difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)

@@ -78,12 +78,8 @@ class Product:
     def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
 
-        Args:
-            normed: may be overwritten, of the shape of x.
-            residual: of the shape of y; may be y.
-
-        Returns:
-            What the residual connection around this product adds: x or norm(x).
+        `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
+        residual connection around this product adds: x or norm(x).
         """
         kept, rows = normed if self._keeps else None, x.numel() // self._inputs
         sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)
@@ -169,11 +165,7 @@ class _Stack:
     """A model's layers and its last norm, without dropout."""
 
     def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase) -> None:
-        """Copy the present weights.
-
-        Raises:
-            ValueError: the kernels do not support the model.
-        """
+        """Copy the present weights; raises `ValueError` where the kernels do not support the model."""
         layers = layers_of(model)
         for layer in layers:
             _check(layer, layers[0])

@@ -19,10 +19,10 @@ from fairseq_aggdec.engine.native.modules import (
     chain,
     likeliest,
 )
-from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain.layers import Positions
-from fairseq_aggdec.engine.plain.linear import Activation
+from fairseq_aggdec.engine.plain.linear import Activation, Product
 from fairseq_aggdec.errors import AggdecError
 
 NATIVE = Choice(best_entries, likeliest)
@@ -66,8 +66,7 @@ class NativeBackend(PlainBackend):
 def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> NativeBackend | None:
     """The kernels for a model with such weights on a CPU and such an activation; None where PyTorch computes it.
 
-    Raises:
-        AggdecError: there are no kernels, and --int8 or --bit-exact needs them.
+    Raises `AggdecError` where there are no kernels, and --int8 or --bit-exact needs them.
     """
     found, is_int8 = modules.kernels(), arithmetic.precision == "int8"
     if weight.dtype != torch.float32 or arithmetic.precision == "bf16":

@@ -22,11 +22,7 @@ class Kernels:
     """kernels.c and beams.c, compiled for the vector instructions of this processor."""
 
     def __init__(self, path: Path) -> None:
-        """
-        Raises:
-            OSError: the file cannot be loaded.
-            AttributeError, ValueError: the file lacks the functions.
-        """
+        """Raises `OSError`, `AttributeError` or `ValueError` where the file cannot be loaded or lacks functions."""
         library = ctypes.CDLL(str(path))
         self.checksum = ctypes.c_uint32.in_dll(library, "aggdec_source").value
         """CRC-32 of the compiled sources"""
@@ -57,10 +53,7 @@ class Kernels:
 
 
 def available_cpus(root: Path = Path("/")) -> int:
-    """The number of CPUs that this process may use, limited by the quotas of its cgroups, rounded up.
-
-    `root`: the folder of proc and sys.
-    """
+    """The number of CPUs for this process, limited by its cgroups' quotas, rounded up; `root`: of proc and sys."""
     if not hasattr(os, "sched_getaffinity"):  # macOS, which has no cgroups, either
         return os.cpu_count() or 1
     count = float(len(os.sched_getaffinity(0)))

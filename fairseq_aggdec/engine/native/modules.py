@@ -12,7 +12,6 @@ from fairseq.modules import gelu
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding import highest
-from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
 from fairseq_aggdec.engine.plain import choice
@@ -197,11 +196,7 @@ class _Stack:
             raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
 
     def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
-        """Pack the weights of a product of `shape`, outputs x inputs, which the kernels take for granted.
-
-        Raises:
-            ValueError: the weights have another shape, as in a pruned model.
-        """
+        """Pack the weights of a product, outputs x inputs; raises `ValueError` for another shape, as if pruned."""
         weight, bias = fused_weights(*projections, order=order)
         if weight.shape != shape:
             raise ValueError(
@@ -248,8 +243,10 @@ class DecoderStack(_Stack):
         numbers = {"starts": starts, "reach": reach, "wanted": wanted}
         return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
 
-    def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
-        return self._run(x, cache, block.ragged, depths=block.positions, paths=block.paths)
+    def tree(
+        self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
+    ) -> Tensor:
+        return self._run(x, cache, ragged, depths=positions, paths=paths)
 
     def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
         """Call `aggdec_decode`; `numbers`: tensors by their names in `Block`."""
@@ -303,8 +300,7 @@ class Embedding:
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embed tokens, ... -> ... x D, at `positions`, below `end` except in padding; a range stands for one row.
 
-        Raises:
-            IndexError: a token is not in the vocabulary.
+        Raises `IndexError` where a token is not in the vocabulary.
         """
         tokens, first, given = tokens.contiguous(), 0, None
         if isinstance(positions, range):

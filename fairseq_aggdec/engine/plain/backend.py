@@ -19,11 +19,8 @@ from fairseq_aggdec.engine.plain.layers import (
     attend_in_fixed_shapes,
     attend_in_products,
 )
-from fairseq_aggdec.engine.plain.linear import Activation, Linear
+from fairseq_aggdec.engine.plain.linear import Activation, Linear, Product
 from fairseq_aggdec.engine.weights import fused_weights
-
-Product = Callable[[Tensor], Tensor]
-"""activation(x W^T + b), ... x I -> ... x O"""
 
 
 class PlainBackend:
@@ -32,28 +29,18 @@ class PlainBackend:
     name = "plain"
 
     def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool = False) -> None:
-        """
-        Args:
-            arithmetic: the arithmetic of the layers.
-            weight: of the model, for its device and type.
-            waits: whether the host waits for the device when it reads a number.
-        """
+        """`weight`: of the model, for its device and type; `waits`: whether the host waits when it reads a number."""
         self.arithmetic = arithmetic
         self.waits = waits
         self.choice = Choice(waits=waits)
         """finds the highest scores"""
-        self.can_be_ragged = not waits and not self.in_fixed_shapes
+        self.can_be_ragged = not waits and not arithmetic.fixed_shapes
         """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
         self._attend: Attend = attend
-        if self.in_fixed_shapes:
+        if arithmetic.fixed_shapes:
             self._attend = attend_in_fixed_shapes
         elif not waits and weight.dtype == torch.float32:
             self._attend = attend_in_products
-
-    @property
-    def in_fixed_shapes(self) -> bool:
-        """Whether inputs are padded to fixed shapes, see `fixed_shapes`."""
-        return self.arithmetic.fixed_shapes
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O."""
@@ -92,7 +79,7 @@ class PlainBackend:
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
     ) -> Tensor:
-        """The best candidate of each position, given the token chosen before it (`transition_tables`).
+        """The best candidate of each position, given the token chosen before it (`TransitionTables`).
 
         Args:
             before: V x H, the table of A embed(a).
@@ -113,18 +100,10 @@ class PlainBackend:
 
 
 def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
-    """The best candidate of each position, given the candidate chosen before it.
+    """The result of `PlainBackend.chain`, by a walk through small tables.
 
-    All scores are computed at once; the choice is a walk through small tables.
-
-    Args:
-        candidates: B x k x C tokens.
-        scores: B x k x C, the scores of the candidates without transitions.
-        transitions: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the
-            position before. The first position has one token before it, and reads entry i = 0.
-
-    Returns:
-        B x k tokens.
+    `transitions`: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the position
+    before. The first position has one token before it, and reads entry i = 0.
     """
     best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best j after each i
     chosen = best_after.new_zeros(best_after.size(0), 1)

@@ -252,11 +252,8 @@ class RuledChoice:
 def resolve_ties(choice: Choice, tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
     """The best token of each row, chosen among equal scores by `topk` of the whole row, as fairseq does.
 
-    Args:
-        choice: the backend's.
-        tokens: the best tokens of each row, N x R; R is at least 2 where V is.
-        values: the log-probabilities of `tokens`, in descending order.
-        scores: all log-probabilities, N x V.
+    `tokens`: the best of each row, N x R, R at least 2 where V is; `values`: their log-probabilities, descending;
+    `scores`: all, N x V.
     """
     best = tokens[:, 0]
     if tokens.size(1) == 1 or choice.waits:

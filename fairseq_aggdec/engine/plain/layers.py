@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.blocks import Order, Ragged
 from fairseq_aggdec.engine.plain.fixed_shapes import exact_keys, exact_rows
 from fairseq_aggdec.engine.weights import head_by_head
@@ -90,11 +88,6 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
     return x.view(x.size(0), x.size(1), heads, -1).transpose(1, 2)
 
 
-def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """Split fused projections, B x L x (parts D) -> `parts` times B x H x L x D/H."""
-    return x.view(x.size(0), x.size(1), parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-
 class Positions:
     """A growing `position_table` in the precision of an engine."""
 
@@ -128,18 +121,14 @@ class LayerMemory(NamedTuple):
     """B x H x L x D/H; entries behind a row's own block are stale"""
     values: Tensor
     """B x H x L x D/H"""
-    own: Tensor
-    """destination of the block's keys and values: 1 x H x W x 2D/H for one row, else the whole layer, ... x 2D/H"""
-    places: Tensor | None
-    """indices into `own`, from `KVCache.places`; None for one row"""
+    whole: Tensor
+    """the whole layer, ... x 2D/H"""
+    places: Tensor
+    """indices into `whole`, from `KVCache.places`, of the block's own keys and values"""
 
     def write(self, keys_values: Tensor) -> None:
         """Store the block's keys and values, B x W x 2D or N x 2D, grouped by head, each head's keys first."""
-        if self.places is None:
-            _, heads, width, size = self.own.shape
-            self.own.copy_(keys_values.view(1, width, heads, size).transpose(1, 2))
-        else:
-            self.own.index_put_((self.places,), keys_values.view(*self.places.shape, -1))
+        self.whole.index_put_((self.places,), keys_values.view(*self.places.shape, -1))
 
 
 class KVCache:
@@ -178,35 +167,22 @@ class KVCache:
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
         """The indices of a block's entries in a layer's memory, valid until the next `reserve`.
 
-        Args:
-            positions: the positions of the block's tokens, B x W, or N with `rows`.
-            rows: N, the row of each token.
-
-        Returns:
-            B x W x H or N x H, for `open`.
+        `positions`: of its tokens, B x W, or N with `rows`, the row of each. Returns B x W x H or N x H, for `open`.
         """
         if rows is None:
             return self._first + positions[..., None]
         return self._first.squeeze(1)[rows] + positions[:, None]
 
-    def open(self, places: Tensor | None, last_start: int, width: int, keys: int) -> list[LayerMemory]:
-        """Return, for each decoder layer, the keys and values that a block attends to and the memory that it writes to.
+    def open(self, places: Tensor, keys: int) -> list[LayerMemory]:
+        """Return the memory of each layer for a block.
 
-        Args:
-            places: where the block is written, from `places`; None for a batch of one row, which is written to W
-                consecutive positions.
-            last_start: the first of these positions; unused with `places`.
-            width: W; unused with `places`.
-            keys: L; the block attends to positions 0 to L - 1; at most the reserved length.
+        `places`: where the block is written, from `places`; it attends to the positions below `keys`, which are
+        reserved.
         """
-        memory = self.memory
-        if places is None:
-            own = memory[:, :1, :, last_start : last_start + width]
-        else:
-            own = memory.view(memory.size(0), -1, memory.size(-1))  # a view, since it is written to
-        halves = memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
-        of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), own.unbind(0), strict=True)
-        return [LayerMemory(first, second, written, places) for first, second, written in of_layers]
+        halves = self.memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
+        whole = self.memory.view(self.memory.size(0), -1, self.memory.size(-1))  # a view, since it is written to
+        of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), whole.unbind(0), strict=True)
+        return [LayerMemory(*parts, places) for parts in of_layers]
 
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
@@ -239,20 +215,21 @@ Fused = Callable[..., Callable[[Tensor], Tensor]]
 """`backend.PlainBackend.fused`"""
 
 
-class DecoderLayer:
-    """`TransformerDecoderLayerBase.forward` without dropout, with fused attention projections."""
+class Layer:
+    """The forward pass of an encoder's or a decoder's layer without dropout, with fused attention projections."""
 
-    def __init__(self, layer: TransformerDecoderLayerBase, linear: Fused, attention: Attend) -> None:
-        own, cross = layer.self_attn, layer.encoder_attn
+    def __init__(self, layer: Any, linear: Fused, attention: Attend) -> None:
+        own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
         self._heads = own.num_heads
         self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries; keys and values
         order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
         self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
         self._self_out = linear(own.out_proj)
         self._self_norm = Norm(layer.self_attn_layer_norm)
-        self._cross_q = linear(cross.q_proj)
-        self._cross_out = linear(cross.out_proj)
-        self._cross_norm = Norm(layer.encoder_attn_layer_norm)
+        if cross is not None:
+            self._cross_q = linear(cross.q_proj)
+            self._cross_out = linear(cross.out_proj)
+            self._cross_norm = Norm(layer.encoder_attn_layer_norm)
         self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
@@ -262,10 +239,10 @@ class DecoderLayer:
     def __call__(
         self,
         x: Tensor,
-        memory: LayerMemory,
+        memory: LayerMemory | None,
         mask: Tensor | None,
-        cross: tuple[Tensor, Tensor],
-        cross_mask: Tensor | None,
+        cross: tuple[Tensor, Tensor] | None = None,
+        cross_mask: Tensor | None = None,
         ragged: Ragged | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
@@ -273,9 +250,9 @@ class DecoderLayer:
 
         Args:
             x: B x W x D; ragged, N x D.
-            memory: the layer's cached keys and values; those of the block are added.
-            mask: additive mask of the cached positions, B x 1 x W x L or W x L.
-            cross: the source's keys and values, B x H x S x D/H.
+            memory: the layer's cached keys and values; those of the block are added; None: x attends to itself alone.
+            mask: additive mask of the keys, B x 1 x W x L or B x 1 x 1 x L.
+            cross: the source's keys and values, B x H x S x D/H; None in an encoder.
             cross_mask: additive, B x 1 x 1 x S.
             ragged: the valid entries of the block; None: all B x W.
             wanted: the columns to return, B x k; None: all; not for a ragged block.
@@ -284,18 +261,22 @@ class DecoderLayer:
         if self._norm_first:
             x = self._self_norm(x)
         query, keys_values = self._self_qkv(x).split_with_sizes(self._parts, -1)
-        memory.write(keys_values)
-        if wanted is not None:
-            residual, query = _columns(residual, wanted), _columns(query, wanted)
-            mask = None if mask is None else _columns(mask, wanted)
-        x = self._self_out(self._attended(query, memory.keys, memory.values, mask, ragged)).add_(residual)
+        if memory is None:
+            keys, values = split_heads(keys_values, self._heads).chunk(2, dim=-1)
+        else:
+            memory.write(keys_values)
+            keys, values = memory.keys, memory.values
+        if wanted is not None and mask is not None:
+            residual, query, mask = (_columns(part, wanted) for part in (residual, query, mask))
+        x = self._self_out(self._attended(query, keys, values, mask, ragged)).add_(residual)
         if not self._norm_first:
             x = self._self_norm(x)
+        if cross is not None:
 
-        def cross_attention(x: Tensor) -> Tensor:
-            return self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged))
+            def cross_attention(x: Tensor) -> Tensor:
+                return self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged))
 
-        x = with_residual(x, cross_attention, self._cross_norm, self._norm_first)
+            x = with_residual(x, cross_attention, self._cross_norm, self._norm_first)
         return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
 
     def _attended(
@@ -315,20 +296,14 @@ class DecoderLayers:
     """whether weights are stored in 16 bits"""
 
     def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
-        self._layers = [DecoderLayer(layer, linear, attention) for layer in layers_of(decoder)]
+        self._layers = [Layer(layer, linear, attention) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
         self._fixed_shapes = attention is attend_in_fixed_shapes
-        self._causal = torch.empty(0)
         self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
-        """Set the sources.
-
-        Args:
-            cross: the sources' keys and values, layers x B x H x S x 2D/H.
-            padding: booleans, B x S, the hidden positions; None: nothing is hidden.
-        """
+        """Set the sources: keys and values, layers x B x H x S x 2D/H, and hidden positions, B x S; None: no such."""
         keys, values = cross.chunk(2, dim=-1)
         self._cross = list(zip(keys.unbind(0), values.unbind(0), strict=True))
         self._cross_mask = None if padding is None else additive_mask(padding, cross)[:, None, None]
@@ -359,66 +334,53 @@ class DecoderLayers:
             B x W x D, or B x k x D; ragged, N x D.
         """
         width = x.size(1) if ragged is None else ragged.width
-        end = last_start + width
-        keys = exact_keys(end) if self._fixed_shapes else end
-        positions = places = None  # one row needs none
-        if starts.size(0) > 1 or ragged is not None:
-            positions = starts[:, None] + torch.arange(width, device=x.device)  # B x W
-            places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
-        if reach is not None:
-            mask: Tensor | None = _hide_behind(reach, keys, x)
-        else:
-            mask = self._self_mask(positions, last_start, end, keys, x)
-        return self._run(x, cache.open(places, last_start, width, keys), mask, ragged, wanted)
-
-    def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
-        """Run the layers on the N tokens of a `TreeBlock`, each behind a prefix of its own, N x D -> N x D.
-
-        The cache must have room for the block, which is added.
-        """
-        slots = block.paths.gather(1, block.positions[:, None]).squeeze(1)
-        memories = cache.open(cache.places(slots, block.ragged.rows), 0, 0, block.end)
-        everything = torch.ones(slots.size(0), block.end, dtype=torch.bool, device=x.device)
-        hidden = everything.scatter(1, block.paths, False)
-        mask = block.ragged.spread(additive_mask(hidden, x))[:, None]  # B x 1 x W x L
-        return self._run(x, memories, mask, block.ragged, None)
+        positions = starts[:, None] + torch.arange(width, device=x.device)
+        return self.block_at(x, cache, positions, last_start + width, ragged=ragged, reach=reach, wanted=wanted)
 
     def block_at(
         self,
         x: Tensor,
         cache: KVCache,
         positions: Tensor,
-        keys: int,
+        end: int,
+        *,
+        ragged: Ragged | None = None,
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """As `block`, where the host knows sizes alone; `positions`: of the tokens, B x W, all below `keys`."""
+        """As `block`; `positions`: of the tokens, B x W, all below `end`."""
+        keys = exact_keys(end) if self._fixed_shapes else end
         mask = _hide_behind(positions if reach is None else reach, keys, x)
-        return self._run(x, cache.open(cache.places(positions), 0, 0, keys), mask, None, wanted)
+        places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
+        return self._run(x, cache.open(places, keys), mask, ragged, wanted)
 
-    def tree_at(self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, keys: int) -> Tensor:
-        """As `tree`, where the host knows sizes alone.
+    def tree(
+        self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
+    ) -> Tensor:
+        """Run the layers on tokens of trees, each behind a prefix of its own.
 
         Args:
-            x: B x W x D.
+            x: B x W x D; ragged, N x D.
             cache: with room for the tokens, which are added.
-            positions: B x W.
-            paths: B x W x L, see `TreeBlock`; all slots are below `keys`.
-            keys: number of slots to attend to.
+            positions: B x W; ragged, N.
+            paths: B x W x L; ragged, N x L, see `TreeBlock`.
+            end: upper bound of the slots.
+            ragged: the sentence of each token.
 
         Returns:
-            B x W x D.
+            Of the shape of x.
         """
-        slots = paths.gather(2, positions[..., None]).squeeze(2)
-        everything = torch.ones(*slots.shape, keys, dtype=torch.bool, device=x.device)
-        mask = additive_mask(everything.scatter(2, paths, False), x)[:, None]  # B x 1 x W x keys
-        return self._run(x, cache.open(cache.places(slots), 0, 0, keys), mask, None, None)
+        slots = paths.gather(-1, positions[..., None]).squeeze(-1)
+        everything = torch.ones(*slots.shape, end, dtype=torch.bool, device=x.device)
+        mask = additive_mask(everything.scatter(-1, paths, False), x)
+        mask, rows = (mask, None) if ragged is None else (ragged.spread(mask), ragged.rows)
+        return self._run(x, cache.open(cache.places(slots, rows), end), mask[:, None], ragged, None)
 
     def _run(
         self,
         x: Tensor,
         memories: list[LayerMemory],
-        mask: Tensor | None,
+        mask: Tensor,
         ragged: Ragged | None,
         wanted: Tensor | None,
     ) -> Tensor:
@@ -427,55 +389,19 @@ class DecoderLayers:
             x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
         return x if self._final_norm is None else self._final_norm(x)
 
-    def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
-        """Additive causal mask of a block: None, W x L, or B x 1 x W x L; L is `keys`."""
-        if positions is not None:
-            return _hide_behind(positions, keys, like)
-        if keys == last_start + 1 and not self._fixed_shapes:
-            return None
-        if self._causal.size(0) < keys or self._causal.dtype != like.dtype or self._causal.device != like.device:
-            size = max(keys, 2 * self._causal.size(0))
-            self._causal = torch.full((size, size), -math.inf, dtype=like.dtype, device=like.device).triu_(1)
-        return self._causal[last_start:end, :keys]
-
-
-class EncoderLayer:
-    """`TransformerEncoderLayerBase.forward` without dropout, with fused attention projections."""
-
-    def __init__(self, layer: TransformerEncoderLayerBase, linear: Fused) -> None:
-        attention = layer.self_attn
-        self._heads = attention.num_heads
-        self._qkv = linear(attention.q_proj, attention.k_proj, attention.v_proj)
-        self._out = linear(attention.out_proj)
-        self._attention_norm = Norm(layer.self_attn_layer_norm)
-        self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
-        self._fc2 = linear(layer.fc2)
-        self._final_norm = Norm(layer.final_layer_norm)
-        self._norm_first = layer.normalize_before
-
-    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """B x S x C -> B x S x C; `mask`: additive, B x 1 x 1 x S."""
-
-        def attention(x: Tensor) -> Tensor:
-            query, keys, values = split_fused(self._qkv(x), 3, self._heads)
-            return self._out(attend(query, keys, values, mask))
-
-        x = with_residual(x, attention, self._attention_norm, self._norm_first)
-        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
-
 
 class EncoderLayers:
     """An encoder's layers and its last norm, by PyTorch's operations; as `native.modules.EncoderStack` in C."""
 
     def __init__(self, encoder: TransformerEncoderBase, linear: Fused) -> None:
-        self._layers = [EncoderLayer(layer, linear) for layer in layers_of(encoder)]
+        self._layers = [Layer(layer, linear, attend) for layer in layers_of(encoder)]
         self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
         mask = None if padding is None else additive_mask(padding, x)[:, None, None]
         for layer in self._layers:
-            x = layer(x, mask)
+            x = layer(x, None, mask)
         return x if self._final_norm is None else self._final_norm(x)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models import ARCH_CONFIG_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerModel, base_architecture
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.models.nar_drafter import NarDrafterModel, nar_drafter
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.sizes import Size
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
@@ -77,7 +77,7 @@ def write_random_model(
         _save(made.checkpoint, model.state_dict(), args)
     if made.drafter is not None and not made.drafter.is_file():
         args = Namespace(arch="nar_drafter", block_size=block_size, **{**size.options(drafter_layers), **_COMMON})
-        nar_drafter(args)
+        ARCH_CONFIG_REGISTRY["nar_drafter"](args)
         drafter = _random(NarDrafterModel, args, dictionaries).to(trained_in).float()
         weights = read_checkpoint(made.checkpoint)["model"]
         drafter.load_state_dict({**drafter.state_dict(), **{k: v for k, v in weights.items() if k.startswith(_SHARED)}})
