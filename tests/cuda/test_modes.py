@@ -77,7 +77,7 @@ def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]])
     """All lossless modes; those that know the answer have most of their drafts accepted."""
     block = BlockDraftOptions(drafter, 6)
     common = {"src_dict": JOINED, **LIMIT}
-    knows = {"answers": answers, "seed": 9, "drafts": "whole"}  # a CPU verifies few drafts in batches
+    knows: dict[str, Any] = {"answers": answers, "seed": 9, "drafts": "whole"}  # a CPU verifies few drafts in batches
     return {
         "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **common),
         "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **common),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.engine.choose_backend import backend_of_graphs
 from fairseq_aggdec.engine.cuda import launching
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
@@ -85,7 +85,7 @@ def test_a_gpu_that_is_too_old_or_runs_no_kernel_is_named(monkeypatch: pytest.Mo
     ],
 )
 def test_what_a_gpu_cannot_do_is_refused_by_name(
-    wanted: str, precision: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    wanted: str, precision: Precision, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGGDEC_BACKEND", wanted)
     weight = torch.empty(1, device="meta")  # no CPU
