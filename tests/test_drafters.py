@@ -136,3 +136,11 @@ def test_the_encoder_that_reads_the_source() -> None:
         for verifiers, encodings in (((same,), 1), ((other, same), 1), ((other,), 2)):
             torch.testing.assert_close(draft(*verifiers), expected, atol=1e-5, rtol=1e-5)
             assert encode.call_count == encodings
+
+
+def test_a_drafter_that_is_converted_within_a_batch_gets_another_engine() -> None:
+    """Its weights were looked at before they were converted to the verifier's type."""
+    loaded = LoadedDrafter(drafter_of(verifier(1)))
+    for kind in (torch.float32, torch.float64, torch.float32):
+        with loaded.batch():
+            assert loaded.start(SOURCE, kind)._scores([[WORDS.eos()]], 6).dtype == kind

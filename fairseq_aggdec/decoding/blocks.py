@@ -29,7 +29,7 @@ NO_DRAFT = -1
 
 @dataclass(frozen=True)
 class Order:
-    """The rows that stay in a batch, in their new order."""
+    """The rows that stay in a batch, in their new order; those that move take places of rows that leave."""
 
     rows: Sequence[int]
     device: torch.device

@@ -3,8 +3,8 @@
 import logging
 import operator
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -51,7 +51,7 @@ class _WeightsAsRead:
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
         # a norm or a bias of the last layer: an optimizer changes it in every step
         self._sample = next((weight for weight in reversed(self._weights) if weight.dim() == 1), torch.empty(0))
-        self._numbers = self._sample.detach().clone()
+        self._numbers = self._sample.detach().cpu().clone()
         self._seen = self._now()
 
     def are_current(self) -> bool:
@@ -62,7 +62,7 @@ class _WeightsAsRead:
         """
         things = self._all_things()
         is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
-        return is_whole and self._now() == self._seen and torch.equal(self._sample, self._numbers)
+        return is_whole and self._now() == self._seen and torch.equal(self._sample.cpu(), self._numbers)
 
     def _all_things(self) -> list[Any]:
         return list(chain.from_iterable(map(dict.values, self._holders)))
@@ -79,12 +79,14 @@ class _EngineCache(Generic[_Key, _Engine]):
 
     def __init__(self) -> None:
         self._entries: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
+        self.current_keys: set[_Key] = set()
+        """the keys of entries that are known to be current"""
 
     def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
         """The engine of a key; `make` builds it where there is none or it is stale."""
         if key in self._entries:
             weights, engine = self._entries[key]
-            if weights.are_current():
+            if key in self.current_keys or weights.are_current():
                 return engine
         engine = make()
         self._entries[key] = _WeightsAsRead(module), engine
@@ -92,6 +94,24 @@ class _EngineCache(Generic[_Key, _Engine]):
 
     def clear(self) -> None:
         self._entries.clear()
+        self.current_keys.clear()
+
+    def check(self) -> None:
+        """Find `current_keys`."""
+        self.current_keys = {key for key, (weights, _) in self._entries.items() if weights.are_current()}
+
+
+@contextmanager
+def _batch(lock: threading.RLock, *caches: _EngineCache[Any, Any]) -> Iterator[None]:
+    """Hold a lock for a batch. Weights are looked at once, at first: each look waits for all that a GPU has to do."""
+    with lock:
+        try:
+            for cache in caches:
+                cache.check()
+            yield
+        finally:
+            for cache in caches:
+                cache.current_keys.clear()
 
 
 class _Level(NamedTuple):
@@ -133,6 +153,10 @@ class Engines:
         self.encoders_made = 0
         self._decoders: _EngineCache[nn.Module, tuple[BlockDecoder | None, str | None]] = _EngineCache()
         self._encoders: _EngineCache[nn.Module, BlockEncoder | None] = _EngineCache()
+
+    def batch(self) -> AbstractContextManager[None]:
+        """For a batch: hold `lock`, and look at weights only once."""
+        return _batch(self.lock, self._decoders, self._encoders)
 
     def unsupported(self, decoder: nn.Module) -> str | None:
         """The reason why a decoder has no engine; None where it has one. See `decoder`."""
@@ -251,6 +275,10 @@ class LoadedDrafter:
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 
+    def batch(self) -> AbstractContextManager[None]:
+        """As `Engines.batch`."""
+        return _batch(self.lock, self._engines, self._encoders)
+
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
@@ -285,6 +313,8 @@ class LoadedDrafter:
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
+            self._engines.clear()
+            self._encoders.clear()
         try:
             engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
         except ValueError as error:

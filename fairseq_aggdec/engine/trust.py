@@ -31,8 +31,7 @@ _BLOCK_WIDTHS = (3, 2)
 def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
     """The difference between an engine and its decoder, as text; None where they agree.
 
-    Log-probabilities behind all tokens are compared, those of the tokens that are chosen there and of draft tokens, and
-    the best behind the tokens of a tree.
+    Compared are log-probabilities behind all tokens, those of chosen and of draft tokens, and the best behind a tree's.
     """
     with _undisturbed(decoder):
         weight = decoder.embed_tokens.weight
@@ -51,10 +50,11 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
             steps.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
         expected = torch.cat(steps, dim=1)
         engine.start(encoder_out)
-        starts = range(0, width, _BLOCK_WIDTHS[0])
-        parts = tokens.split(_BLOCK_WIDTHS[0], dim=1)
-        blocks = [Block.of(part, [start] * len(tokens)) for start, part in zip(starts, parts, strict=True)]
-        logits = [block.ragged.spread(torch.cat(list(engine.score(block)))) for block in blocks]
+        logits, start = [], 0
+        for part in tokens.split(_BLOCK_WIDTHS[0], dim=1):
+            block = Block.of(part, [start] * len(part))
+            logits.append(block.ragged.spread(torch.cat(list(engine.score(block)))))
+            start += part.size(1)
         found = decoder.get_normalized_probs((torch.cat(logits, dim=1), None), True, None)
         objection = _difference(found, expected, weight, "log-probabilities")
         if objection is not None:
@@ -64,25 +64,19 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
         rules = SearchRules(decoder.padding_idx, words.unk(), words.eos(), max_len=width)
         allowed = expected.cpu()
         allowed[..., rules.pad] = allowed[:, : rules.min_len, rules.eos] = -torch.inf
-        pairs = []  # found numbers, and the decoder's
-        for block, rows in zip(blocks, allowed.split(_BLOCK_WIDTHS[0], dim=1), strict=True):
-            chosen = engine.verify(block, rules, ranks=1)
-            pairs += _best(rows.flatten(0, 1), chosen.log_probs[:, None], chosen.tokens[:, None])
-            assert chosen.drafted is not None
-            drafted = chosen.drafted.view(rows.shape[:2])[:, :-1]
-            pairs.append((drafted, rows[:, :-1].gather(2, block.draft.cpu()[..., None]).squeeze(2)))
+        chosen = engine.verify(Block.of(tokens, [0] * len(tokens)), rules, ranks=1)
+        assert chosen.drafted is not None
+        drafted = chosen.drafted.view(tokens.shape)[:, :-1]
+        pairs = [(drafted, allowed[:, :-1].gather(2, tokens[:, 1:, None].cpu()).squeeze(2))]  # found; the decoder's
         engine.start(encoder_out)
-        entries = list(engine.verify_tree(_tree(tokens.cpu()), rules, min(4, allowed.size(-1))))
-        values, names = (torch.cat([chunk[part] for chunk in entries]) for part in range(2))
-        pairs += _best(allowed.flatten(0, 1), values, names)
-        whole, right = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*pairs, strict=True))
-        return _difference(whole, right, weight, "log-probabilities of chosen tokens")
-
-
-def _best(rows: Tensor, values: Tensor, names: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """What to compare where `values` and their tokens `names`, N x E each, were found as the best of `rows`, N x V."""
-    best = rows.topk(names.size(1)).values
-    return [(values, best), (rows.gather(1, names), best)]
+        trees = list(engine.verify_tree(_tree(tokens.cpu()), rules, min(4, allowed.size(-1))))
+        found_best = [(chosen.log_probs[:, None], chosen.tokens[:, None])]
+        found_best.append((torch.cat([tree.values for tree in trees]), torch.cat([tree.names for tree in trees])))
+        for best, own in found_best:
+            right = allowed.flatten(0, 1).topk(own.size(1)).values
+            pairs += [(best, right), (allowed.flatten(0, 1).gather(1, own), right)]
+        ours, right = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*pairs, strict=True))
+        return _difference(ours, right, weight, "log-probabilities of chosen tokens")
 
 
 def _tree(tokens: Tensor) -> TreeBlock:

@@ -33,7 +33,7 @@ from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import Batch, DecodingSettings, Drafting
-from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.generation.modes import COPIES, MODES
 from fairseq_aggdec.generation.stats_file import DecodedText
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class AggressiveGenerator(SequenceGenerator):
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
         drafter = None if self.block_draft is None else self.block_draft.drafter
         own_device = on_device(sample["net_input"]["src_tokens"].device)
-        with self._engines.lock, nullcontext() if drafter is None else drafter.lock, own_device:
+        with self._engines.batch(), nullcontext() if drafter is None else drafter.batch(), own_device:
             return self._decode_batch(sample, prefix_tokens, bos_token)
 
     def _decode_batch(
@@ -211,9 +211,12 @@ class AggressiveGenerator(SequenceGenerator):
         """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
         if self.settings.mode.acceptance == "none":
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
+        seen = net_input
+        if self.settings.mode.drafter == COPIES:  # later the host would wait for the encoder
+            seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules = self._rules(net_input, prefix_tokens)
-        drafter = self.make_drafter(Batch(net_input, start, encoder_outs))
+        drafter = self.make_drafter(Batch(seen, start, encoder_outs))
         decoded = self._verified(drafter, encoder_outs, rules, first_tokens)
         if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
             # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Order, Ragged
+from fairseq_aggdec.decoding.blocks import Block, Draft, Order, Ragged
+from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.verification import EXACT, judge
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -107,7 +109,7 @@ def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[An
     walk.keep([0, 4, 2])  # a row takes the place of another
     walk.step(3, ragged=True)
     walk.step(6, ranks=2, ragged=make is GraphDecoder)
-    walk.keep([2, 0])  # one that has moved takes the place of another that moves
+    walk.keep([0, 2])
     walk.step(3)
     walk.keep([1])
     while walk.starts[0] < 21:  # beyond the end that is forced at 20
@@ -338,6 +340,22 @@ def test_under_bit_exact_no_block_decides_how_it_is_chosen_from(monkeypatch: pyt
     for prefix, by_kernels in ((None, True), (torch.tensor([[5], [6]]), False)):
         rules = dataclasses.replace(RULES, prefix=prefix)
         assert {engine._can_choose(shape, rules, at) for shape in (small, large) for at in (0, 9)} == {by_kernels}
+
+
+def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
+    """Each would be a copy for which the host waits."""
+    model = model_of_shape(SHAPE, 18, VOCABULARY, VOCABULARY)
+    engine = GraphDecoder(model.decoder)
+    engine.start(encoded(model, [5, 9, 2]))
+    outputs = Outputs(torch.full((3,), RULES.eos), RULES)
+    draft = Draft.of_known(torch.tensor([[5, 6, 7], [5, 0, 0], [0, 0, 0]]), [3, 1, 0])
+    block, order = outputs.block(draft), Order([0, 2], CPU)
+    chosen = engine.verify(block, RULES)
+    outputs.commit(draft, judge(chosen, EXACT, block, draft))
+    assert RULES.keep(order) is RULES
+    engine.keep(order)
+    made = {**vars(block), **vars(block.ragged), **vars(order)}
+    assert {name for name, part in made.items() if isinstance(part, Tensor)} == {"draft"}
 
 
 def test_buckets_hold_what_they_are_for() -> None:

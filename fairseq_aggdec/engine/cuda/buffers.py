@@ -101,11 +101,13 @@ class StaticCache(KVCache):
         """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""
         return self._cross[:, :rows, :, : self.source], self._padding[:rows, : self.source]
 
-    def move(self, places: Tensor, rows: Tensor) -> None:
-        """Put other rows into these places, M each."""
+    def move(self, numbers: Tensor) -> tuple[Tensor, ...]:
+        """Put other rows into some places; a function of a graph, from M places and the M rows."""
+        places, rows = numbers.view(2, -1)
         cross, padding = self.sources(self._whole.size(1))
         for x, dim in ((self._whole, 1), (cross, 1), (padding, 0)):
             x.index_copy_(dim, places, x.index_select(dim, rows))
+        return (numbers[:0],)
 
     def shrink(self, rows: int) -> None:
         """Leave out all but the first rows."""

@@ -8,7 +8,7 @@ few graphs serve all passes; the rows and columns that fill a pass up change not
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,22 +94,15 @@ class GraphDecoder(BlockDecoder):
 
     def keep(self, order: Order) -> None:
         places, rows = order.moves
-        if not set(places).isdisjoint(rows):  # a pass must not change anything when it is repeated
-            super().keep(order)
-            return
         if places:
-            count = rows_bucket(len(places))
-            graph = self.graphs.get(("keep", count, self._cache.source), 2 * count, lambda: (self._move, ()))
+            assert set(places).isdisjoint(rows), "a pass must change nothing when it is repeated"
+            source, count = self._cache.source, rows_bucket(len(places))
+            graph = self.graphs.get(("keep", count, source), 2 * count, lambda: (self._cache.move, ()))
             numbers = graph.numbers().reshape(2, count)
             numbers[:, : len(places)], numbers[:, len(places) :] = (places, rows), [places[:1], rows[:1]]
             self.graphs.run(graph)
         self._cache.shrink(len(order.rows))
         self._cross, self._padding = self._cache.sources(len(order.rows))
-
-    def _move(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        """The function that moves rows of the cache to other places, in pairs of place and row, 2 x M."""
-        self._cache.move(*numbers.view(2, -1))
-        return (numbers[:0],)
 
     def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
         self._layers.attend_to(self._cross, self._padding)  # here alone: graphs have layers of their own
@@ -128,8 +121,6 @@ class GraphDecoder(BlockDecoder):
         own = np.arange(shape.width) < np.array(block.ragged.widths)[:, None]
         vectors = found[:, own]  # a copy: the next pass overwrites what it has found
         read, tokens = torch.from_numpy(vectors[:2].astype(np.int64))
-        if ranks == 0:
-            return Chosen(read, tokens, torch.from_numpy(vectors[2]))
         log_probs, forced, *judged = torch.from_numpy(vectors[2:])
         return Chosen(read, tokens, log_probs, forced.bool(), *judged)
 
@@ -154,29 +145,20 @@ class GraphDecoder(BlockDecoder):
         size = _LIMITS + shape.tokens * (2 + longest)
         graph = self.graphs.get(key, size, lambda: (self._tree_pass(shape, longest, count, rules.pad, rules.eos), ()))
         numbers = graph.numbers()
-        _write(numbers, rules)
+        numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
         table = numbers[_LIMITS:].reshape(shape.rows, shape.width, 2 + longest)
+        widths, columns = np.array(block.ragged.widths)[:, None], np.arange(shape.width)
+        ends, is_own = widths.cumsum(axis=0), columns < widths
         # a sentence's last prefix fills up its row; further rows read symbol 0 at position 0
-        rows, columns = len(block.ragged.widths), np.arange(shape.width)
-        widths = np.array(block.ragged.widths)[:, None]
-        ends = widths.cumsum(axis=0)
-        entries = np.minimum(ends - widths + columns, ends - 1)
-        tokens, positions, paths = (part.numpy() for part in (block.tokens, block.positions, block.paths))
-        own, written = table[:rows], 2 + paths.shape[1]
-        own[..., 0], own[..., 1], own[..., 2:written] = tokens[entries], positions[entries], paths[entries]
-        own[..., written:] = own[..., written - 1 : written]
-        table[rows:] = 0
+        read = np.column_stack([part.numpy() for part in (block.tokens, block.positions, block.paths)])
+        read = read[np.minimum(ends - widths + columns, ends - 1)]
+        rows, written = len(widths), read.shape[2]
+        table[:rows, :, :written], table[:rows, :, written:], table[rows:] = read, read[..., -1:], 0
         self.graphs.run(graph)
-        features = graph.results[1].clone()  # asked for while the host would wait
-        found = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows]
-        is_own = columns < widths
-        values, names = found[:, is_own]
-        early = table[..., 1].ravel() < rules.min_len
-
-        def scores() -> LogProbs | Tensor:
-            return self._likeliest(features, 1, rules.pad, rules.eos, torch.from_numpy(early).to(self.device))[2]
-
-        whole = _Whole(np.flatnonzero(is_own), scores)
+        features, early = (result.clone() for result in graph.results[1:])  # while the host would wait
+        values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own]
+        places = np.flatnonzero(is_own).tolist()
+        whole = _Whole(places, lambda: self._likeliest(features, 1, rules.pad, rules.eos, early)[2])
         yield Entries(torch.from_numpy(values), torch.from_numpy(names.astype(np.int64)), whole)
 
     def layered(
@@ -259,13 +241,11 @@ class GraphDecoder(BlockDecoder):
         numbers = graph.numbers()
         numbers.fill(0)  # further rows read symbol 0 at position 0
         if rules is not None:
-            _write(numbers, rules)
+            numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
         table = numbers[_LIMITS:].reshape(shape.rows, -1)
         table[:rows, 0], table[:rows, 1] = block.known_starts, block.lasts
-        if seen:
-            table[:rows, 2 : 2 + drafted] = block.draft[:, :drafted].numpy()
-        else:
-            graph.inputs[0][:rows, :drafted] = block.draft[:, :drafted]
+        into: Any = table[:rows, 2:] if seen else graph.inputs[0][:rows]
+        into[:, :drafted] = block.draft[:, :drafted]
         self.graphs.run(graph)
         if len(graph.results) > 1:
             self._take(block, graph.results[1])
@@ -335,7 +315,7 @@ class GraphDecoder(BlockDecoder):
                 values, names, _ = self._likeliest(features, count, pad, eos, early)
             else:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
-            return torch.stack([values, names.float()]), features
+            return torch.stack([values, names.float()]), features, early
 
         return read_tree
 
@@ -358,15 +338,10 @@ class GraphDecoder(BlockDecoder):
         self.graphs.clear()
 
 
-def _write(numbers: np.ndarray, rules: SearchRules) -> None:
-    """Write the limits of a pass, see `_LIMITS`."""
-    numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
-
-
 class _Whole:
     """`beam.roles.Entries.whole`, computed when it is first read: only ties need it."""
 
-    def __init__(self, places: np.ndarray, compute: Callable[[], LogProbs | Tensor]) -> None:
+    def __init__(self, places: Sequence[int], compute: Callable[[], LogProbs | Tensor]) -> None:
         """`places`: the row of each entry in the result of `compute`."""
         self._places, self._compute = places, compute
         self._rows: LogProbs | Tensor | None = None
@@ -377,4 +352,4 @@ class _Whole:
     def __getitem__(self, row: int) -> Tensor:
         if self._rows is None:
             self._rows = self._compute()
-        return self._rows[int(self._places[row])]
+        return self._rows[self._places[row]]
