@@ -190,7 +190,7 @@ class BlockDecoder(Verifier, TreeVerifier):
             positions = starts[:, None] + torch.arange(width, device=starts.device)
         x = self._read(read, positions, end) if embeddings is None else self._placed(read, positions, end)
         self._cache.reserve(end)
-        x = self._layers.block(x, self._cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
+        x = self._layers.block(x, self._cache, starts[:, None], end, ragged=ragged, reach=reach, wanted=wanted)
         return self._projected(x)
 
     def _read(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
