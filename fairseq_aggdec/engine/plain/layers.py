@@ -318,7 +318,7 @@ class DecoderLayers:
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """Run the layers on a block.
+        """Run the layers on a block; the result is B x W x D, or B x k x D; ragged, N x D.
 
         Args:
             x: B x W x D; ragged, N x D.
@@ -328,9 +328,6 @@ class DecoderLayers:
             ragged: the valid entries of the block; None: all.
             reach: B x W, the last position that each token attends to; None: its own.
             wanted: B x k, the columns to return; None: all; not for a ragged block.
-
-        Returns:
-            B x W x D, or B x k x D; ragged, N x D.
         """
         width = x.size(1) if ragged is None else ragged.width
         if positions.size(1) < width:
