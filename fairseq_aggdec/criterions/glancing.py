@@ -52,17 +52,10 @@ class GlancingSchedule:
 
 
 def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise: Tensor, ratio: float) -> Tensor:
-    """The positions that show the reference's token in the second pass.
+    """The positions that show the reference's token in the second pass: floor(`ratio` * Hamming distance) in a block.
 
-    Args:
-        predicted: B x R x k, the tokens of the first pass; undefined where there is no target.
-        targets: B x R x k.
-        valid: B x R x k, whether the position has a target.
-        noise: B x R x k, uniform random numbers in [0, 1) that order the positions.
-        ratio: lambda.
-
-    Returns:
-        B x R x k booleans: floor(lambda * Hamming distance) valid positions of each block.
+    `predicted` and `targets`: tokens; `valid`: whether there is a target; `noise`: random numbers that order positions.
+    All have the shape of the result, B x R x k.
     """
     distance = (predicted.ne(targets) & valid).sum(-1, keepdim=True)  # B x R x 1
     count = (distance * ratio).floor()

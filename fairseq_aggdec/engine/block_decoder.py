@@ -163,7 +163,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         wanted: Tensor | None = None,
         ragged: Ragged | None = None,
     ) -> Tensor:
-        """Decoder output before the vocabulary projection.
+        """Decoder output before the vocabulary projection, B x W x D, or fewer columns; ragged, N x D.
 
         Args:
             block: B x W tokens; unused with `embeddings`.
@@ -175,9 +175,6 @@ class BlockDecoder(Verifier, TreeVerifier):
                 `project_in_dim`).
             wanted: the columns to return, B x k; None: all. For others the last layer computes keys and values only.
             ragged: the valid entries of the block; None: all.
-
-        Returns:
-            B x W x D, or fewer columns; ragged, N x D.
         """
         read = block if embeddings is None else embeddings
         assert read is not None
@@ -190,7 +187,7 @@ class BlockDecoder(Verifier, TreeVerifier):
             positions = starts[:, None] + torch.arange(width, device=starts.device)
         x = self._read(read, positions, end) if embeddings is None else self._placed(read, positions, end)
         self._cache.reserve(end)
-        x = self._layers.block(x, self._cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
+        x = self._layers.block(x, self._cache, starts[:, None], end, ragged=ragged, reach=reach, wanted=wanted)
         return self._projected(x)
 
     def _read(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:

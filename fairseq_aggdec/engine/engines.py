@@ -300,14 +300,10 @@ class LoadedDrafter:
     ) -> DraftDecoder:
         """Start drafting for a new batch.
 
-        Args:
-            dtype: the type of the verifier's weights.
-            verifiers: the models that verify; none where the drafter decodes alone.
-            encoder_outs: the output of each verifier's encoder.
-            arithmetic: the arithmetic of the drafter's layers; each one needs a copy of the weights.
+        `dtype`: the type of the verifier's weights; `verifiers`: none where the drafter decodes alone; `encoder_outs`:
+        the output of each one's encoder; `arithmetic`: of the drafter's layers; each needs a copy of the weights.
 
-        Raises:
-            AggdecError: the engine does not support the drafter, or the precision is not available.
+        Raises `AggdecError` where the engine does not support the drafter, or the precision is not available.
         """
         weight = self.model.decoder.embed_tokens.weight
         device = net_input["src_tokens"].device

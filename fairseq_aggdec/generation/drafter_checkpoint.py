@@ -19,11 +19,8 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
     """Load a drafter's checkpoint for the dictionaries of a task.
 
-    Weights shared with the verifier may be missing: they are then taken from `verifiers`.
-
-    Raises:
-        AggdecError: the file cannot be read, is no drafter, or was trained with other dictionaries or for another
-            verifier.
+    Weights shared with the verifier may be missing: then they are those of `verifiers`. Raises `AggdecError` where the
+    file cannot be read, is no drafter, or was trained with other dictionaries or for another verifier.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
     if "decoder.mask_embedding" not in state["model"]:

@@ -1,16 +1,15 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Block, Decoded, Draft, Order, Outcome
+from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
@@ -151,26 +150,6 @@ def test_any_draft_gives_the_verifiers_output(
         check(decoded, targets, max_len)
         assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
         assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
-
-
-@examples(25)
-@given(targets_of_batch, st.integers(0, 10_000), st.integers(1, 5))
-def test_large_blocks_are_judged_in_parts(targets: list[list[int]], seed: int, size: int) -> None:
-    """With the output and the iterations of blocks that are judged at once."""
-
-    class InParts(ScriptedVerifier):
-        def score(self, block: Block) -> Iterator[Tensor]:
-            for scores in super().score(block):
-                yield from scores.split(size)
-
-    found = [
-        decode(OracleDrafter(targets, VOCABULARY, seed, 8), kind(targets, VOCABULARY))
-        for kind in (ScriptedVerifier, InParts)
-    ]
-    for whole, parts in zip(*found, strict=True):
-        assert whole.tokens.tolist() == parts.tokens.tolist()
-        assert whole.stats == parts.stats
-        torch.testing.assert_close(whole.log_probs, parts.log_probs)
 
 
 @pytest.mark.parametrize("draft_length", range(8))

@@ -178,11 +178,3 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))
     assert all(len(set(row)) == 7 for row in tokens.tolist())
-
-
-def test_eos_is_banned_before_the_least_length() -> None:
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, min_len=3, unk_penalty=1.0)
-    logits = torch.zeros(5, VOCABULARY)
-    logits[:, EOS] = 9.0
-    choices = RuledChoice(rules).choose(logits, torch.arange(5), torch.full((5, 6), 5))
-    assert (choices.tokens == EOS).tolist() == [False] * 3 + [True] * 2

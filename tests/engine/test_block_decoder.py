@@ -143,18 +143,6 @@ def test_the_cache_grows(shape: str, rows: int) -> None:
         walk.step(widest=60)
 
 
-@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned", "adaptive softmax"])
-def test_an_engine_serves_one_batch_after_another(shape: str) -> None:
-    model = model_of_shape(shape, 5, VOCABULARY, VOCABULARY)
-    engine = verifier_of(model, shape)
-    for seed, rows in enumerate([3, 3, 1, 1, 5, 2]):
-        walk = Walk(model, engine, seed, rows, left_pad=seed % 2 == 0)
-        for _ in range(3):
-            walk.step(widest=8)
-        walk.keep_some()
-        walk.step(widest=8)
-
-
 @pytest.mark.parametrize("shape", ["post-norm learned", "adaptive softmax, learned positions"])
 def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None:
     """One row near the model's last position, another with a long draft: the first one's padding has no position."""

@@ -92,7 +92,7 @@ class Rows:
 
     def assert_read_rightly(self, x: Tensor, starts: list[int], reach: Tensor | None = None) -> None:
         first = torch.tensor(starts, device=DEVICE)
-        exact = self.exact.block(x.float(), self.cache, first, max(starts), reach=reach)
+        exact = self.exact.block(x.float(), self.cache, first[:, None], max(starts) + x.size(1), reach=reach)
         assert_close(self.read(x, first, **({} if reach is None else {"reach": reach})), exact)
         for row, start in enumerate(starts):
             end = start + x.size(1)

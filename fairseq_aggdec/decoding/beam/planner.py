@@ -117,12 +117,9 @@ class LookAhead(Planner):
         resemblance: Resemblance | None = None,
         drafter: RowDrafter | None = None,
     ) -> None:
-        """
-        Args:
-            schedule: decides how far to look ahead.
-            sources: the sources without EOS, to be scored in the first pass as guesses of the outputs.
-            resemblance: whether sources are good guesses; None: they are.
-            drafter: ready to draft for this batch.
+        """`sources`: without EOS, to be scored in the first pass as guesses of the outputs, if `resemblance` allows it.
+
+        `drafter`: ready to draft for this batch.
         """
         self._schedule = schedule
         self._sources = sources

@@ -77,12 +77,8 @@ def chosen(
     proposed token's log-probability, minus infinity where it is banned or there is none; its rank, the number of tokens
     with a higher score. The log-probabilities of a row with NaN among its logits are NaN.
 
-    Args:
-        logits: N x V, V below 2^24.
-        positions: N, int64.
-        limits: pad, eos, min_len and max_len of the rules, int64.
-        proposed: N, int64, -1 where there is no token; None: nowhere.
-        temperature: divides the logits.
+    `logits` are N x V, V below 2^24, divided by `temperature`; `limits`: pad, eos, min_len and max_len of the rules,
+    int64; `positions` and `proposed`: N, int64, proposed -1 where there is no token.
     """
     inputs = (logits, positions, limits, proposed, 1.0 / temperature, logits.size(1))
     parts = _read_in_chunks(inputs, count=1, alone=False)

@@ -196,7 +196,7 @@ class GraphDecoder(BlockDecoder):
         layers = self._static_layers
         layers.attend_to(*sources)
         if paths is None:
-            x = layers.block_at(x, cache, positions, shape.keys, reach=reach, wanted=wanted)
+            x = layers.block(x, cache, positions, shape.keys, reach=reach, wanted=wanted)
         else:
             x = layers.tree(x, cache, positions, paths, shape.keys)
         return self._projected(x)

@@ -251,12 +251,12 @@ class TritonDecoderLayers(_Stack):
         reach: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """Run the layers on a block, or on trees.
+        """Run the layers on a block, or on trees, B x W x D -> B x W x D.
 
         Tokens that would be written behind the capacity of `memory` are not, and their results have no meaning.
 
         Args:
-            x: B x W x D, the input of the first layer.
+            x: the input of the first layer.
             memory: layers x B x H x C x 2D/H, cached keys and values, to which the block's are added; a view.
             starts: B, the position of each row's first token; with `paths` B x W, the position of each token.
             cross: the sources' keys and values, layers x B x H x S x 2D/H; a view.
@@ -264,9 +264,6 @@ class TritonDecoderLayers(_Stack):
             reach: B x W, the last position that each token attends to; None: its own.
             paths: B x W x L, the slots of `memory` that a token attends to, position by position; its own slot, to
                 which it is written, from its position on. None: slots are positions.
-
-        Returns:
-            B x W x D.
         """
         ends = starts if reach is None else reach.contiguous()
         own = _Places(starts.contiguous(), ends.contiguous(), None if paths is None else paths.contiguous(), None)

@@ -233,14 +233,14 @@ class DecoderStack(_Stack):
         self,
         x: Tensor,
         cache: KVCache,
-        starts: Tensor,
-        last_start: int,
+        positions: Tensor,
+        end: int,
         *,
         ragged: Ragged | None = None,
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        numbers = {"starts": starts, "reach": reach, "wanted": wanted}
+        numbers = {"starts": positions[:, 0], "reach": reach, "wanted": wanted}
         return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
 
     def tree(

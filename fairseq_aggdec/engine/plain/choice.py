@@ -331,13 +331,9 @@ def _entries(table: Tensor, columns: Tensor) -> Tensor:
 
 
 def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:
-    """Set to minus infinity, in place, the score of each token that would repeat an n-gram of its row.
+    """Set to minus infinity, in place, the score of each token that would repeat an n-gram of its row, n = `size` >= 2.
 
-    Args:
-        scores: N x V.
-        positions: N; `scores[i]` predicts the token after `sequence[i, positions[i]]`; later tokens are ignored.
-        sequence: N x L, the decoder's inputs for each row of `scores`.
-        size: n, at least 2.
+    `scores[i]`, of N x V, predicts the token after `sequence[i, positions[i]]`, of N x L; later tokens are ignored.
     """
     context = size - 1
     if sequence.size(1) <= context:

@@ -312,35 +312,6 @@ class DecoderLayers:
         self,
         x: Tensor,
         cache: KVCache,
-        starts: Tensor,
-        last_start: int,
-        *,
-        ragged: Ragged | None = None,
-        reach: Tensor | None = None,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
-        """Run the layers on a block.
-
-        Args:
-            x: B x W x D; ragged, N x D.
-            cache: with room for the block, which is added.
-            starts: B, the position of each row's first token.
-            last_start: the largest of `starts`.
-            ragged: the valid entries of the block; None: all.
-            reach: B x W, the last position that each token attends to; None: its own.
-            wanted: B x k, the columns to return; None: all; not for a ragged block.
-
-        Returns:
-            B x W x D, or B x k x D; ragged, N x D.
-        """
-        width = x.size(1) if ragged is None else ragged.width
-        positions = starts[:, None] + torch.arange(width, device=x.device)
-        return self.block_at(x, cache, positions, last_start + width, ragged=ragged, reach=reach, wanted=wanted)
-
-    def block_at(
-        self,
-        x: Tensor,
-        cache: KVCache,
         positions: Tensor,
         end: int,
         *,
@@ -348,7 +319,20 @@ class DecoderLayers:
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """As `block`; `positions`: of the tokens, B x W, all below `end`."""
+        """Run the layers on a block; the result is B x W x D, or B x k x D; ragged, N x D.
+
+        Args:
+            x: B x W x D; ragged, N x D.
+            cache: with room for the block, which is added.
+            positions: B x W, of the tokens, all below `end`; or B x 1, those of each row's first token.
+            end: upper bound of the positions, exclusive.
+            ragged: the valid entries of the block; None: all.
+            reach: B x W, the last position that each token attends to; None: its own.
+            wanted: B x k, the columns to return; None: all; not for a ragged block.
+        """
+        width = x.size(1) if ragged is None else ragged.width
+        if positions.size(1) < width:
+            positions = positions + torch.arange(width, device=x.device)
         keys = exact_keys(end) if self._fixed_shapes else end
         mask = _hide_behind(positions if reach is None else reach, keys, x)
         places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
@@ -357,18 +341,10 @@ class DecoderLayers:
     def tree(
         self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
     ) -> Tensor:
-        """Run the layers on tokens of trees, each behind a prefix of its own.
+        """Run the layers on tokens of trees, each behind a prefix of its own; the result has the shape of x.
 
-        Args:
-            x: B x W x D; ragged, N x D.
-            cache: with room for the tokens, which are added.
-            positions: B x W; ragged, N.
-            paths: B x W x L; ragged, N x L, see `TreeBlock`.
-            end: upper bound of the slots.
-            ragged: the sentence of each token.
-
-        Returns:
-            Of the shape of x.
+        `positions`: B x W or, ragged, N; `paths`: B x W x L or N x L, see `TreeBlock`, of slots below `end`. Others are
+        those of `block`.
         """
         slots = paths.gather(-1, positions[..., None]).squeeze(-1)
         everything = torch.ones(*slots.shape, end, dtype=torch.bool, device=x.device)
