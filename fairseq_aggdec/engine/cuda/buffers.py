@@ -122,7 +122,8 @@ class StaticCache(KVCache):
         whole, cross = self._whole, self._cross
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
-        if is_alike and all(map(operator.ge, held, needed)) and whole.numel() + cross.numel() <= _MOST_KEPT:
+        is_small = whole.numel() + cross.numel() <= _MOST_KEPT or held[:2] == needed[:2]
+        if is_alike and all(map(operator.ge, held, needed)) and is_small:
             return
         larger = tuple(map(max, needed, held))
         numbers = larger[0] * (larger[1] + larger[2]) * self._none.size(0) * self._none.size(2) * self._none.size(4)
