@@ -231,9 +231,9 @@ class Block:
         return max(self.known_starts)
 
     @cached_property
-    def _numbers(self) -> Tensor:
-        """2 x B: `known_starts` and `lasts` on the device."""
-        return torch.tensor([self.known_starts, self.lasts]).to(self.ragged.device, non_blocking=True)
+    def _numbers(self) -> tuple[Tensor, ...]:
+        """`known_starts` and `lasts` on the device, B each."""
+        return torch.tensor([self.known_starts, self.lasts], device=self.ragged.device).unbind()
 
     @property
     def starts(self) -> Tensor:
@@ -243,7 +243,7 @@ class Block:
     @cached_property
     def tokens(self) -> Tensor:
         """B x W, W = K + 1, on the device; entries that `ragged` leaves out are undefined."""
-        lasts = self._numbers[1, :, None]
+        lasts = self._numbers[1][:, None]
         if self.draft.size(1) == 0:
             return lasts
         return torch.cat([lasts, self.draft.to(lasts.device, non_blocking=True)], dim=1)

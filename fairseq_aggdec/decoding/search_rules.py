@@ -35,9 +35,14 @@ class SearchRules:
     source_lengths: Tensor | None = field(default=None, repr=False)
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
 
+    @property
+    def differ(self) -> bool:
+        """Whether sentences of a batch have rules of their own."""
+        return self.prefix is not None or self.source_lengths is not None
+
     def keep(self, kept: Tensor | Order) -> "SearchRules":
         """The same rules for some rows of the batch."""
-        if self.prefix is None and self.source_lengths is None:
+        if not self.differ:
             return self
         rows = kept.tensor if isinstance(kept, Order) else kept
         return replace(

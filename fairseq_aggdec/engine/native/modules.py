@@ -240,7 +240,7 @@ class DecoderStack(_Stack):
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        numbers = {"starts": positions[:, 0], "reach": reach, "wanted": wanted}
+        numbers = {"starts": positions, "reach": reach, "wanted": wanted}
         return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
 
     def tree(

@@ -275,22 +275,22 @@ def choose_block(
     divided by the temperature.
     """
     ragged, positions, proposed = block.ragged, block.positions, block.proposed if ranks else None
+    last, total = block.last_start + ragged.width - 1, positions.size(0)
     found: list[tuple[Tensor, ...]] = []
     first = 0
     for chunk in scores:
         part = slice(first, first + chunk.size(0))
         first = part.stop
-        rows = ragged.rows[part]
-        seen = None if sequence is None else sequence[rows]
-        last = block.last_start + ragged.width - 1
-        ruled = RuledChoice(rules.keep(rows), choice)
-        chosen = ruled.choose(chunk, positions[part], seen, block.first_start, last, min(ranks, chunk.size(1)))
-        vectors = [chosen.tokens, chosen.log_probs]
+        at = positions if chunk.size(0) == total else positions[part]
+        seen = None if sequence is None else sequence[ragged.rows[part]]
+        ruled = RuledChoice(rules.keep(ragged.rows[part]) if rules.differ else rules, choice)
+        chosen = ruled.choose(chunk, at, seen, block.first_start, last, min(ranks, chunk.size(1)))
+        vectors: tuple[Tensor, ...] = (chosen.tokens, chosen.log_probs)
         if proposed is not None:
             drafted = chosen.score_of(proposed[part].clamp(min=0))
             higher = (chosen.highest > drafted[:, None]).sum(dim=1)
-            vectors += [drafted, higher, higher.new_zeros(rows.shape) if chosen.forced is None else chosen.forced]
-        found.append(tuple(vectors))
+            vectors += drafted, higher, torch.zeros_like(at) if chosen.forced is None else chosen.forced
+        found.append(vectors)
     whole = found[0] if len(found) == 1 else tuple(torch.cat(parts) for parts in zip(*found, strict=True))
     read, tokens, log_probs, *judged = on_host(choice, ragged.pack(block.tokens), *whole)
     if not judged:
