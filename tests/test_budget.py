@@ -22,11 +22,11 @@ def sizes() -> list[Row]:
     whole = _lines(package.rglob("*.py"))
     pages, records = list(docs.glob("*.md")), list(docs.rglob("*.json"))
     return [
-        ("fairseq_aggdec, lines of Python", whole, 26_000),
-        (f"- plugin: {', '.join(PLUGIN)}", plugin, 11_500),
+        ("fairseq_aggdec, lines of Python", whole, 28_250),
+        (f"- plugin: {', '.join(PLUGIN)}", plugin, 13_750),
         (f"- front door: {', '.join(FRONT_DOOR)}", front_door, 1_500),
         ("- the rest", whole - plugin - front_door, 13_000),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_000),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 19_400),
         ("docs, pages at the top", len(pages), 17),
         ("- their lines", _lines(pages), 3_000),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 10),
