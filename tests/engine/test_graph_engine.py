@@ -169,7 +169,7 @@ def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
         engine.start(encoded(model, lengths))
         engine.keep(Order([0], CPU))
         now = passes()
-        assert (now == first) == fits
+        assert (now[0] == first[0] and now[1] >= first[1]) == fits
     further = passes(150)  # in the memory that the longest source has asked for
     assert further[0] == now[0]
     assert further[1] > now[1]

@@ -60,27 +60,22 @@ class StaticCache(KVCache):
         """The bucket of the rows that are left."""
         return rows_bucket(self._batch_size)
 
-    def start_with(self, cross: Tensor, padding: Tensor | None) -> None:
-        """Prepare for a new batch.
-
-        Args:
-            cross: keys and values of the sources, layers x B x H x S x 2D/H, with any strides.
-            padding: B x S, the hidden positions.
-        """
-        batch_size, length = cross.size(1), cross.size(3)
+    def start_with(self, batch_size: int, length: int, like: Tensor) -> None:
+        """Have room for a new batch with sources of this length; `fill` writes them."""
         rows, source = rows_bucket(batch_size), source_bucket(length)
-        self._fit(rows, source, positions_bucket(2 * length), cross)
+        self._fit(rows, source, positions_bucket(2 * length), like)
         self._batch_size, self.source = batch_size, source
-        # hidden entries have weight zero, and zero times NaN is NaN: an overflow in the last batch must not stay
-        self._whole[:, :rows].zero_()
-        own, hidden = self.sources(rows)
-        own.zero_()
-        own[:, :batch_size, :, :length] = cross
-        hidden.fill_(False)
-        hidden[:batch_size, length:] = True
-        if padding is not None:
-            hidden[:batch_size, :length] = padding
         self._open()
+
+    def fill(self, cross: Tensor, padding: Tensor) -> None:
+        """Write keys and values, layers x R x H x S x 2D/H, and hidden positions, R x S, of sources; clear the cache.
+
+        Hidden entries have weight zero, and zero times NaN is NaN: an overflow in the last batch must not stay.
+        """
+        own, hidden = self.sources(cross.size(1))
+        own.copy_(cross)
+        hidden.copy_(padding)
+        self._whole[:, : cross.size(1)].zero_()
 
     def reserve(self, length: int) -> None:
         capacity = self._whole.size(3)

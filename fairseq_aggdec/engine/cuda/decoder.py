@@ -88,9 +88,34 @@ class GraphDecoder(BlockDecoder):
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
         self._temperature = temperature
-        memory, masks = encoder_out["encoder_out"][0].detach().transpose(0, 1), encoder_out["encoder_padding_mask"]
-        self._cache.start_with(self._cross_of(memory), masks[0] if masks else None)
-        self._cross, self._padding = self._cache.sources(memory.size(0))
+        states, masks = encoder_out["encoder_out"][0].detach(), encoder_out["encoder_padding_mask"]
+        length, batch_size, _ = states.shape
+        self._cache.start_with(batch_size, length, states)
+        rows, source = self._cache.rows, self._cache.source
+
+        def make() -> tuple[Function, Sequence[Tensor]]:
+            memory = torch.zeros(rows, source, states.size(2), dtype=states.dtype, device=self.device)
+            hidden = torch.zeros(rows, source, dtype=torch.bool, device=self.device)
+
+            def fill(numbers: Tensor) -> tuple[Tensor, ...]:
+                self._cache.fill(self._cross_of(memory), hidden)
+                return (numbers,)
+
+            return fill, (memory, hidden)
+
+        graph = None if rows * source > MOST_TOKENS else self.graphs.get(("start", rows, source), 0, make)
+        fill, (memory, hidden) = make() if graph is None else (None, graph.inputs)
+        # zeros, not what an earlier batch has left: zero times NaN is NaN
+        memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
+        hidden.zero_()[:batch_size, length:] = True
+        if masks:
+            hidden[:batch_size, :length] = masks[0]
+        if fill is not None:
+            fill(hidden[:0])
+        else:
+            assert graph is not None
+            self.graphs.run(graph)
+        self._cross, self._padding = self._cache.sources(batch_size)
 
     def keep(self, order: Order) -> None:
         places, rows = order.moves
