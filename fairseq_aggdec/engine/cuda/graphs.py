@@ -6,7 +6,6 @@ only intermediate results are in the pool that all graphs share. Where nothing i
 the same function is called on the same buffers.
 """
 
-import gc
 import logging
 import threading
 import time
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.beam.loop import no_garbage_collection
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,8 @@ class CudaCapture:
                 for _ in range(_WARM_UPS):
                     function()
                 self._stream.synchronize()
-                with _in_one_pool(), _no_collection():
+                # an old engine's graph that is collected meanwhile would end the capture
+                with _in_one_pool(), no_garbage_collection():
                     # other threads may allocate memory and wait meanwhile
                     graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                     try:
@@ -67,18 +68,6 @@ def _in_one_pool() -> Iterator[None]:
         yield
     finally:
         torch._C._cuda_clearCublasWorkspaces()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep Python from collecting an old engine's graphs: to destroy one ends a capture."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class Packet:
