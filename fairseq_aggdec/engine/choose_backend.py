@@ -70,10 +70,20 @@ def has_triton(device: torch.device) -> bool:
     """Whether Triton kernels compute passes of few tokens in half precision. The log says why a GPU has none."""
     if _wanted() != "cuda" and (_wanted() or not host_waits(device)):
         return False
-    reason = why_no_triton(device)
+    reason = _why_no_kernels(device)
     if reason is not None:
         _say(f"no Triton kernels compute here, slower and as exact: {reason}")
     return reason is None
+
+
+def _why_no_kernels(device: torch.device) -> str | None:
+    """Why no Triton kernels run on a device, or None where they do."""
+    reason = why_no_triton()
+    if reason is None and device.type == "cuda":
+        from fairseq_aggdec.engine.cuda.backend import why_no_launch  # imports Triton
+
+        reason = why_no_launch(device)
+    return reason
 
 
 @cache
@@ -87,7 +97,7 @@ def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
     if arithmetic.precision != "own":
         return f"have no --{arithmetic.precision} on a GPU: take --fp16 in its place, or add --cpu"
     if not has_triton(weight.device):
-        why = why_no_triton(weight.device) or f"AGGDEC_BACKEND={_wanted()} leaves them out"
+        why = _why_no_kernels(weight.device) or f"AGGDEC_BACKEND={_wanted()} leaves them out"
         return f"are missing here ({why}): leave the option out"
     return "compute in half precision on a GPU: add --fp16, or --cpu for single precision"
 

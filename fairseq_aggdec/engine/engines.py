@@ -18,11 +18,11 @@ from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.choose_backend import has_triton, host_waits, in_graphs
-from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
-from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
-from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
+from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
+from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder

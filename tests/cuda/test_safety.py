@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
-from fairseq_aggdec.engine.cuda.graphs import CudaCapture
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
+from fairseq_aggdec.engine.graphs.graphs import CudaCapture
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.cuda.test_modes import LENGTHS, LIMIT, WIDE, batch, on, tokens
 from tests.random_models import model_of_shape

@@ -17,12 +17,12 @@ from fairseq_aggdec.decoding.verification import EXACT, judge
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
-from fairseq_aggdec.engine.cuda.decoder import GraphDecoder, Shape
-from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
-from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
-from fairseq_aggdec.engine.cuda.graphs import Graph, Packet
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.graphs.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder, Shape
+from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
+from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
+from fairseq_aggdec.engine.graphs.graphs import Graph, Packet
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_drafters import DRAFTER_SHAPES, random_drafter, texts_of
@@ -195,8 +195,8 @@ def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None
 
 
 def test_a_pass_too_large_for_a_graph_is_computed_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_aggdec.engine.cuda.decoder.MOST_TOKENS", 12)
-    monkeypatch.setattr("fairseq_aggdec.engine.cuda.decoder._MOST_SCORES", 4 * len(VOCABULARY))
+    monkeypatch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 12)
+    monkeypatch.setattr("fairseq_aggdec.engine.graphs.decoder._MOST_SCORES", 4 * len(VOCABULARY))
     model = model_of_shape(SHAPE, 9, VOCABULARY, VOCABULARY)
     walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 1, 3)
     for verifier in walk.both:
@@ -297,7 +297,7 @@ def test_proposals_are_those_of_the_plain_engine(kind: str, monkeypatch: pytest.
         for last_head in (2, 5, 3, 4, 2):
             with monkeypatch.context() as patch:
                 if last_head == 3:  # a pass without a graph between others
-                    patch.setattr("fairseq_aggdec.engine.cuda.decoder.MOST_TOKENS", 0)
+                    patch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 0)
                 walk.step(4, rules)
             if len(walk.starts) == 3 and last_head == 5:
                 walk.keep([2, 1])

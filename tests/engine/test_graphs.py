@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.cuda.graphs import Capture, Function, Graph, Graphs
+from fairseq_aggdec.engine.graphs.graphs import Capture, Function, Graph, Graphs
 from fairseq_aggdec.errors import AggdecError
 
 CPU = torch.device("cpu")
@@ -120,7 +120,7 @@ def test_a_mistake_in_a_pass_is_not_hidden() -> None:
 
 
 def test_captures_that_take_long_are_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_aggdec.engine.cuda.graphs.time.perf_counter", iter([0.0, 0.7, 5.0, 5.5]).__next__)
+    monkeypatch.setattr("fairseq_aggdec.engine.graphs.graphs.time.perf_counter", iter([0.0, 0.7, 5.0, 5.5]).__next__)
     graphs = Graphs(CPU, lambda: captures)
     with caplog.at_level(logging.INFO):
         graphs.run(pass_of(graphs, "a"))

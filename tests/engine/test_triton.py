@@ -11,7 +11,6 @@ import torch
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.engine.choose_backend import backend_of_graphs
-from fairseq_aggdec.engine.cuda import launching
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
 from fairseq_aggdec.errors import AggdecError
 
@@ -21,7 +20,7 @@ SHARED_MEMORY = 99 * 1024
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
-needs_triton = pytest.mark.skipif(why_no_triton(CPU) is not None, reason=str(why_no_triton(CPU)))
+needs_triton = pytest.mark.skipif(why_no_triton() is not None, reason=str(why_no_triton()))
 
 
 def output_of(*arguments: str, **environment: str) -> str:
@@ -58,21 +57,23 @@ def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
 
 def test_a_missing_or_an_old_triton_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.5.1"))
-    assert why_no_triton(CPU) == "Triton 3.5.1 is older than 3.6"
+    assert why_no_triton() == "Triton 3.5.1 is older than 3.6"
     monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.10.0+git"))
-    assert why_no_triton(CPU) is None
+    assert why_no_triton() is None
     monkeypatch.setitem(sys.modules, "triton", None)
-    assert str(why_no_triton(CPU)).startswith("Triton cannot be imported: ")
+    assert str(why_no_triton()).startswith("Triton cannot be imported: ")
 
 
 @needs_triton
 def test_a_gpu_that_is_too_old_or_runs_no_kernel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq_aggdec.engine.cuda import backend
+
     for capability, reason in (((7, 5), "this GPU has capability 7.5"), ((9, 0), "Triton cannot run a kernel (")):
-        launching._why_no_launch.cache_clear()
-        monkeypatch.setattr(launching, "capability", lambda device, here=capability: here)
+        backend.why_no_launch.cache_clear()
+        monkeypatch.setattr(backend, "capability", lambda device, here=capability: here)
         monkeypatch.setattr(torch.cuda, "synchronize", lambda: 1 / 0)  # as good as no GPU
-        assert str(why_no_triton(GPU)).startswith(reason)
-    launching._why_no_launch.cache_clear()
+        assert str(backend.why_no_launch(GPU)).startswith(reason)
+    backend.why_no_launch.cache_clear()
 
 
 @needs_triton

@@ -1,1 +1,1 @@
-"""The engine on a GPU: passes captured as CUDA graphs, and Triton kernels for few tokens in half precision."""
+"""Triton kernels for few tokens in half precision, and the backend that has them."""

@@ -1,13 +1,15 @@
 """The computations of one model by Triton kernels, for few tokens in half precision."""
 
 from collections.abc import Callable
+from functools import cache
 
+import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
-from fairseq_aggdec.engine.cuda.launching import give_up
+from fairseq_aggdec.engine.cuda.launching import capability, give_up
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
@@ -15,6 +17,7 @@ from fairseq_aggdec.engine.plain.linear import Activation, Product
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
+_LEAST_CAPABILITY = (8, 0)
 _MOST_INPUTS = 1024  # of a product whose weights a program reads at once; more do not fit into shared memory
 
 
@@ -119,3 +122,18 @@ class DecoderKernels:
         starts = positions[:, 0] if paths is None else positions
         x = self._layers.block(x, cache.memory, starts, *sources, reach=reach, paths=paths)
         return x if wanted is None else x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
+
+
+@cache
+def why_no_launch(device: torch.device) -> str | None:
+    """Why a GPU runs no kernel, or None; a small one is compiled and launched."""
+    if capability(device) < _LEAST_CAPABILITY:
+        return f"this GPU has capability {'.'.join(map(str, capability(device)))}, and they need 8.0"
+    try:
+        with torch.cuda.device(device):
+            zeros = torch.zeros(1, dtype=torch.long, device=device)
+            embedded(zeros, zeros, torch.zeros(2, 16, dtype=torch.float16, device=device), 1.0, None, None)
+            torch.cuda.synchronize()
+    except Exception as error:  # without a C compiler, Python's headers or a new driver Triton raises many things
+        return f"Triton cannot run a kernel ({type(error).__name__}: {error})"
+    return None

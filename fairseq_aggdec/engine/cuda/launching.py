@@ -1,13 +1,11 @@
 """Whether Triton is there, and how kernels are launched. Modules with kernels are imported only where it is."""
 
-from functools import cache
 from typing import Any
 
 import torch
 
 _OLDEST = (3, 6)
 """of Triton: the kernels ran with it on a GPU"""
-_LEAST_CAPABILITY = (8, 0)
 
 
 _failures: list[str] = []
@@ -18,8 +16,8 @@ def give_up(reason: str) -> None:
     _failures.append(reason)
 
 
-def why_no_triton(device: torch.device) -> str | None:
-    """Why no kernels can be compiled for a device, or None where they can."""
+def why_no_triton() -> str | None:
+    """Why no kernels can be compiled here, or None where they can."""
     if _failures:
         return _failures[0]
     try:
@@ -28,23 +26,6 @@ def why_no_triton(device: torch.device) -> str | None:
         return f"Triton cannot be imported: {error}"
     if tuple(map(int, triton.__version__.split(".")[:2])) < _OLDEST:
         return f"Triton {triton.__version__} is older than {'.'.join(map(str, _OLDEST))}"
-    return _why_no_launch(device) if device.type == "cuda" else None
-
-
-@cache
-def _why_no_launch(device: torch.device) -> str | None:
-    """Why a GPU runs no kernel, or None; a small one is compiled and launched."""
-    if capability(device) < _LEAST_CAPABILITY:
-        return f"this GPU has capability {'.'.join(map(str, capability(device)))}, and they need 8.0"
-    from fairseq_aggdec.engine.cuda.choice import embedded  # imports Triton
-
-    try:
-        with torch.cuda.device(device):
-            zeros = torch.zeros(1, dtype=torch.long, device=device)
-            embedded(zeros, zeros, torch.zeros(2, 16, dtype=torch.float16, device=device), 1.0, None, None)
-            torch.cuda.synchronize()
-    except Exception as error:  # without a C compiler, Python's headers or a new driver Triton raises many things
-        return f"Triton cannot run a kernel ({type(error).__name__}: {error})"
     return None
 
 

@@ -23,7 +23,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import backend_of_graphs
-from fairseq_aggdec.engine.cuda.buffers import (
+from fairseq_aggdec.engine.graphs.buffers import (
     MOST_TOKENS,
     StaticCache,
     positions_bucket,
@@ -31,7 +31,7 @@ from fairseq_aggdec.engine.cuda.buffers import (
     tree_width_bucket,
     width_bucket,
 )
-from fairseq_aggdec.engine.cuda.graphs import Function, Graph, Graphs
+from fairseq_aggdec.engine.graphs.graphs import Function, Graph, Graphs
 from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 
@@ -104,17 +104,13 @@ class GraphDecoder(BlockDecoder):
             return fill, (memory, hidden)
 
         graph = None if rows * source > MOST_TOKENS else self.graphs.get(("start", rows, source), 0, make)
-        fill, (memory, hidden) = make() if graph is None else (None, graph.inputs)
+        fill, (memory, hidden) = make() if graph is None else (lambda _: self.graphs.run(graph), graph.inputs)
         # zeros, not what an earlier batch has left: zero times NaN is NaN
         memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
         hidden.zero_()[:batch_size, length:] = True
         if masks:
             hidden[:batch_size, :length] = masks[0]
-        if fill is not None:
-            fill(hidden[:0])
-        else:
-            assert graph is not None
-            self.graphs.run(graph)
+        fill(hidden[:0])
         self._cross, self._padding = self._cache.sources(batch_size)
 
     def keep(self, order: Order) -> None:

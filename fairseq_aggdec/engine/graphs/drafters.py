@@ -10,9 +10,9 @@ from torch import Tensor
 from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.cuda.decoder import GraphDecoder, Shape
-from fairseq_aggdec.engine.cuda.graphs import Function
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder, Shape
+from fairseq_aggdec.engine.graphs.graphs import Function
 from fairseq_aggdec.engine.plain.layers import keep_rows
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder

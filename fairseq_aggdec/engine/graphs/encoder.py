@@ -7,8 +7,8 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.choose_backend import backend_of_graphs
-from fairseq_aggdec.engine.cuda.buffers import MOST_TOKENS, rows_bucket, source_bucket
-from fairseq_aggdec.engine.cuda.graphs import Function, Graphs
+from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, rows_bucket, source_bucket
+from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
 
 
 class GraphEncoder(BlockEncoder):
