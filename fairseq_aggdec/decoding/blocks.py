@@ -21,8 +21,6 @@ from fairseq_aggdec.decoding.stats import SentenceStats
 
 BY_A_MODEL = -1
 """kind of a draft by a block drafter or by proposal heads"""
-
-
 NO_DRAFT = -1
 """stands for a draft token where there is none; never passes"""
 

@@ -12,7 +12,7 @@ from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, pr
 from fairseq_aggdec.engine.cuda.launching import capability, give_up
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
-from fairseq_aggdec.engine.plain.layers import KVCache, Positions
+from fairseq_aggdec.engine.plain.layers import Positions
 from fairseq_aggdec.engine.plain.linear import Activation, Product
 
 FEW_TOKENS = 48
@@ -108,7 +108,7 @@ class DecoderKernels:
     def layered(
         self,
         x: Tensor,
-        cache: KVCache,
+        memory: Tensor,
         positions: Tensor,
         sources: tuple[Tensor, Tensor],
         reach: Tensor | None = None,
@@ -117,10 +117,10 @@ class DecoderKernels:
     ) -> Tensor:
         """The output of the layers, see `GraphDecoder.layered`.
 
-        `cache`: of the same rows; `sources`: keys and values, and hidden positions, see `TritonDecoderLayers.block`.
+        `memory` of the same rows; `sources`: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
         """
         starts = positions[:, 0] if paths is None else positions
-        x = self._layers.block(x, cache.memory, starts, *sources, reach=reach, paths=paths)
+        x = self._layers.block(x, memory, starts, *sources, reach=reach, paths=paths)
         return x if wanted is None else x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
 
 

@@ -6,8 +6,6 @@ import torch
 
 _OLDEST = (3, 6)
 """of Triton: the kernels ran with it on a GPU"""
-
-
 _failures: list[str] = []
 
 

@@ -88,9 +88,13 @@ class StaticCache(KVCache):
     def of_rows(self, rows: int) -> KVCache:
         """The memory of the first rows; the batch may have fewer."""
         view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
-        view.memory, view._batch_size = self._whole[:, :rows], rows
+        view.memory, view._batch_size = self.memory_of(rows), rows
         view._number_places()
         return view
+
+    def memory_of(self, rows: int) -> Tensor:
+        """Keys and values of the first rows, layers x R x H x capacity x 2D/H."""
+        return self._whole[:, :rows]
 
     def sources(self, rows: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""

@@ -205,16 +205,16 @@ class GraphDecoder(BlockDecoder):
         Returns:
             R x W x D, or R x k x D.
         """
-        kernels, cache, sources = self._kernels, self._cache.of_rows(shape.rows), self._cache.sources(shape.rows)
-        if kernels is None or not kernels.computes(shape.tokens):
-            kernels = None
-        if kernels is not None and kernels.embeds:
+        kernels, sources = self._kernels, self._cache.sources(shape.rows)
+        by_kernels = kernels is not None and kernels.computes(shape.tokens)
+        if by_kernels and kernels.embeds:
             x = kernels.embedded(tokens, positions, shape.keys)
         else:
             x = self._placed(self.embed(tokens), positions, shape.keys)
-        if kernels is not None:
-            return self._projected(kernels.layered(x, cache, positions, sources, reach, wanted, paths))
-        layers = self._static_layers
+        if by_kernels:
+            memory = self._cache.memory_of(shape.rows)
+            return self._projected(kernels.layered(x, memory, positions, sources, reach, wanted, paths))
+        layers, cache = self._static_layers, self._cache.of_rows(shape.rows)
         layers.attend_to(*sources)
         if paths is None:
             x = layers.block(x, cache, positions, shape.keys, reach=reach, wanted=wanted)
