@@ -45,17 +45,14 @@ class CudaBackend(PlainBackend):
         return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
-        larger = super().product(weight, bias, activation)
+        if not self._always:  # PyTorch's are faster with any number of rows
+            return super().product(weight, bias, activation)
         if weight.size(1) > _MOST_INPUTS:
-            if self._always:
-                raise ValueError(f"a product of {weight.size(1)} inputs, above {_MOST_INPUTS}")
-            return larger
+            raise ValueError(f"a product of {weight.size(1)} inputs, above {_MOST_INPUTS}")
         weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
 
         def product(x: Tensor) -> Tensor:
             rows = x.numel() // x.size(-1)
-            if not self.computes(rows):
-                return larger(x)
             found = projected(x.reshape(rows, -1).contiguous(), weight, bias).view(*x.shape[:-1], -1)
             return found if activation is None else activation(found)
 

@@ -8,6 +8,7 @@ few graphs serve all passes; the rows and columns that fill a pass up change not
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -158,7 +159,9 @@ class GraphDecoder(BlockDecoder):
     ) -> Iterator[Entries]:
         last = block.last_position
         shape = self._fitting(tree_width_bucket(block.ragged.width), positions_bucket(block.end))
-        if shape is None or not self._can_choose(shape, rules, block.first_position) or last >= rules.max_len:
+        is_forced = last >= rules.max_len  # the end of a sentence; the kernels know of it
+        can_choose = shape is not None and self._can_choose(shape, rules, block.first_position)
+        if shape is None or not can_choose or (is_forced and self._kernels is None):
             yield from super().verify_tree(block, rules, count, sequences)
             return
         longest = positions_bucket(last + 1)
@@ -179,7 +182,17 @@ class GraphDecoder(BlockDecoder):
         features, early = (result.clone() for result in graph.results[1:])  # while the host would wait
         values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own]
         places = np.flatnonzero(is_own).tolist()
-        whole = _Whole(places, lambda: self._likeliest(features, 1, rules.pad, rules.eos, early)[2])
+        at = table[..., 1].flatten() if is_forced else None
+
+        def compute() -> LogProbs | Tensor:
+            scores = self._likeliest(features, 1, rules.pad, rules.eos, early)[2]
+            if at is None:
+                return scores
+            others = torch.arange(self.symbols, device=self.device) != rules.eos
+            forced = torch.from_numpy(at >= rules.max_len).to(self.device)
+            return scores[:].masked_fill(forced[:, None] & others, -math.inf)
+
+        whole = _Whole(places, compute)
         yield Entries(torch.from_numpy(values), torch.from_numpy(names.astype(np.int64)), whole)
 
     def layered(
