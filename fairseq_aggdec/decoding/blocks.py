@@ -88,10 +88,11 @@ class Draft:
         rows, width = tokens.shape
         return cls(tokens, [width] * rows)
 
-    @classmethod
-    def none(cls, rows: int) -> Draft:
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def none(rows: int) -> Draft:
         """No draft for any row."""
-        return cls(torch.empty(rows, 0, dtype=torch.long), [0] * rows)
+        return Draft(torch.empty(rows, 0, dtype=torch.long), [0] * rows)
 
     def lengths(self, read: Sequence[Sequence[int]]) -> list[int]:
         """The length of each row's draft; `read`: the draft's tokens on the host, B x K."""

@@ -82,10 +82,10 @@ def chosen(
     """
     inputs = (logits, positions, limits, proposed, 1.0 / temperature, logits.size(1))
     parts = _read_in_chunks(inputs, count=1, alone=False)
-    results = logits.new_empty(logits.size(0), 5, dtype=torch.float32)
+    results = logits.new_empty(5, logits.size(0), dtype=torch.float32)
     options = {"padded": triton.next_power_of_2(parts[-1]), "num_warps": 1, **launch_options(logits.device)}
     choose[(logits.size(0),)](inputs, parts, results, **options)
-    return results
+    return results.T
 
 
 def best_entries(
@@ -149,10 +149,10 @@ def read_chunk(
 
 @triton.jit
 def choose(inputs: tl.tuple, parts: tl.tuple, results: tl.tensor, padded: tl.constexpr, pdl: tl.constexpr) -> None:
-    """A row's choice from what was found in its chunks."""
+    """A row's choice from what was found in its chunks; `results`: 5 x N."""
     keys, peaks, sums, higher, chunks = parts
-    row, part = tl.program_id(0), tl.arange(0, padded)
-    entries, out = row * chunks + part, results + row * 5
+    row, rows, part = tl.program_id(0), tl.num_programs(0), tl.arange(0, padded)
+    entries, out = row * chunks + part, results + row
     wait(pdl)
     peak, log_sum = normals_of(peaks, sums, entries, part < chunks)
     score, name = entry_of(tl.max(tl.load(keys + entries, mask=part < chunks, other=_NO_KEY), 0))
@@ -160,13 +160,13 @@ def choose(inputs: tl.tuple, parts: tl.tuple, results: tl.tensor, padded: tl.con
     is_forced = tl.load(inputs[1] + row) >= max_len
     score = tl.where(is_forced, score_of(inputs, row, eos), score)
     tl.store(out, tl.where(is_forced, eos, name).to(tl.float32))
-    tl.store(out + 1, score - peak - log_sum)
-    tl.store(out + 2, is_forced.to(tl.float32))
-    tl.store(out + 3, proposed_score(inputs, row) - peak - log_sum)
+    tl.store(out + rows, score - peak - log_sum)
+    tl.store(out + 2 * rows, is_forced.to(tl.float32))
+    tl.store(out + 3 * rows, proposed_score(inputs, row) - peak - log_sum)
     rank = 0.0
     if inputs[3] is not None:
         rank = tl.sum(tl.load(higher + entries, mask=part < chunks, other=0.0), 0)
-    tl.store(out + 4, rank)
+    tl.store(out + 4 * rows, rank)
 
 
 @triton.jit(do_not_specialize=["count"])

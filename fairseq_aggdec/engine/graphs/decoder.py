@@ -139,19 +139,25 @@ class GraphDecoder(BlockDecoder):
         if shape is None or not self._can_choose(shape, rules, block.first_start):
             return super().verify(block, rules, ranks, sequence)
         graph = self._ran(block, shape, rules, ranks > 0)
-        found = graph.read().reshape(-1, shape.rows, shape.width)[:, : len(block.lasts)]
-        own = np.arange(shape.width) < np.array(block.ragged.widths)[:, None]
-        vectors = found[:, own]  # a copy: the next pass overwrites what it has found
-        read, tokens = torch.from_numpy(vectors[:2].astype(np.int64))
-        log_probs, forced, *judged = torch.from_numpy(vectors[2:])
-        return Chosen(read, tokens, log_probs, forced.bool(), *judged)
+        found, rows, ragged = graph.read().reshape(-1, shape.rows, shape.width), len(block.lasts), block.ragged
+        # copies, since the next pass overwrites what it reads and finds; by numpy, whose operations take less time
+        inside: Any = (slice(rows), slice(ragged.width))
+        if not ragged.is_full:
+            inside = np.arange(shape.width) < np.array([*ragged.widths, *[0] * (shape.rows - rows)])[:, None]
+        seen = () if graph.inputs else (graph.numbers()[_LIMITS:].reshape(shape.rows, -1)[:, 1:],)
+        names, numbers = [*seen, *found][:2], found[2 - len(seen) :]
+        read, tokens = (torch.from_numpy(vector[inside].astype(np.int64).ravel()) for vector in names)
+        log_probs, *judged = (torch.from_numpy(vector[inside].flatten()) for vector in numbers)
+        if judged:
+            judged[0] = judged[0].bool()
+        return Chosen(read, tokens, log_probs, *judged)
 
     def score(self, block: Block) -> Iterator[Tensor]:
         shape = self.shape_of(block.ragged.width, block.last_start)
         if shape is None:
             yield from super().score(block)
         else:
-            features = self._ran(block, shape).results[1][: len(block.lasts), : block.ragged.width]
+            features = self._ran(block, shape).results[0][: len(block.lasts), : block.ragged.width]
             yield from self._logits(block.ragged.pack(features))
 
     def verify_tree(
@@ -179,7 +185,7 @@ class GraphDecoder(BlockDecoder):
         rows, written = len(widths), read.shape[2]
         table[:rows, :, :written], table[:rows, :, written:], table[rows:] = read, read[..., -1:], 0
         self.graphs.run(graph)
-        features, early = (result.clone() for result in graph.results[1:])  # while the host would wait
+        features, early = (result.clone() for result in graph.results)  # while the host would wait
         values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own]
         places = np.flatnonzero(is_own).tolist()
         at = table[..., 1].flatten() if is_forced else None
@@ -278,11 +284,13 @@ class GraphDecoder(BlockDecoder):
             numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
         table = numbers[_LIMITS:].reshape(shape.rows, -1)
         table[:rows, 0], table[:rows, 1] = block.known_starts, block.lasts
-        into: Any = table[:rows, 2:] if seen else graph.inputs[0][:rows]
-        into[:, :drafted] = block.draft[:, :drafted]
+        if drafted and seen:
+            table[:rows, 2 : 2 + drafted] = block.draft[:, :drafted].numpy()
+        elif drafted:
+            graph.inputs[0][:rows, :drafted] = block.draft[:, :drafted]
         self.graphs.run(graph)
-        if len(graph.results) > 1:
-            self._take(block, graph.results[1])
+        if graph.results:
+            self._take(block, graph.results[0])
         return graph
 
     def _take(self, block: Block, features: Tensor) -> None:
@@ -293,15 +301,18 @@ class GraphDecoder(BlockDecoder):
     ) -> tuple[Function, list[Tensor]]:
         """The function of `_ran`, and its input: the drafts, where the host has not `seen` them."""
         drafts = [] if seen else [torch.zeros(shape.rows, shape.width - 1, dtype=torch.long, device=self.device)]
+        columns = torch.arange(shape.width, device=self.device)
 
         def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
             limits, table = numbers[:_LIMITS], numbers[_LIMITS:].view(shape.rows, -1)
             starts, tokens = table[:, :1], torch.cat([table[:, 1:2], *drafts], dim=1) if drafts else table[:, 1:]
-            positions = starts + torch.arange(shape.width, device=self.device)
+            positions = starts + columns
             features = self.layered(tokens, positions, shape)
             if special is None:
                 return limits[:0], features
             found = self._chosen(features.flatten(0, 1), tokens, positions.flatten(), limits, *special, judges)
+            if drafts:
+                found = torch.cat([tokens.reshape(1, -1).float(), found])
             return found, *([features] if self._keeps_features else [])
 
         return read_block, drafts
@@ -309,7 +320,7 @@ class GraphDecoder(BlockDecoder):
     def _chosen(
         self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, pad: int, eos: int, judges: bool
     ) -> Tensor:
-        """The vectors of `Chosen` as rows, in fp32, which holds tokens below 2^24 exactly.
+        """The vectors of `Chosen`, but for `read`, as rows, in fp32, which holds tokens below 2^24 exactly.
 
         Args:
             features: N x D.
@@ -321,7 +332,7 @@ class GraphDecoder(BlockDecoder):
         if self._kernels is not None:
             following = F.pad(tokens[:, 1:], (0, 1)).flatten() if judges else None
             found = self._kernels.chosen(self.project(features), at, limits, following, self._temperature).T
-            return torch.cat([tokens.reshape(1, -1).float(), found if judges else found[:3]])
+            return found if judges else found[:2]
         choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
         count = 1 if choice.waits else min(2, self.symbols)  # see `RuledChoice.choose`
         early = at < torch.minimum(min_len, max_len)
@@ -330,10 +341,10 @@ class GraphDecoder(BlockDecoder):
         end = torch.full_like(at, eos)
         best = torch.where(at >= max_len, end, own.tokens)
         log_probs = torch.where(at >= max_len, own.score_of(end), own.log_probs)
-        vectors = [tokens.flatten(), best, log_probs, at >= max_len]
+        vectors = [best, log_probs]
         if judges:
             drafted = own.score_of(F.pad(tokens[:, 1:], (0, 1)).flatten())
-            vectors += [drafted, (whole[:] > drafted[:, None]).sum(dim=1)]
+            vectors += [at >= max_len, drafted, (whole[:] > drafted[:, None]).sum(dim=1)]
         return torch.stack([vector.float() for vector in vectors])
 
     def _tree_pass(self, shape: Shape, longest: int, count: int, pad: int, eos: int) -> Function:

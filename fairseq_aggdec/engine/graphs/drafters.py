@@ -47,14 +47,15 @@ class GraphDraftDecoder(DraftDecoder):
         numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
         engine.graphs.run(graph)
         self._have_read(texts)
-        return graph.results[1][: len(texts)]
+        return graph.results[0][: len(texts)]
 
     def _draft_pass(self, shape: Shape, block_size: int) -> Function:
         sizes = [1, 1, shape.width, shape.width, block_size]
+        columns = torch.arange(shape.width, device=self._engine.device)
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
             last, starts, block, reach, wanted = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            positions = starts + torch.arange(shape.width, device=numbers.device)
+            positions = starts + columns
             features = self._engine.layered(block, positions, shape, reach=reach, wanted=wanted)
             return numbers[:0], self._choose(features, last[:, 0])
 
@@ -89,7 +90,7 @@ class GraphProposingDecoder(ProposingDecoder, GraphDecoder):
         numbers.fill(0)
         numbers[: len(lengths)] = np.subtract(lengths, self._known_starts) - 2
         self.graphs.run(graph)
-        return graph.results[1][: len(lengths)]
+        return graph.results[0][: len(lengths)]
 
     def keep(self, order: Order) -> None:
         super().keep(order)

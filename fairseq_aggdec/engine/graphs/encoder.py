@@ -38,7 +38,7 @@ class GraphEncoder(BlockEncoder):
         read[:batch_size, :length] = tokens
         self._graphs.run(graph)
         # copies: other batches' passes overwrite the results, and a drafter may read them late
-        states, embedding = (result[:batch_size, :length].clone() for result in graph.results[1:])
+        states, embedding = (result[:batch_size, :length].clone() for result in graph.results)
         return states, embedding, tokens.eq(self.pad)
 
     def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:

@@ -89,7 +89,7 @@ class Packet:
 
     def up(self, numbers: Tensor) -> None:
         """Copy numbers of the device to the host without waiting; the host must not read before the copy is done."""
-        self.on_host.copy_(self.on_device.copy_(numbers), non_blocking=True)
+        self.on_host.copy_(numbers, non_blocking=True)
 
 
 class Graph:
@@ -101,7 +101,7 @@ class Graph:
         """
         Args:
             name: for messages.
-            function: from `size` numbers on the device, int64, to results, of which the first also goes to the host.
+            function: from `size` numbers on the device, int64, to results, of which the first goes to the host.
                 Its tensors have the same shapes in each call, and a repeated call changes nothing.
             size: how many numbers.
             device: where it computes.
@@ -111,7 +111,7 @@ class Graph:
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
-        """on the device, from the first run on; the next run overwrites them"""
+        """but for the first, on the device, from the first run on; the next run overwrites them"""
         self._function = function
         self._numbers = Packet((size,), torch.long, device)
         self._first: Packet | None = None
@@ -129,10 +129,10 @@ class Graph:
         if self._first is None:
             packet = Packet(first.shape, first.dtype, first.device)
             with torch.inference_mode(False):
-                self.results = [packet.on_device, *map(torch.empty_like, others)]
+                self.results = [torch.empty_like(other) for other in others]
             self._first = packet  # not before there is memory for all
         self._first.up(first)
-        for result, found in zip(self.results[1:], others, strict=True):
+        for result, found in zip(self.results, others, strict=True):
             result.copy_(found)
 
     def ran(self) -> None:
