@@ -120,6 +120,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):
             return None
+        if self.block_draft is None and self.settings.src_dict is None:
+            return LookAhead(schedule)
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
         model = self._drafting.block_model(net_input, encoder_outs)

@@ -94,7 +94,7 @@ class AggressiveGenerator(SequenceGenerator):
         models: list[FairseqEncoderDecoderModel],
         tgt_dict: Dictionary,
         *,
-        src_dict: Dictionary,
+        src_dict: Dictionary | None,
         decoding: str,
         **options: Any,
     ) -> "Self":
@@ -362,11 +362,14 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        aligned = self._drafting.align(source)
+        aligned, lengths = None, self._source_lengths(sample["net_input"])
+        if self.settings.src_dict is not None:
+            aligned = self._drafting.align(source)
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self.settings.stats_file.write(
                 sentence_id=int(number),
-                source=aligned[row][:-1],
+                source_length=len(aligned[row]) - 1 if aligned else int(lengths[row]),
+                source=aligned[row][:-1] if aligned else None,
                 output=sentence.tokens[:-1].tolist(),
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,
@@ -378,7 +381,9 @@ class AggressiveGenerator(SequenceGenerator):
         if sentence.drafts is None:
             return None
         src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
-        read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+        read = []
+        if src_dict is not None:
+            read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
         return DecodedText(
             source=[src_dict[token] for token in read],
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],

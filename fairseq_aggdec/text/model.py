@@ -30,7 +30,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import HEADS, MODES
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, check_options
+from fairseq_aggdec.tasks.aggressive import check_options
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
@@ -135,7 +136,7 @@ class Model:
         if drafter is not None:
             of_task["drafter_path"] = os.fspath(drafter)
         self.task, self.models = loading.load(path, str(folder), source_lang, target_lang, device, precision, **of_task)
-        self.source_lang, self.target_lang = self.task.cfg.source_lang, self.task.cfg.target_lang
+        self.source_lang, self.target_lang = self.task.languages
         for name, kind, option in _SUBWORD_FILES:
             if bpe in (None, kind) and option not in options and (folder / name).is_file():
                 bpe, options[option] = kind, str(folder / name)
@@ -150,7 +151,7 @@ class Model:
         """the most subwords of a sentence, EOS included"""
         # of the small corrector's edits, only those that `kept_edits` trusts it with
         self._cautious = self.corrects and learnt is not None
-        self._drafter = (self.task.cfg.drafter_path, self.task.cfg.block_size)
+        self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
         self._latest: tuple[str, Any] = "", None  # settings and generator of the last call
@@ -287,12 +288,12 @@ class Model:
         """Return the latest generator if the settings are the same, since its schedule has learnt; else a new one."""
         settings = repr((mode, top_beta, tolerance, generation))
         if self._latest[0] != settings:
-            cfg, reads = self.task.cfg, MODES[mode].options
-            cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
+            options, reads = self.task.decoding_options, MODES[mode].options
+            options.decoding, options.top_beta, options.tolerance = mode, top_beta, tolerance
             drafter, block_size = self._drafter  # these wait for a mode that reads them
-            cfg.drafter_path = drafter if "drafter_path" in reads else None
-            cfg.block_size = block_size if "block_size" in reads else 0
-            check_options(cfg)
+            options.drafter_path = drafter if "drafter_path" in reads else None
+            options.block_size = block_size if "block_size" in reads else 0
+            check_options(options)
             self._latest = settings, self.task.build_generator(self.models, Namespace(**generation))
         return self._latest[1]
 

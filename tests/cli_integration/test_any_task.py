@@ -1,0 +1,113 @@
+"""Tasks beside `translation`: each one's own fairseq-generate, with a beam of one and of five, is the oracle."""
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists
+from tests.helpers import TRAINING, generate_here, parse_generate, run_cli
+from tests.sharing import made_once
+
+SIZES = (
+    "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 "
+    "--decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 --max-source-positions 64 "
+    "--max-target-positions 64 --dropout 0"
+).split()
+TEXT = ["--encoder-learned-pos", "--decoder-learned-pos", "--share-all-embeddings"]
+
+
+class Kind(NamedTuple):
+    """A task of fairseq, with what its command lines need."""
+
+    task: str
+    model: str
+    """options of the architecture"""
+    options: str
+    """of the task, for training and decoding"""
+    updates: int = 280
+
+
+SPEECH = Kind(
+    "speech_to_text",
+    "--arch s2t_transformer_xs --conv-channels 32 --label-smoothing 0.1 --criterion "
+    "label_smoothed_cross_entropy --skip-invalid-size-inputs-valid-test",
+    "",
+)
+KINDS = {
+    "m2m": Kind(
+        "translation_multi_simple_epoch",
+        "--arch transformer",
+        "--langs src,tgt --lang-pairs src-tgt --encoder-langtok src --decoder-langtok",
+    ),
+    "mbart": Kind("translation_from_pretrained_bart", "--arch mbart_base", "--langs src,tgt -s src -t tgt"),
+    "multilingual": Kind(
+        "multilingual_translation",
+        "--arch multilingual_transformer",
+        "--lang-pairs src-tgt --encoder-langtok tgt --decoder-langtok",
+    ),
+}
+
+
+def train(kind: Kind, data: Path, folder: Path) -> Path:
+    """fairseq's own training; returns the checkpoint."""
+    saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation", *AT_THE_END]
+    size = ["--lr", 0.005, "--max-tokens", 500, "--max-update", kind.updates, "--user-dir", PLUGIN]
+    options = [*kind.model.split(), *kind.options.split(), *SIZES, *([] if kind is SPEECH else TEXT)]
+    run_cli("fairseq-train", data, "--task", kind.task, *options, *TRAINING, *size, *saving)
+    return folder / "checkpoint_last.pt"
+
+
+def decode(kind: Kind, data: Path, path: Path, decoding: str | None, *options: object) -> str:
+    """fairseq-generate by the plugin's task, or by fairseq's own where `decoding` is None."""
+    task = ["--task", kind.task] if decoding is None else ["--task", f"aggressive_{kind.task}", "--decoding", decoding]
+    own = [] if kind is SPEECH else [*kind.options.split(), "-s", "src", "-t", "tgt"]
+    return generate_here(data, "--path", path, "--user-dir", PLUGIN, "--cpu", *task, *own, *options)
+
+
+def same_as_stock(kind: Kind, data: Path, path: Path, *modes: str) -> str:
+    """Check batches of 1 and 16, on which the scores of speech depend; returns an output of the last mode."""
+    lists = ["--beam", 5, "--nbest", 5]
+    for size in (["--batch-size", 16], ["--batch-size", 1]):
+        stock = decode(kind, data, path, None, *size, "--beam", 1)
+        for mode in modes:
+            found = decode(kind, data, path, mode, *size, "--print-step")
+            assert_same_hypotheses(found, stock)
+        stock = decode(kind, data, path, None, *size, *lists)
+        assert_same_lists(decode(kind, data, path, "aggressive-beam", *size, *lists), stock, 5)
+    return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_text(name: str, correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    kind = KINDS[name]
+    path = made_once(tmp_path_factory, name, partial(train, kind, correction_data))
+    found = parse_generate(same_as_stock(kind, correction_data, path, "greedy", "iad"))
+    tokens = sum(len(sentence.tokens) for sentence in found.values())
+    assert sum(sentence.steps or 0 for sentence in found.values()) < 0.7 * tokens
+
+
+def make_speech(folder: Path) -> Path:
+    """Words as four frames each, with noise; target dictionary and configuration beside them."""
+    rng = np.random.default_rng(1)
+    voices = rng.normal(size=(6, 4, 8))
+    for split, count in (("train", 120), ("test", 20)):
+        rows = ["id\taudio\tn_frames\ttgt_text"]
+        for number in range(count):
+            words = rng.integers(6, size=rng.integers(1, 7))
+            frames = np.concatenate([voices[word] for word in words])
+            name = f"{split}{number}.npy"
+            np.save(folder / name, (frames + 0.1 * rng.normal(size=frames.shape)).astype(np.float32))
+            rows.append(f"{split}{number}\t{name}\t{len(frames)}\t{' '.join(f'w{word}' for word in words)}")
+        (folder / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+    (folder / "dict.txt").write_text("".join(f"w{word} 1\n" for word in range(6)))
+    (folder / "config.yaml").write_text(f"vocab_filename: dict.txt\naudio_root: {folder}\ninput_feat_per_channel: 8\n")
+    return folder
+
+
+def test_speech(tmp_path: Path) -> None:
+    data = make_speech(tmp_path)
+    path = train(SPEECH, data, tmp_path / "model")
+    same_as_stock(SPEECH, data, path, "greedy")
