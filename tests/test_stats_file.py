@@ -22,4 +22,4 @@ def test_a_file_that_holds_something_else_is_not_emptied(tmp_path: Path) -> None
 
 def test_a_full_disk_is_a_message() -> None:
     with pytest.raises(AggdecError, match=r"--decoding-stats /dev/full: cannot be written \(No space left"):
-        StatsFile("/dev/full").write(7, 1, [4], [4, 5, 6, 7], STATS, None)
+        StatsFile("/dev/full").write(7, [4], [4, 5, 6, 7], STATS, None)

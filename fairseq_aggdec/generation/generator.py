@@ -362,14 +362,13 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        aligned, lengths = None, self._source_lengths(sample["net_input"])
+        sources: Sequence[Any] = self._source_lengths(sample["net_input"]).tolist()
         if self.settings.src_dict is not None:
-            aligned = self._drafting.align(source)
+            sources = [aligned[:-1] for aligned in self._drafting.align(source)]
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self.settings.stats_file.write(
                 sentence_id=int(number),
-                source_length=len(aligned[row]) - 1 if aligned else int(lengths[row]),
-                source=aligned[row][:-1] if aligned else None,
+                source=sources[row],
                 output=sentence.tokens[:-1].tolist(),
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,

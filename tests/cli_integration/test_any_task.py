@@ -28,6 +28,7 @@ class Kind(NamedTuple):
     options: str
     """of the task, for training and decoding"""
     updates: int = 280
+    lr: float = 0.005
 
 
 SPEECH = Kind(
@@ -54,7 +55,7 @@ KINDS = {
 def train(kind: Kind, data: Path, folder: Path) -> Path:
     """fairseq's own training; returns the checkpoint."""
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--disable-validation", *AT_THE_END]
-    size = ["--lr", 0.005, "--max-tokens", 500, "--max-update", kind.updates, "--user-dir", PLUGIN]
+    size = ["--lr", kind.lr, "--max-tokens", 500, "--max-update", kind.updates, "--user-dir", PLUGIN]
     options = [*kind.model.split(), *kind.options.split(), *SIZES, *([] if kind is SPEECH else TEXT)]
     run_cli("fairseq-train", data, "--task", kind.task, *options, *TRAINING, *size, *saving)
     return folder / "checkpoint_last.pt"
