@@ -92,7 +92,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         step = None
-        if planner is None and rules.prefix is None:
+        forced = rules.common_prefix()
+        is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
+        if planner is None and is_common:
             step = beam_step(first_tokens.size(0), options.size, options.eos)
         if step is None:
             planner = planner or LookAhead(FixedBudget(0))
