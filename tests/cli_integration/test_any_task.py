@@ -1,5 +1,6 @@
 """Tasks beside `translation`: each one's own fairseq-generate, with a beam of one and of five, is the oracle."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -7,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists
-from tests.helpers import TRAINING, generate_here, parse_generate, run_cli
+from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
+from tests.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
 from tests.sharing import made_once
 
 SIZES = (
@@ -27,10 +28,25 @@ class Kind(NamedTuple):
     """options of the architecture"""
     options: str
     """of the task, for training and decoding"""
-    updates: int = 280
+    updates: int = 400
     lr: float = 0.005
 
 
+OWN = """
+from dataclasses import dataclass, field
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+@dataclass
+class MyConfig(TranslationConfig):
+    never: str = field(default="", metadata={"help": "a word that no output has"})
+
+@register_task("my_task", dataclass=MyConfig)
+class MyTask(TranslationTask):
+    def build_generator(self, models, args, extra_gen_cls_kwargs=None, **unused):
+        extra = {**(extra_gen_cls_kwargs or {}), "tokens_to_suppress": (self.cfg.never,)}
+        return super().build_generator(models, args, extra_gen_cls_kwargs=extra)
+"""
 SPEECH = Kind(
     "speech_to_text",
     "--arch s2t_transformer_xs --conv-channels 32 --label-smoothing 0.1 --criterion "
@@ -42,8 +58,9 @@ KINDS = {
         "translation_multi_simple_epoch",
         "--arch transformer",
         "--langs src,tgt --lang-pairs src-tgt --encoder-langtok src --decoder-langtok",
+        lr=0.003,
     ),
-    "mbart": Kind("translation_from_pretrained_bart", "--arch mbart_base", "--langs src,tgt -s src -t tgt"),
+    "mbart": Kind("translation_from_pretrained_bart", "--arch mbart_base", "--langs src,tgt -s src -t tgt", lr=0.002),
     "multilingual": Kind(
         "multilingual_translation",
         "--arch multilingual_transformer",
@@ -112,3 +129,38 @@ def test_speech(tmp_path: Path) -> None:
     data = make_speech(tmp_path)
     path = train(SPEECH, data, tmp_path / "model")
     same_as_stock(SPEECH, data, path, "greedy")
+
+
+def test_a_task_that_no_one_here_knows(correction_model: ToyModel, tmp_path: Path) -> None:
+    """By the lines of docs/options.md, in processes that know only the other user directory."""
+    page = (PLUGIN.parent / "docs/options.md").read_text(encoding="utf-8")
+    [lines] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "MyTask" in code]
+    user = tmp_path / "of_mine"
+    user.mkdir()
+    (user / "my_task.py").write_text(OWN)
+    (user / "__init__.py").write_text(lines)
+    command = [
+        correction_model.data,
+        "--path",
+        correction_model.checkpoint,
+        "--user-dir",
+        user,
+        "--cpu",
+        "--never",
+        "ba",
+    ]
+    ours = ["--task", "aggressive_my_task", "--decoding", "iad", "--print-step", "--batch-size", 1]
+    runs = at_once(
+        *(
+            partial(run_cli, "fairseq-generate", *command, *options)
+            for options in (["--task", "my_task", "--beam", 1], ours)
+        )
+    )
+    stock, found = (run.stdout for run in runs)
+    assert_same_hypotheses(found, stock)
+    sentences = parse_generate(found).values()
+    assert not any("ba" in sentence.tokens for sentence in sentences)
+    assert any("ba" in sentence.source.split() for sentence in sentences)
+    assert sum(sentence.steps or 0 for sentence in sentences) < 0.7 * sum(
+        len(sentence.tokens) for sentence in sentences
+    )
