@@ -64,8 +64,9 @@ class SourceMatcher:
         self._read = len(output)
         longest = max(self._suffixes.values(), default=0)
         places = [place for place, length in self._suffixes.items() if length == longest]
-        if is_first and len(places) != 1:  # a source with the start symbol in it, or none with the forced prefix
-            self._suffixes, places = {0: len(output)}, [0]
+        if is_first and len(places) != 1:  # a forced prefix stands for the source's beginning, as languages' tokens do
+            places = [min(len(output), len(self._source)) - 1]
+            self._suffixes = {places[0]: len(output)}
         if len(places) != 1:
             return [], 0
         place = places[0]
