@@ -153,10 +153,10 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
         refuse(mode.name, args, of_fairseq.get("lm_model"), prefix_fn)
         if options.bit_exact and len(models) > 1:
             raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
-        if mode.drafter == COPIES and self.source_dictionary is None:
+        if self.source_dictionary is None and (mode.drafter == COPIES or options.drafter_path):
             raise AggdecError(
-                f"--decoding {options.decoding} copies the source, and this task's source is no text: take --decoding "
-                "greedy or aggressive-beam"
+                f"--decoding {options.decoding} drafts from the source's text, and this task's source is none: take "
+                "--decoding greedy, or aggressive-beam without a drafter"
             )
         own = AggressiveBeamGenerator if mode.beam else AggressiveGenerator
         if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):

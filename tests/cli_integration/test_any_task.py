@@ -1,5 +1,6 @@
 """Tasks beside `translation`: each one's own fairseq-generate, with a beam of one and of five, is the oracle."""
 
+import json
 import re
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
 from tests.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
 
@@ -109,26 +111,36 @@ def test_text(name: str, correction_data: Path, tmp_path: Path) -> None:
 def make_speech(folder: Path) -> Path:
     """Words as four frames each, with noise; target dictionary and configuration beside them."""
     rng = np.random.default_rng(1)
-    voices = rng.normal(size=(6, 4, 8))
+    voices = rng.normal(size=(12, 4, 8))
     for split, count in (("train", 120), ("test", 20)):
         rows = ["id\taudio\tn_frames\ttgt_text"]
         for number in range(count):
-            words = rng.integers(6, size=rng.integers(1, 7))
+            words = rng.integers(12, size=rng.integers(1, 7))
             frames = np.concatenate([voices[word] for word in words])
             name = f"{split}{number}.npy"
             np.save(folder / name, (frames + 0.1 * rng.normal(size=frames.shape)).astype(np.float32))
             rows.append(f"{split}{number}\t{name}\t{len(frames)}\t{' '.join(f'w{word}' for word in words)}")
         (folder / f"{split}.tsv").write_text("\n".join(rows) + "\n")
-    (folder / "dict.txt").write_text("".join(f"w{word} 1\n" for word in range(6)))
+    (folder / "dict.txt").write_text("".join(f"w{word} 1\n" for word in range(12)))
     (folder / "config.yaml").write_text(f"vocab_filename: dict.txt\naudio_root: {folder}\ninput_feat_per_channel: 8\n")
     return folder
 
 
-def test_speech(tmp_path: Path) -> None:
+def test_speech(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = make_speech(tmp_path)
     path = train(SPEECH, data, tmp_path / "model")
     for size in (1, 16):  # the scores of speech depend on the batch
         same_as_stock(SPEECH, data, path, {"greedy": size}, size)
+    assert "fairseq's own" not in caplog.text, "the engine computes the decoder"
+    stats = tmp_path / "stats.jsonl"
+    found = decode(SPEECH, data, path, "greedy", "--int8", "--decoding-stats", stats, "--retain-iter-history")
+    records = [json.loads(line) for line in stats.read_text().splitlines()]
+    assert records[0]["source_length"] % 4 == 0, "frames"
+    assert {record["id"]: record["output_length"] for record in records} == {
+        number: len(sentence.tokens) for number, sentence in parse_generate(found).items()
+    }
+    with pytest.raises(AggdecError, match="--decoding aggressive drafts from the source's text"):
+        decode(SPEECH, data, path, "aggressive")
 
 
 def test_a_task_that_no_one_here_knows(correction_model: ToyModel, tmp_path: Path) -> None:
