@@ -380,11 +380,12 @@ class AggressiveGenerator(SequenceGenerator):
         if sentence.drafts is None:
             return None
         src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
-        read = []
+        words: list[str] = []
         if src_dict is not None:
             read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+            words = [src_dict[token] for token in read]
         return DecodedText(
-            source=[src_dict[token] for token in read],
+            source=words,
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],
             drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
         )

@@ -109,10 +109,9 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
         atexit.register(self._report_at_exit)
 
     @property
-    def languages(self) -> tuple[str | None, str | None]:
+    def languages(self) -> tuple[Any, Any]:
         """--source-lang and --target-lang; None where the task has no such option, or it is not given."""
-        given = self._given
-        return getattr(given, "source_lang", None), getattr(given, "target_lang", None)
+        return getattr(self._given, "source_lang", None), getattr(self._given, "target_lang", None)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
