@@ -86,6 +86,7 @@ class Model:
         splits: bool | None = None,
         device: str | torch.device | None = None,
         precision: str = "fp32",
+        task: str = "translation",
         **options: Any,
     ) -> None:
         """
@@ -106,6 +107,7 @@ class Model:
                 running text; otherwise a text is one sentence, of tokens joined by spaces.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
+            task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.
             options: further options of the task, as in fairseq-generate (`block_size=10`).
 
         Raises:
@@ -135,7 +137,8 @@ class Model:
         of_task = {name: options.pop(name) for name in names_of_task}
         if drafter is not None:
             of_task["drafter_path"] = os.fspath(drafter)
-        self.task, self.models = loading.load(path, str(folder), source_lang, target_lang, device, precision, **of_task)
+        languages = (source_lang, target_lang)
+        self.task, self.models = loading.load(path, str(folder), *languages, device, precision, task, **of_task)
         self.source_lang, self.target_lang = self.task.languages
         for name, kind, option in _SUBWORD_FILES:
             if bpe in (None, kind) and option not in options and (folder / name).is_file():
@@ -146,7 +149,8 @@ class Model:
         self.corrects = same_language if corrects is None else corrects
         running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
         self._splits = running_text if splits is None else splits
-        takes, learnt = min(int(model.max_positions()[0]) for model in self.models), longest_learnt(Path(path))
+        takes, learnt = min(model.encoder.max_positions() for model in self.models), longest_learnt(Path(path))
+        takes = int(takes) - (task != "translation")  # a language's token
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
         # of the small corrector's edits, only those that `kept_edits` trusts it with
@@ -266,7 +270,8 @@ class Model:
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
         """The token numbers of an output as running text, spaced as the sentence of which it is the output."""
-        tokens = self.task.target_dictionary.string(output)
+        stripped = getattr(self._latest[1], "symbols_to_strip_from_output", None)  # a language's token
+        tokens = self.task.target_dictionary.string(output, extra_symbols_to_ignore=stripped)
         if self._bpe is not None:
             tokens = self._bpe.decode(tokens)
         if isinstance(self._tokenizer, AsWrittenTokenizer):  # which restores the spacing

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from fairseq_aggdec import load
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
 from tests.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
@@ -103,9 +104,15 @@ def test_text(name: str, correction_data: Path, tmp_path: Path) -> None:
     kind = KINDS[name]
     path = train(kind, correction_data, tmp_path)
     same_as_stock(kind, correction_data, path, {"greedy": 16, "aggressive": 16}, 16)
-    found = parse_generate(same_as_stock(kind, correction_data, path, {"iad": 1}, 1)).values()
+    sentences = parse_generate(same_as_stock(kind, correction_data, path, {"iad": 1}, 1))
+    found = sentences.values()
     assert 0 < sum(sentence.steps or 0 for sentence in found) < 0.6 * sum(len(s.positional) for s in found)
     assert sum(sentence.steps == 1 for sentence in found) > 3
+
+    model = load(path, correction_data, source_lang="src", target_lang="tgt", task=kind.task, device="cpu")
+    lines = (correction_data.parent / "test.src").read_text(encoding="utf-8").splitlines()
+    expected = [" ".join(sentences[number].tokens) for number in range(len(lines))]
+    assert [result.text for result in model.decode(lines, mode="iad")] == expected
 
 
 def make_speech(folder: Path) -> Path:
