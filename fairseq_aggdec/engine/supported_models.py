@@ -6,6 +6,7 @@ import torch
 from fairseq.models import BaseFairseqModel
 from fairseq.models.speech_to_text.convtransformer import ConvTransformerModel, TransformerDecoderNoExtra
 from fairseq.models.speech_to_text.s2t_transformer import S2TTransformerModel, TransformerDecoderScriptable
+from fairseq.models.speech_to_text.xm_transformer import XMTransformerModel
 from fairseq.models.transformer import (
     TransformerDecoder,
     TransformerDecoderBase,
@@ -85,7 +86,8 @@ def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
 def has_own_probabilities(model: Any) -> bool:
     """Whether a model overrides how fairseq's Transformer computes probabilities."""
     names = ("get_normalized_probs", "get_normalized_probs_scriptable")
-    stock = (BaseFairseqModel, TransformerModelBase, S2TTransformerModel, ConvTransformerModel)  # all compute the same
+    speech = (S2TTransformerModel, ConvTransformerModel, XMTransformerModel)
+    stock = (BaseFairseqModel, TransformerModelBase, *speech)  # all compute the same
     methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # of a wrapper: its model's methods
     return any(
         method not in [getattr(kind, name) for kind in stock] for name, method in zip(names, methods, strict=True)

@@ -169,6 +169,11 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        if "src_tokens" not in sample["net_input"]:
+            raise AggdecError(
+                f"--decoding {self.decoding} reads src_tokens, and samples have {', '.join(sample['net_input'])}: use "
+                "--decoding beam"
+            )
         drafter = None if self.block_draft is None else self.block_draft.drafter
         own_device = on_device(sample["net_input"]["src_tokens"].device)
         with self._engines.batch(), nullcontext() if drafter is None else drafter.batch(), own_device:

@@ -137,8 +137,9 @@ class Model:
         of_task = {name: options.pop(name) for name in names_of_task}
         if drafter is not None:
             of_task["drafter_path"] = os.fspath(drafter)
-        languages = (source_lang, target_lang)
-        self.task, self.models = loading.load(path, str(folder), *languages, device, precision, task, **of_task)
+        self.task, self.models = loading.load(
+            path, str(folder), source_lang, target_lang, device, precision, task, **of_task
+        )
         self.source_lang, self.target_lang = self.task.languages
         for name, kind, option in _SUBWORD_FILES:
             if bpe in (None, kind) and option not in options and (folder / name).is_file():
