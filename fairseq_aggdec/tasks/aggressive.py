@@ -116,6 +116,10 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """The task's own options and `DecodingOptions`, with checks of --decoding, --drafts and --block-size."""
+        if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
+            raise AggdecError(
+                f"{cls.__name__} has options of a dataclass: give register_task dataclass=ITS_CLASS.config_class"
+            )
         super().add_args(parser)
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
         narrow_options(parser)
