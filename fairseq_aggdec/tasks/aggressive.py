@@ -118,7 +118,8 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
         """The task's own options and `DecodingOptions`, with checks of --decoding, --drafts and --block-size."""
         if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
             raise AggdecError(
-                f"{cls.__name__} has options of a dataclass: give register_task dataclass=ITS_CLASS.config_class"
+                f"task {cls.__name__}: its options are a dataclass; register it by register_task(NAME, "
+                "dataclass=TASK.config_class)(TASK), where TASK is what aggressive() has returned"
             )
         super().add_args(parser)
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
