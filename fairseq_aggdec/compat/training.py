@@ -27,9 +27,9 @@ def with_args(init: Callable[..., None]) -> Callable[..., None]:
     """Wrap the constructor of fairseq's task for mBART, which reads `self.args` everywhere and nowhere sets it."""
 
     @functools.wraps(init)
-    def make(self: Any, args: Any, *rest: Any) -> None:
+    def make(self: Any, args: Any, *rest: Any, **named: Any) -> None:
         self.args = args
-        init(self, args, *rest)
+        init(self, args, *rest, **named)
 
     return make
 
