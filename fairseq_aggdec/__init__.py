@@ -6,9 +6,11 @@ Importing the package alone stays cheap: fairseq and torch are loaded only where
 
 import logging
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairseq_aggdec.tasks.aggressive import aggressive as aggressive
     from fairseq_aggdec.text.model import load as load
 
 __version__ = "0.1.0"
@@ -33,17 +35,16 @@ def register() -> None:
 
 def __getattr__(name: str) -> Any:
     """`from fairseq_aggdec import load` imports fairseq and torch, which the package alone does not."""
-    if name != "load":
+    if name not in ("load", "aggressive"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
     logging.disable(logging.INFO)
-    from fairseq_aggdec.text.model import load
-
+    module = import_module("fairseq_aggdec.text.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
     root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
     root.setLevel(level)
     logging.disable(disabled)
-    return load
+    return getattr(module, name)
 
 
 if "fairseq" in sys.modules:  # fairseq is importing its user directory

@@ -45,6 +45,7 @@ def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
     """Outputs that have grown to these texts."""
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=200, min_len=0)
     outputs = Outputs(torch.full((len(texts),), EOS), rules)
+    outputs.are_new = not any(texts)
     for row, text in enumerate(texts):
         outputs.texts[row] += text
     return outputs

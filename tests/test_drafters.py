@@ -42,8 +42,7 @@ def drafter_of(model: Any) -> NarDrafterModel:
 
 
 def task(words: Dictionary = WORDS) -> Any:
-    cfg = SimpleNamespace(source_lang="src", target_lang="tgt")
-    return SimpleNamespace(cfg=cfg, source_dictionary=words, target_dictionary=words)
+    return SimpleNamespace(languages=("src", "tgt"), source_dictionary=words, target_dictionary=words)
 
 
 def save(folder: Path, drafter: NarDrafterModel, without: Any = None, **symbols: list[str]) -> str:

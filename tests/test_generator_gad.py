@@ -59,12 +59,13 @@ def test_gad_gives_what_beam_one_gives(
     options: dict[str, Any], shape: str, drafter_shape: str, seed: int, block_size: int, left_pad: bool, rows: int,
     data: st.DataObject,
 ) -> None:  # fmt: skip
-    """In batches of one and of sixteen, with any block size and search options."""
+    """In batches of one and of sixteen, with any block size and search options, and with a language as prefix."""
     lengths = data.draw(st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=rows, max_size=rows))
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
     generator = gad(models, cached_drafter(drafter_shape, seed), block_size, **options)
-    found = decode(generator, models, sample)
-    stock = stock_beam_one(models, JOINED, sample, **options)
+    prefix = data.draw(st.sampled_from([None, torch.full((rows, 1), 5)]))
+    found = decode(generator, models, sample, prefix)
+    stock = stock_beam_one(models, JOINED, sample, prefix_tokens=prefix, **options)
     assert_same_up_to_near_ties(found, stock, models, sample, **options)
     assert generator.totals.committed == sum(hypothesis["tokens"].numel() for hypothesis in found)
     assert all(size <= block_size for hypothesis in found for size in hypothesis["stats"].drafted)

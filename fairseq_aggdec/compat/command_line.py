@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import torch
-from fairseq.tasks import TASK_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from fairseq.tasks.translation import TranslationConfig
 
 from fairseq_aggdec.errors import AggdecError, option_name
@@ -33,7 +34,8 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(parse)
     def parse_args_and_arch(parser: Any, input_args: Any = None, *args: Any, **kwargs: Any) -> Any:
-        _explain_own_options(parser)
+        words = list(sys.argv[1:] if input_args is None else input_args)
+        _explain_own_options(parser, words)
         try:
             parsed = parse(parser, input_args, *args, **kwargs)
         except KeyError as error:
@@ -43,7 +45,7 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
                 "--task is missing: add --task translation, or this plugin's task to which the given options belong"
             ) from None
         given = parsed[0] if isinstance(parsed, tuple) else parsed
-        asked_for_tpu = "--tpu" in (sys.argv[1:] if input_args is None else input_args)
+        asked_for_tpu = "--tpu" in words
         if getattr(given, "tpu", False) and not asked_for_tpu and importlib.util.find_spec("torch_xla") is None:
             given.tpu = False
         for name in ("batch_size", "max_tokens", "batch_size_valid", "max_tokens_valid"):
@@ -58,9 +60,13 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parse_args_and_arch
 
 
-def _explain_own_options(parser: Any) -> None:
-    """Make the parser raise an `AggdecError` of one line for unknown arguments that are options of this plugin."""
+def _explain_own_options(parser: Any, words: list[str]) -> None:
+    """Make the parser raise an `AggdecError` of one line for unknown arguments that are options of this plugin.
+
+    `words`: all arguments.
+    """
     complain = parser.error
+    wanted = dict(pairwise(words)).get("--task")
 
     def error(message: str) -> None:
         _, _, arguments = message.partition("unrecognized arguments: ")
@@ -69,6 +75,8 @@ def _explain_own_options(parser: Any) -> None:
         task = max(tasks, key=lambda name: len(tasks[name].intersection(unknown)))
         for word in unknown:
             if word in tasks[task]:
+                if task == "aggressive_translation" and f"aggressive_{wanted}" in TASK_REGISTRY:
+                    task = f"aggressive_{wanted}"
                 raise AggdecError(f"{word} is an option of --task {task}: add --task {task}")
             known = [*parser._option_string_actions, *tasks[task]]
             for nearest in get_close_matches(word, known, n=1, cutoff=0.8):

@@ -9,6 +9,7 @@ from fairseq.models.bart import BARTModel
 from fairseq.models.ema import EMA
 from fairseq.models.nat import FairseqNATModel, levenshtein_transformer
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 
 from fairseq_aggdec.compat import batches, checkpoints, command_line, nat, training
 from fairseq_aggdec.errors import install_excepthook
@@ -26,6 +27,7 @@ def install() -> None:
     distributed_utils._broadcast_object_slow = training.broadcast_object
     data_utils.batch_by_size = batches.with_last_batch(data_utils.batch_by_size)
     BARTModel.__init__ = training.with_task_name(BARTModel.__init__)
+    TranslationFromPretrainedBARTTask.__init__ = training.with_args(TranslationFromPretrainedBARTTask.__init__)
     EMA.__init__ = training.copying_frozen_weights(EMA.__init__)
     FairseqTask.train_step = training.without_fused_attention(FairseqTask.train_step)
     FairseqTask.get_batch_iterator = batches.with_resumed_batches(FairseqTask.get_batch_iterator)

@@ -94,6 +94,13 @@ class Draft:
         """No draft for any row."""
         return Draft(torch.empty(rows, 0, dtype=torch.long), [0] * rows)
 
+    def behind(self, tokens: Sequence[Sequence[int]]) -> Draft:
+        """The draft with these tokens before it, B x P."""
+        first = torch.tensor(tokens, dtype=torch.long).to(self.tokens.device, non_blocking=True)
+        known = None if self.known is None else [first.size(1) + length for length in self.known]
+        limits = [first.size(1) + limit for limit in self.limits]
+        return replace(self, tokens=torch.cat([first, self.tokens], dim=1), known=known, limits=limits)
+
     def lengths(self, read: Sequence[Sequence[int]]) -> list[int]:
         """The length of each row's draft; `read`: the draft's tokens on the host, B x K."""
         if self.known is not None:

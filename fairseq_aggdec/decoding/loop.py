@@ -51,13 +51,14 @@ def draft_verify_accept(
             draft = Draft.none(len(outputs.rows))
 
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
-        block = outputs.block(draft)
+        unread = outputs.unread(draft)
+        block = outputs.block(unread)
         sequence = block.sequence(outputs.texts, rules.pad) if rules.no_repeat_ngram_size > 1 else None
         chosen = verifier.verify(block, rules, accept.ranks, sequence)
-        verdict = judge(chosen, accept, block, draft)
+        verdict = judge(chosen, accept, block, unread)
 
         # accept up to the bifurcation; the verifier's own token there, or the bonus token
-        outcome = outputs.commit(draft, verdict)
+        outcome = outputs.commit(unread, verdict)
         schedule.learn(draft, outcome)
 
         if outcome.remaining is not None and outputs.rows:  # finished rows leave the batch

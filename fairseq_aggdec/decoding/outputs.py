@@ -21,19 +21,26 @@ def fewest_moves(staying: Sequence[int]) -> list[int]:
 
 
 class Outputs:
-    """The growing outputs of B sentences, on the host. Each row starts with the decoder's first input alone."""
+    """The growing outputs of B sentences, on the host.
+
+    Each row starts with the decoder's first input and the tokens that all rows are forced to begin with. The verifier
+    reads these before the first draft, in the same pass.
+    """
 
     def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
         """Start from the decoder's first input, B; `rules` give the longest output and the special symbols."""
         batch_size = first_tokens.size(0)
         self.device = first_tokens.device
         """the verifier's device"""
-        self.texts = [[token] for token in first_tokens.tolist()]
+        self._forced = rules.common_prefix() or [()] * batch_size  # B x P tokens; none once the verifier has read them
+        self.texts = [[first, *own] for first, own in zip(first_tokens.tolist(), self._forced, strict=True)]
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
         """the sentence number of each remaining row"""
         self.failures = [0] * batch_size
         """the number of each row's latest drafts in succession without an accepted token"""
+        self.are_new = True
+        """whether nothing is committed but the forced beginning"""
         self._rules = rules
         self._log_probs: list[list[float]] = [[] for _ in range(batch_size)]
         self._stats = [SentenceStats() for _ in range(batch_size)]
@@ -58,15 +65,27 @@ class Outputs:
             return draft
         return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))
 
+    def unread(self, draft: Draft) -> Draft:
+        """The tokens behind each row's last one that the verifier has read: forced ones, then a draft."""
+        return draft.behind(self._forced) if self._forced[0] else draft
+
     def block(self, draft: Draft) -> Block:
-        """The block that the verifier reads next: each row's last token and its draft."""
-        starts, lasts = [len(text) - 1 for text in self.texts], [text[-1] for text in self.texts]
+        """The block that the verifier reads next: each row's last token and its draft, see `unread`."""
+        forced = len(self._forced[0])
+        starts = [len(text) - 1 - forced for text in self.texts]
+        lasts = [text[start] for text, start in zip(self.texts, starts, strict=True)]
         widths = None if draft.known is None else [1 + length for length in draft.known]
         return Block.behind(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
-        """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave."""
-        drafted, accepted, committed, end = verdict.drafted, [], [], 0
+        """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave.
+
+        `draft`: see `unread`. Forced tokens count as committed, but neither as drafted nor as accepted.
+        """
+        forced, self.are_new = len(self._forced[0]), False
+        if forced:
+            self.texts, self._forced = [text[:1] for text in self.texts], [()]
+        drafted, accepted, committed, end = [width - forced for width in verdict.drafted], [], [], 0
         eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
         for row, width in enumerate(verdict.widths):
             first, end = end, end + width
@@ -74,12 +93,12 @@ class Outputs:
             while last < end - 1 and passed[last] and tokens[last] != eos:
                 last += 1
             committed.append(last + 1 - first)
-            accepted.append(last - first + passed[last])
+            accepted.append(max(0, last - first + passed[last] - forced))
             self.texts[row] += tokens[first : last + 1]
             self._log_probs[row] += verdict.log_probs[first : last + 1]
             self._count(row, drafted[row], accepted[row], committed[row])
             if self._drafts is not None:
-                self._drafts[self.rows[row]].append(draft.tokens[row, : drafted[row]].clone())
+                self._drafts[self.rows[row]].append(draft.tokens[row, forced : forced + drafted[row]].clone())
         return Outcome(drafted, accepted, committed, self._remove_ended())
 
     def finished(self) -> list[Decoded]:

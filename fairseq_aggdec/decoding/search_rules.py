@@ -1,6 +1,8 @@
 """The search options of fairseq's beam search; an engine applies them where it chooses, see `engine.plain.choice`."""
 
+import math
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 
 from torch import Tensor
 
@@ -39,6 +41,18 @@ class SearchRules:
     def differ(self) -> bool:
         """Whether sentences of a batch have rules of their own."""
         return self.prefix is not None or self.source_lengths is not None
+
+    def common_prefix(self) -> list[tuple[int, ...]]:
+        """The tokens with which outputs are forced to begin, B x P, as far as all outputs have some; empty if P is 0.
+
+        Where a further rule may ban such a token, what fairseq chooses in its place is found step by step: P is 0.
+        """
+        may_ban = self.source_lengths is not None or self.no_repeat_ngram_size > 1 or math.isinf(self.unk_penalty)
+        if self.prefix is None or may_ban:
+            return []
+        none = {self.pad, self.eos}
+        columns = takewhile(none.isdisjoint, zip(*self.prefix.tolist(), strict=True))
+        return list(zip(*islice(columns, self.max_len), strict=True))
 
     def keep(self, kept: Tensor | Order) -> "SearchRules":
         """The same rules for some rows of the batch."""

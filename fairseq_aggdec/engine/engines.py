@@ -198,7 +198,8 @@ class Engines:
         return self._decoders.current(decoder, decoder, make)
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> BlockEncoder | None:
-        if self.decoder(model.decoder) is None:
+        reads_speech = not hasattr(model.encoder, "embed_tokens")  # in whose batches sentences change each other
+        if self.decoder(model.decoder) is None or (reads_speech and not self.arithmetic.bit_exact):
             return None
         engine, reason = self._new("encoder", model.encoder, unsupported_encoder(model.encoder), encoder_objection)
         if engine is None:

@@ -4,6 +4,9 @@ from typing import Any
 
 import torch
 from fairseq.models import BaseFairseqModel
+from fairseq.models.speech_to_text.convtransformer import ConvTransformerModel, TransformerDecoderNoExtra
+from fairseq.models.speech_to_text.s2t_transformer import S2TTransformerModel, TransformerDecoderScriptable
+from fairseq.models.speech_to_text.xm_transformer import XMTransformerModel
 from fairseq.models.transformer import (
     TransformerDecoder,
     TransformerDecoderBase,
@@ -24,7 +27,12 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.layer_list import layers_of
 
-STOCK_DECODERS: tuple[type, ...] = (TransformerDecoder, TransformerDecoderBase)
+STOCK_DECODERS: tuple[type, ...] = (
+    TransformerDecoder,
+    TransformerDecoderBase,
+    TransformerDecoderScriptable,  # of speech: returns less beside the same scores
+    TransformerDecoderNoExtra,
+)
 VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
 _DECODER_LAYERS = (TransformerDecoderLayer, TransformerDecoderLayerBase)
 _ENCODER_LAYERS = (TransformerEncoderLayer, TransformerEncoderLayerBase)
@@ -77,7 +85,9 @@ def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
 
 def has_own_probabilities(model: Any) -> bool:
     """Whether a model overrides how fairseq's Transformer computes probabilities."""
-    names, stock = ("get_normalized_probs", "get_normalized_probs_scriptable"), (BaseFairseqModel, TransformerModelBase)
+    names = ("get_normalized_probs", "get_normalized_probs_scriptable")
+    speech = (S2TTransformerModel, ConvTransformerModel, XMTransformerModel)
+    stock = (BaseFairseqModel, TransformerModelBase, *speech)  # all compute the same
     methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # of a wrapper: its model's methods
     return any(
         method not in [getattr(kind, name) for kind in stock] for name, method in zip(names, methods, strict=True)

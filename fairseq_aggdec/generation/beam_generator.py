@@ -92,7 +92,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         step = None
-        if planner is None and rules.prefix is None:
+        forced = rules.common_prefix()
+        is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
+        if planner is None and is_common:
             step = beam_step(first_tokens.size(0), options.size, options.eos)
         if step is None:
             planner = planner or LookAhead(FixedBudget(0))
@@ -120,6 +122,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):
             return None
+        if self.block_draft is None and self.settings.src_dict is None:
+            return LookAhead(schedule)
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
         model = self._drafting.block_model(net_input, encoder_outs)

@@ -7,7 +7,6 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.models import build_model
-from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import loading_models
@@ -16,8 +15,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 
 
-def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
-    """Load a drafter's checkpoint for the dictionaries of a task.
+def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
+    """Load a drafter's checkpoint for the dictionaries and `languages` of a task.
 
     Weights shared with the verifier may be missing: then they are those of `verifiers`. Raises `AggdecError` where the
     file cannot be read, is no drafter, or was trained with other dictionaries or for another verifier.
@@ -57,11 +56,11 @@ def _shared_weights(
     return {name: theirs[name] for name in names}
 
 
-def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask) -> None:
+def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
     """Raise `AggdecError` where the drafter's recorded dictionaries differ from the task's."""
     for side, part, language, dictionary in (
-        ("source", "encoder", task.cfg.source_lang, task.source_dictionary),
-        ("target", "decoder", task.cfg.target_lang, task.target_dictionary),
+        ("source", "encoder", task.languages[0], task.source_dictionary),
+        ("target", "decoder", task.languages[1], task.target_dictionary),
     ):
         recorded = _recorded_symbols(path, state, side, language)
         if recorded is not None:

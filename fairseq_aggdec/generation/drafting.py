@@ -53,7 +53,8 @@ class DecodingSettings:
     """The settings of a generator of this plugin beside those of fairseq's own."""
 
     mode: Mode
-    src_dict: Dictionary
+    src_dict: Dictionary | None
+    """None where the source is no text"""
     max_draft_len: int = 0
     """longest copy, in tokens; 0: no limit"""
     block_draft: BlockDraftOptions | None = None
@@ -91,7 +92,7 @@ class Drafting:
         self._models = models
         self._engines = settings.engines
         self._block = settings.block_draft
-        self._to_target = symbol_map(settings.src_dict, tgt_dict)
+        self._to_target = None if settings.src_dict is None else symbol_map(settings.src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
         self._schedules: dict[torch.device, Goodput] = {}

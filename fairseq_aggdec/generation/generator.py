@@ -94,7 +94,7 @@ class AggressiveGenerator(SequenceGenerator):
         models: list[FairseqEncoderDecoderModel],
         tgt_dict: Dictionary,
         *,
-        src_dict: Dictionary,
+        src_dict: Dictionary | None,
         decoding: str,
         **options: Any,
     ) -> "Self":
@@ -169,6 +169,11 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        if "src_tokens" not in sample["net_input"]:
+            raise AggdecError(
+                f"--decoding {self.decoding} reads src_tokens, and samples have {', '.join(sample['net_input'])}: use "
+                "--decoding beam"
+            )
         drafter = None if self.block_draft is None else self.block_draft.drafter
         own_device = on_device(sample["net_input"]["src_tokens"].device)
         with self._engines.batch(), nullcontext() if drafter is None else drafter.batch(), own_device:
@@ -362,11 +367,13 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        aligned = self._drafting.align(source)
+        sources: Sequence[Any] = self._source_lengths(sample["net_input"]).tolist()
+        if self.settings.src_dict is not None:
+            sources = [aligned[:-1] for aligned in self._drafting.align(source)]
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self.settings.stats_file.write(
                 sentence_id=int(number),
-                source=aligned[row][:-1],
+                source=sources[row],
                 output=sentence.tokens[:-1].tolist(),
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,
@@ -378,9 +385,12 @@ class AggressiveGenerator(SequenceGenerator):
         if sentence.drafts is None:
             return None
         src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
-        read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+        words: list[str] = []
+        if src_dict is not None:
+            read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+            words = [src_dict[token] for token in read]
         return DecodedText(
-            source=[src_dict[token] for token in read],
+            source=words,
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],
             drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
         )

@@ -15,7 +15,7 @@ class DecodedText:
     """A sentence and its drafts in symbols of the dictionaries; recorded under `--retain-iter-history`."""
 
     source: list[str]
-    """without EOS"""
+    """without EOS; empty where the source is no text"""
     output: list[str]
     """with EOS"""
     drafts: list[list[str]]
@@ -46,7 +46,7 @@ class StatsFile:
     def write(
         self,
         sentence_id: int,
-        source: Sequence[int],
+        source: Sequence[int] | int,
         output: Sequence[int],
         stats: SentenceStats,
         seconds: float | None,
@@ -54,20 +54,21 @@ class StatsFile:
     ) -> None:
         """Append a sentence; source and output are without EOS and in the target's vocabulary.
 
+        `source`: its length where it is no text.
         `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
 
         Raises `AggdecError` where the file cannot be written, for example on a full disk.
         """
         record = {
             "id": sentence_id,
-            "source_length": len(source),
+            "source_length": source if isinstance(source, int) else len(source),
             "output_length": len(output),
             "iterations": stats.iterations,
             "drafted": sum(stats.drafted),
             "accepted": sum(stats.accepted),
             "accepted_per_iteration": stats.accepted,
             "seconds": seconds,
-            "edit_ratio": round(edit_ratio(source, output), 4),
+            "edit_ratio": None if isinstance(source, int) else round(edit_ratio(source, output), 4),
         }
         if text is not None:
             record |= {"committed_per_iteration": stats.committed, **asdict(text)}

@@ -97,7 +97,7 @@ class Goodput:
         first.
         """
         lengths = outputs.known_lengths
-        if max(lengths) == 1:
+        if outputs.are_new:
             self._tokens_read = dict.fromkeys(outputs.rows, 0)
             self._paused = self._refused = 0
         if self._paused > 0:

@@ -11,7 +11,6 @@ from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.generation.modes import DRAFTS, MODES, readers
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.acceptance_options import check_acceptance_options
-from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions
 
 _OPTIONS = [option for kind in (CopyingOptions, DraftingOptions, ArithmeticOptions) for option in fields(kind)]
@@ -26,10 +25,10 @@ def check_decoding_options(cfg: Any) -> None:
     mode = str(cfg.decoding)
     if mode not in MODES:
         raise AggdecError(f"--decoding {mode}: choose from {', '.join(MODES)}")
-    precisions = [f"--{name}" for name in ("int8", "bf16", "fp16") if field_of_fairseq(cfg, name) is True]
+    precisions = [f"--{name}" for name in ("int8", "bf16", "fp16") if getattr(cfg, name)]
     if len(precisions) > 1:
         raise AggdecError(f"{' and '.join(precisions)}: one precision at a time")
-    on_gpu = torch.cuda.is_available() and field_of_fairseq(cfg, "cpu") is not True
+    on_gpu = torch.cuda.is_available() and not cfg.cpu
     if cfg.bit_exact and precisions in ([["--bf16"]] if on_gpu else [["--bf16"], ["--fp16"]]):
         raise AggdecError(
             f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision and "
@@ -72,7 +71,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     if MODES[mode].needs_drafter and not cfg.drafter_path:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
     if mode == "blockwise" and models and not has_heads:
-        model = f"--path {verifier_path(cfg)}" if verifier_path(cfg) else "this one"
+        model = f"--path {cfg.path}" if cfg.path else "this one"
         raise AggdecError(
             f"--decoding blockwise needs a model with proposal heads, and {model} has none: train them with --arch "
             "blockwise_transformer --base-checkpoint"
@@ -94,11 +93,5 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
 
 def arithmetic_of(cfg: Any) -> Arithmetic:
     """The arithmetic by --int8, --bf16 and --bit-exact."""
-    precision: Precision = "int8" if cfg.int8 else "bf16" if field_of_fairseq(cfg, "bf16") is True else "own"
+    precision: Precision = "int8" if cfg.int8 else "bf16" if cfg.bf16 else "own"
     return Arithmetic(precision, cfg.bit_exact)
-
-
-def verifier_path(cfg: Any) -> str | None:
-    """The value of --path; None where a program has built the task."""
-    value = field_of_fairseq(cfg, "path")
-    return None if value is None else str(value)

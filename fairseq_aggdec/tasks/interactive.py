@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
 from fairseq.models import BaseFairseqModel
-from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_aggdec.compat.batches import WatchedBatches
@@ -19,14 +19,14 @@ from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 logger = logging.getLogger(__name__)
 
 
-class InteractiveTask(TranslationTask):
-    """fairseq's translation task, which also records the line of fairseq-interactive to which a sentence belongs.
+class InteractiveTask(FairseqTask):
+    """Mixin, named before fairseq's task: records the line of fairseq-interactive to which a sentence belongs.
 
     fairseq-interactive reads lines in buffers, and sorts each buffer by length into batches.
     """
 
-    def __init__(self, cfg: Any, src_dict: Any, tgt_dict: Any) -> None:
-        super().__init__(cfg, src_dict, tgt_dict)
+    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+        super().__init__(cfg, *rest, **named)
         self._buffer: list[str] = []  # the current buffer; empty outside of fairseq-interactive
         self._lines_before = 0  # number of lines in earlier buffers
         self._batch_ids: Tensor | None = None  # index in the buffer of each sentence of the current batch
@@ -58,7 +58,7 @@ class InteractiveTask(TranslationTask):
 
         Raises `AggdecError` where a sentence is too long, and is not to be skipped.
         """
-        if ignore_invalid_inputs:
+        if ignore_invalid_inputs or not hasattr(dataset, "src") or self.source_dictionary is None:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
         if len(numbers) > 0:
@@ -93,7 +93,7 @@ class InteractiveTask(TranslationTask):
     def build_bpe(self, args: Any) -> Any:
         """As fairseq's; without --bpe, the first line of unknown words causes a warning."""
         bpe = super().build_bpe(args)
-        self._may_lack_subwords = bpe is None
+        self._may_lack_subwords = bpe is None and self.source_dictionary is not None
         return bpe
 
     def inference_step(

@@ -1,13 +1,17 @@
 """Loading a checkpoint with the plugin's task, and making batches, in Python programs."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import RoundRobinZipDatasets
+from fairseq.dataclass.utils import _set_legacy_defaults
 from fairseq.models import BaseFairseqModel
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
@@ -22,13 +26,15 @@ def load(
     target_lang: str | None = None,
     device: str | torch.device = "cpu",
     precision: str = "fp32",
+    task_name: str = "translation",
     **options: Any,
-) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
+) -> tuple[Any, list[BaseFairseqModel]]:
     """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
 
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
     are inferred from the folder. `precision`: one of `PRECISIONS`; with int8, and with bf16 on a CPU, the models stay
-    in fp32 and only the engine's matrix products use it.
+    in fp32 and only the engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; of
+    another task than `translation` the checkpoint's own options are taken.
 
     Raises `AggdecError` where the folder or the checkpoint cannot be used, or they do not fit each other.
     """
@@ -37,10 +43,15 @@ def load(
     if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
         # the default mode `beam` refuses these options; callers set the mode of each generator
         options = {"decoding": "aggressive", **options}
-    config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
-    # these refer to fairseq's whole configuration, which only its command lines build
-    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
-    task = AggressiveTranslationTask.setup_task(config)
+    task: Any
+    given = {"data": data, "source_lang": source_lang, "target_lang": target_lang, **options}
+    if task_name == "translation":
+        config = AggressiveTranslationConfig(**given)
+        # these refer to fairseq's whole configuration, which only its command lines build
+        config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+        task = AggressiveTranslationTask.setup_task(config)
+    else:
+        task = _task_as_trained(task_name, path.split(":")[0], given)
     try:
         models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
     except RuntimeError as error:
@@ -57,8 +68,24 @@ def load(
     return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]
 
 
+def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> Any:
+    """The plugin's task for fairseq's legacy task `name`, with a checkpoint's options but for those of `given`."""
+    kind = TASK_REGISTRY.get(f"aggressive_{name}")
+    if kind is None or f"aggressive_{name}" in TASK_DATACLASS_REGISTRY:
+        known = sorted(task for task in TASK_REGISTRY if f"aggressive_{task}" in TASK_REGISTRY)
+        raise AggdecError(f"task {name}: this plugin loads models of {', '.join(known)}")
+    stored = read_checkpoint(path)
+    trained = (stored.get("cfg") or {}).get("task") or stored["args"]
+    options = dict(trained) if isinstance(trained, Mapping) else vars(trained)
+    # fairseq reads these from words, and precisions are those of this run
+    words = {side: str(options[side]) for side in ("left_pad_source", "left_pad_target") if side in options}
+    args = Namespace(**{**options, **words, "fp16": False, "bf16": False, "decoding": "beam", **given})
+    _set_legacy_defaults(args, kind)
+    return kind.setup_task(args)
+
+
 def batches_of(
-    task: AggressiveTranslationTask,
+    task: Any,
     sentences: Sequence[torch.Tensor],
     size: int,
     by_length: bool = False,
@@ -71,6 +98,8 @@ def batches_of(
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)
+    if isinstance(dataset, RoundRobinZipDatasets):
+        dataset.ordered_indices()  # its items are counted in this order
     numbers = range(len(sentences)) if order is None else order
     if by_length and order is None:
         numbers = sorted(numbers, key=lengths.__getitem__)

@@ -10,7 +10,6 @@ from omegaconf import II
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import MODES
-from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 
 @dataclass
@@ -48,8 +47,8 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
         )
 
 
-def refuse_early(decoding: str, cfg: Any) -> None:
-    """Call `refuse` before models are loaded, by the fields of `RefusableOptions` in the task's configuration."""
-    values = {field.name: field_of_fairseq(cfg, field.name) for field in fields(RefusableOptions)}
+def refuse_early(options: Any) -> None:
+    """Call `refuse` before models are loaded, by the fields of `RefusableOptions` and `decoding`."""
+    values = {field.name: getattr(options, field.name) for field in fields(RefusableOptions)}
     if not values["score_reference"]:  # --score-reference decodes nothing
-        refuse(decoding, Namespace(**{name: value for name, value in values.items() if value is not None}))
+        refuse(options.decoding, Namespace(**{name: value for name, value in values.items() if value is not None}))

@@ -22,11 +22,8 @@ from fairseq_aggdec.data.image_tokens import ImageSizes, ImageTokens, intensity_
 from fairseq_aggdec.data.images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.models.image_positions import start_from_coordinates
-from fairseq_aggdec.tasks.aggressive_translation import (
-    AggressiveTranslationConfig,
-    AggressiveTranslationTask,
-    check_options,
-)
+from fairseq_aggdec.tasks.aggressive import check_options, options_of
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
 _SIZES_KEY = "image_sizes"
 """key of the image sizes in a checkpoint"""
@@ -71,7 +68,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
         """Check the options and make the task; images are read when a split is loaded."""
-        check_options(cfg)
+        check_options(options_of(cfg))
         _check_image_options(cfg)
         _look_for_no_further_splits(cfg)
         dictionary = intensity_dictionary()
@@ -127,7 +124,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         args: Any,
         seq_gen_cls: type | None = None,
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
-        prefix_allowed_tokens_fn: Callable[[int, Any], list[int]] | None = None,
+        **given: Any,
     ) -> SequenceGenerator:
         """As for translation; an output consists of exactly the intensities of an image.
 
@@ -136,7 +133,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         self._fix_length(args)
         args.unkpen = math.inf  # fairseq refuses <unk> in `tokens_to_suppress`
         extra = {**(extra_gen_cls_kwargs or {}), "tokens_to_suppress": (self.target_dictionary.bos_word,)}
-        return super().build_generator(models, args, seq_gen_cls, extra, prefix_allowed_tokens_fn)
+        return super().build_generator(models, args, seq_gen_cls, extra, **given)
 
     def _fix_length(self, args: Any) -> None:
         tokens = self.sizes.output_tokens

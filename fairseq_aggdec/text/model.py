@@ -30,7 +30,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import HEADS, MODES
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, check_options
+from fairseq_aggdec.tasks.aggressive import check_options
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
@@ -85,6 +86,7 @@ class Model:
         splits: bool | None = None,
         device: str | torch.device | None = None,
         precision: str = "fp32",
+        task: str = "translation",
         **options: Any,
     ) -> None:
         """
@@ -105,6 +107,7 @@ class Model:
                 running text; otherwise a text is one sentence, of tokens joined by spaces.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
+            task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.
             options: further options of the task, as in fairseq-generate (`block_size=10`).
 
         Raises:
@@ -134,8 +137,10 @@ class Model:
         of_task = {name: options.pop(name) for name in names_of_task}
         if drafter is not None:
             of_task["drafter_path"] = os.fspath(drafter)
-        self.task, self.models = loading.load(path, str(folder), source_lang, target_lang, device, precision, **of_task)
-        self.source_lang, self.target_lang = self.task.cfg.source_lang, self.task.cfg.target_lang
+        self.task, self.models = loading.load(
+            path, str(folder), source_lang, target_lang, device, precision, task, **of_task
+        )
+        self.source_lang, self.target_lang = self.task.languages
         for name, kind, option in _SUBWORD_FILES:
             if bpe in (None, kind) and option not in options and (folder / name).is_file():
                 bpe, options[option] = kind, str(folder / name)
@@ -145,12 +150,13 @@ class Model:
         self.corrects = same_language if corrects is None else corrects
         running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
         self._splits = running_text if splits is None else splits
-        takes, learnt = min(int(model.max_positions()[0]) for model in self.models), longest_learnt(Path(path))
+        takes, learnt = min(model.encoder.max_positions() for model in self.models), longest_learnt(Path(path))
+        takes = int(takes) - (task != "translation")  # a language's token
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
         # of the small corrector's edits, only those that `kept_edits` trusts it with
         self._cautious = self.corrects and learnt is not None
-        self._drafter = (self.task.cfg.drafter_path, self.task.cfg.block_size)
+        self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
         self._latest: tuple[str, Any] = "", None  # settings and generator of the last call
@@ -265,7 +271,8 @@ class Model:
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
         """The token numbers of an output as running text, spaced as the sentence of which it is the output."""
-        tokens = self.task.target_dictionary.string(output)
+        stripped = getattr(self._latest[1], "symbols_to_strip_from_output", None)  # a language's token
+        tokens = self.task.target_dictionary.string(output, extra_symbols_to_ignore=stripped)
         if self._bpe is not None:
             tokens = self._bpe.decode(tokens)
         if isinstance(self._tokenizer, AsWrittenTokenizer):  # which restores the spacing
@@ -287,12 +294,12 @@ class Model:
         """Return the latest generator if the settings are the same, since its schedule has learnt; else a new one."""
         settings = repr((mode, top_beta, tolerance, generation))
         if self._latest[0] != settings:
-            cfg, reads = self.task.cfg, MODES[mode].options
-            cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
+            options, reads = self.task.decoding_options, MODES[mode].options
+            options.decoding, options.top_beta, options.tolerance = mode, top_beta, tolerance
             drafter, block_size = self._drafter  # these wait for a mode that reads them
-            cfg.drafter_path = drafter if "drafter_path" in reads else None
-            cfg.block_size = block_size if "block_size" in reads else 0
-            check_options(cfg)
+            options.drafter_path = drafter if "drafter_path" in reads else None
+            options.block_size = block_size if "block_size" in reads else 0
+            check_options(options)
             self._latest = settings, self.task.build_generator(self.models, Namespace(**generation))
         return self._latest[1]
 

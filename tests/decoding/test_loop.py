@@ -152,6 +152,22 @@ def test_any_draft_gives_the_verifiers_output(
         assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
 
 
+@pytest.mark.parametrize("drafter", [FixedDrafter(), FixedDrafter([7, 8, 9])])
+def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(drafter: FixedDrafter) -> None:
+    """As far as it is as long in all rows; the second row's prefix is shorter."""
+    targets, prefix = [[5, 6, 7, 8, 9, 4, EOS], [4, 6, 5, EOS]], torch.tensor([[5, 6, 7], [4, 6, PAD]])
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=200, prefix=prefix)
+    drafted = len(drafter.drafts) > 0
+    verifier = ScriptedVerifier(targets, VOCABULARY)
+    decoded = draft_verify_accept(drafter, verifier, rules, torch.full((2,), EOS), keep_drafts=True)
+    assert [sentence.tokens.tolist() for sentence in decoded] == targets
+    first, second = (sentence.stats for sentence in decoded)
+    assert (first.committed, second.committed) == (([6, 1], [3, 1]) if drafted else ([3, 1, 1, 1, 1], [3, 1]))
+    assert (first.accepted[0], second.accepted[0], first.drafted[0]) == ((3, 0, 3) if drafted else (0, 0, 0))
+    assert decoded[0].drafts is not None
+    assert decoded[0].drafts[0].tolist() == ([7, 8, 9] if drafted else [])
+
+
 @pytest.mark.parametrize("draft_length", range(8))
 @pytest.mark.parametrize("output_length", [0, 1, 5, 6, 7])
 def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length: int) -> None:

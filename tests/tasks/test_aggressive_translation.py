@@ -1,6 +1,6 @@
 """What the task decides by itself; the command line's tests are in tests/cli_integration."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,9 +8,11 @@ import pytest
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
+from fairseq.tasks.translation import TranslationTask
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.tasks.aggressive import aggressive
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from tests.random_models import dictionary, model_of_shape
 
@@ -53,6 +55,13 @@ def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search
     generator = task("aggressive-beam").build_generator([model], options)
     assert isinstance(generator, AggressiveBeamGenerator)
     assert (generator.beam_size, options.beam) == (3, 3)
+
+
+def test_a_task_that_is_registered_without_its_dataclass() -> None:
+    mine = aggressive(TranslationTask)
+    setattr(mine, "__dataclass", None)
+    with pytest.raises(AggdecError, match=r"task AggressiveTranslationTask: .* dataclass=TASK\.config_class"):
+        mine.add_args(ArgumentParser())
 
 
 def test_shards_out_of_range() -> None:

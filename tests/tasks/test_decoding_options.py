@@ -12,7 +12,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+from fairseq_aggdec.tasks.aggressive import DecodingOptions, options_of
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
 from tests.random_models import dictionary
 from tests.test_generator import cached_model
@@ -22,8 +22,8 @@ WORDS = dictionary(96)  # 100 symbols
 PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
 
 
-def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
-    return AggressiveTranslationConfig(decoding=decoding, **options)
+def config(decoding: str, **options: Any) -> DecodingOptions:
+    return options_of(DecodingOptions(decoding=decoding, **options))
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ def data(tmp_path: Path) -> Path:
 def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command on a checkpoint that is not there; returns the message it ends with."""
 
-    def run(decoding: str, *options: str, command: Any = generate_command) -> str:
+    def run(decoding: str, *options: str, command: Any = generate_command, name: str = "translation") -> str:
         fixed = [str(data), "--path", "/nowhere/model.pt", "--user-dir", str(PLUGIN), "-s", "src", "-t", "tgt", "--cpu"]
-        task = ["--task", "aggressive_translation", "--decoding", decoding]
+        task = ["--task", f"aggressive_{name}", "--decoding", decoding]
         monkeypatch.setattr("sys.argv", ["fairseq", *fixed, *task, *options])
         with pytest.raises(AggdecError) as caught:
             command.cli_main()
@@ -62,6 +62,13 @@ def test_before_the_model_is_looked_for(command_error: Any, decoding: str, comma
     assert message.startswith(f"--decoding {decoding} cannot honour ")
     assert message.endswith(": leave it out, or use --decoding beam")
     assert [option for option in options if option not in message] == []
+
+
+def test_what_mbart_drops_in_silence_is_named(command_error: Any) -> None:
+    """Its own generator has neither; the options of a task with `add_args` come in a namespace."""
+    given = "--langs src,tgt --lm-path /nowhere/lm.pt --diversity-rate 0.5".split()
+    message = command_error("greedy", *given, name="translation_from_pretrained_bart")
+    assert message.startswith("--decoding greedy cannot honour --lm-path, --diversity-rate: leave it out")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import gc
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -89,14 +90,17 @@ def aggressive_beam_search(
 
 
 def _started(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[Sentence]:
-    """Each sentence with a tree of the start symbol alone and a search before its first step."""
+    """Each sentence before its first step, with the start symbol and a forced prefix to be scored in one pass."""
     prefixes: list[list[int]] = [[]] * first_tokens.size(0) if rules.prefix is None else rules.prefix.tolist()
     lengths: list[int | None] = (
         [None] * len(prefixes) if rules.source_lengths is None else rules.source_lengths.tolist()
     )
     for number, (first, prefix, length) in enumerate(zip(first_tokens.tolist(), prefixes, lengths, strict=True)):
         tree = PrefixTree(first)
-        yield Sentence(number, tree, BeamSearch(tree.root, options, prefix, length), [tree.root])
+        node = tree.root
+        for token in takewhile(lambda token: token not in (rules.pad, rules.eos), prefix):
+            node = node.child(token)
+        yield Sentence(number, tree, BeamSearch(tree.root, options, prefix, length), [tree.root, node])
 
 
 def _advance(sentence: Sentence) -> int:

@@ -97,7 +97,7 @@ class BeamStep(Protocol):
 def plain_beam_search(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, first_tokens: Tensor, step: BeamStep
 ) -> list[tuple[list[Output], BeamStats]]:
-    """Search a batch by rules without a forced prefix; see `loop.aggressive_beam_search`."""
+    """Search a batch where a forced prefix, if any, ends no sentence; see `loop.aggressive_beam_search`."""
     found: list[list[Output]] = [[] for _ in first_tokens]
     stats = [BeamStats() for _ in found]
     last_lengths: list[int | None] = [None] * len(found)

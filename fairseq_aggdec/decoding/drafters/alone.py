@@ -1,5 +1,7 @@
 """The block drafter without a verifier: its draft is the output (papers/000 Table 5, "NAR drafter")."""
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Decoded, Draft
@@ -23,7 +25,7 @@ def draft_alone(
     drafter's best tokens. The longest output must fit into the model's positions. Arguments and result as of
     `draft_verify_accept`; log-probabilities are the drafter's.
     """
-    outputs = Outputs(first_tokens, rules, keep_drafts)
+    outputs = Outputs(first_tokens, replace(rules, prefix=None), keep_drafts)  # the drafter chooses a prefix by rules
     while outputs.rows:
         tokens, log_probs = model.choose(outputs.texts, block_size, rules, temperature)
         draft = Draft.up_to_end(tokens, rules.eos)

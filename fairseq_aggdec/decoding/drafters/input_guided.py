@@ -53,21 +53,25 @@ class SourceMatcher:
         self._read = 0  # number of output tokens matched so far
         self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
-    def copy(self, output: Sequence[int]) -> tuple[list[int], int]:
+    def copy(self, output: Sequence[int], is_first: bool = False) -> tuple[list[int], int]:
         """The draft behind an output, and its kind. The output begins with the start symbol and only grows.
 
-        The kind is the length of the suffix found, at most `MAX_KIND`; 0 for the start symbol alone.
+        `is_first`: the output is the start symbol and a forced prefix. The kind is the length of the suffix found, at
+        most `MAX_KIND`; 0 for the first draft.
         """
         for token in output[self._read :]:
             self._suffixes = {place: self._suffixes.get(place - 1, 0) + 1 for place in self._places.get(token, ())}
         self._read = len(output)
         longest = max(self._suffixes.values(), default=0)
         places = [place for place, length in self._suffixes.items() if length == longest]
+        if is_first and len(places) != 1:  # a forced prefix stands for the source's beginning, as languages' tokens do
+            places = [min(len(output), len(self._source)) - 1]
+            self._suffixes = {places[0]: len(output)}
         if len(places) != 1:
             return [], 0
         place = places[0]
         draft = self._source[place : place + self._copyable[place]]
-        return draft, min(longest, MAX_KIND) if len(output) > 1 else 0
+        return draft, 0 if is_first else min(longest, MAX_KIND)
 
 
 class SourceCopyDrafter(Drafter):
@@ -77,7 +81,9 @@ class SourceCopyDrafter(Drafter):
         self._matchers = list(matchers)
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        found = [matcher.copy(text) for matcher, text in zip(self._matchers, outputs.texts, strict=True)]
+        found = [
+            matcher.copy(text, outputs.are_new) for matcher, text in zip(self._matchers, outputs.texts, strict=True)
+        ]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
         padded = [[*draft, *[0] * (width - len(draft))] for draft, _ in found]

@@ -43,9 +43,9 @@ class FairseqRunner:
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.device = device.type
         self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-        task.cfg.decoding = mode.decoding
-        task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
-        task.cfg.drafts = mode.drafts
+        task.decoding_options.decoding = mode.decoding
+        task.decoding_options.top_beta, task.decoding_options.tolerance = mode.top_beta, mode.tolerance
+        task.decoding_options.drafts = mode.drafts
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget

@@ -82,7 +82,8 @@ def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Seque
     """Split an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
     result, begin = [], 0
     for draft, accepted, committed in zip(drafts, stats.accepted, stats.committed, strict=True):
-        middle, end = begin + accepted, begin + committed
+        end = begin + committed
+        middle = begin + accepted if accepted == committed else end - 1  # a forced prefix is before the draft
         result.append(Segment(list(tokens[begin:middle]), list(tokens[middle:end]), list(draft[accepted:])))
         begin = end
     return result

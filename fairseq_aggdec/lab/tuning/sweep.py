@@ -78,7 +78,7 @@ class Measurement:
     def _make(self, setting: Setting) -> Runner:
         mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")
         task, _ = self._runners.load(self._runners.precision(mode))
-        task.cfg.block_size = setting.block_size  # read when the runner builds its generator
+        task.decoding_options.block_size = setting.block_size  # read when the runner builds its generator
         return self._runners.make(mode, self._batch_size)
 
     def _make_greedy(self) -> Runner:

@@ -65,7 +65,7 @@ def test_drafts_follow_the_shortest_unique_suffix(
     matcher = SourceMatcher([*source, EOS], EOS, None, longest)
     for end in range(len(output) + 1):
         if rng.random() < 0.6 or end == len(output):
-            draft, kind = matcher.copy([EOS, *output[:end]])
+            draft, kind = matcher.copy([EOS, *output[:end]], end == 0)
             assert draft == slow_draft(source, output[:end], longest)
             assert kind <= min(end + 1, MAX_KIND)
 
@@ -75,7 +75,7 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9] * 4)
     assert draft.known == [2, 2, 2, 0]
     assert draft.tokens[:3].tolist() == [[B, EOS], [D, EOS], [C, EOS]]
-    assert draft.kinds == [2, 1, 0, 0]
+    assert draft.kinds == [2, 1, 1, 0]
     drafter.keep(Order([2, 1], torch.device("cpu")))
     assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [[EOS], [EOS]]
 

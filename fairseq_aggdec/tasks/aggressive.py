@@ -1,0 +1,273 @@
+"""The mixin that gives any fairseq task this plugin's decoding modes, and `aggressive`, which makes such a task."""
+
+import atexit
+import logging
+from argparse import ArgumentParser
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any, ClassVar, Optional
+
+from fairseq.data import EpochBatchIterator, FairseqDataset
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from omegaconf.errors import InterpolationKeyError
+
+from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, DecodingSettings
+from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, Mode, modes_help
+from fairseq_aggdec.generation.stats_file import StatsFile
+from fairseq_aggdec.tasks.acceptance_options import acceptance_of
+from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
+from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
+from fairseq_aggdec.tasks.interactive import InteractiveTask
+from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
+from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class DecodingOptions(CopyingOptions, DraftingOptions, ArithmeticOptions, RefusableOptions):
+    """Options that every task of this plugin has, for the command line and for hydra."""
+
+    decoding: str = field(default="beam", metadata={"help": modes_help()})
+    block_ngrams: bool = field(
+        default=False,
+        metadata={
+            "help": "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)"
+        },
+    )
+    decoding_stats: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={"help": "write a JSON line for each sentence to this file: iterations, drafted, accepted, ..."},
+    )
+    # fairseq's own options; fairseq-generate converts models to fp16 itself, and does not read --bf16
+    path: Optional[str] = II("common_eval.path")  # noqa: UP045
+    bf16: bool = II("common.bf16")
+    fp16: bool = II("common.fp16")
+    cpu: bool = II("common.cpu")
+    num_shards: int = II("dataset.num_shards")
+    shard_id: int = II("dataset.shard_id")
+
+
+def options_of(given: Any) -> DecodingOptions:
+    """The options in a task's configuration or in the namespace of a legacy task.
+
+    An absent one has its default, and None where it is fairseq's: a program may have built the task without fairseq's
+    whole configuration.
+    """
+    options = DecodingOptions()
+    for option in fields(DecodingOptions):
+        try:
+            value = getattr(given, option.name, option.default)
+        except InterpolationKeyError:
+            value = None
+        setattr(options, option.name, None if isinstance(value, str) and value.startswith("${") else value)
+    return options
+
+
+def check_options(options: DecodingOptions) -> None:
+    """Raise `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
+    check_decoding_options(options)
+    if options.decoding != "beam":
+        refuse_early(options)
+
+
+def aggressive(task: type[FairseqTask]) -> Any:
+    """The class of a fairseq task with the decoding modes, for fairseq's `register_task`.
+
+    Its `config_class` is the dataclass of its options, which `register_task` takes; None for a task with `add_args`.
+    """
+    config = getattr(task, "__dataclass", None)
+    if config is not None:
+        config = make_dataclass(f"Aggressive{config.__name__}", [], bases=(config, DecodingOptions))
+    content = {"__module__": __name__, "__doc__": task.__doc__, "config_class": config}
+    return type(f"Aggressive{task.__name__}", (AggressiveDecoding, task), content)
+
+
+class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
+    """Mixin, named before fairseq's task: its checkpoints are decoded by this plugin's modes, without retraining."""
+
+    config_class: ClassVar[type | None] = None
+
+    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+        """`cfg`: the task's configuration, or the namespace of a legacy task; the rest is the task's own."""
+        super().__init__(cfg, *rest, **named)
+        self._given = cfg
+        self.decoding_options = options_of(cfg)
+        self._stats_file: StatsFile | None = None
+        self._engines = Engines(arithmetic_of(self.decoding_options))
+        self._drafters: dict[str, LoadedDrafter] = {}
+        self._running: AggressiveGenerator | None = None
+        atexit.register(self._report_at_exit)
+
+    @property
+    def languages(self) -> tuple[Any, Any]:
+        """--source-lang and --target-lang; None where the task has no such option, or it is not given."""
+        return getattr(self._given, "source_lang", None), getattr(self._given, "target_lang", None)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """The task's own options and `DecodingOptions`, with checks of --decoding, --drafts and --block-size."""
+        if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
+            raise AggdecError(
+                f"task {cls.__name__}: its options are a dataclass; register it by register_task(NAME, "
+                "dataclass=TASK.config_class)(TASK), where TASK is what aggressive() has returned"
+            )
+        super().add_args(parser)
+        gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
+        narrow_options(parser)
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+        """As fairseq's; raises `AggdecError` for an option that makes no sense."""
+        check_options(options_of(cfg))
+        return super().setup_task(cfg, **kwargs)
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: type | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        **given: Any,
+    ) -> SequenceGenerator:
+        """The task's generator under `--decoding beam` and `--score-reference`, else an `AggressiveGenerator` like it.
+
+        `given`: what else the task takes. Raises `AggdecError` for an option that the mode cannot honour.
+        """
+        self._nbest = getattr(args, "nbest", 1)
+        options = self.decoding_options
+        mode = MODES[resolved_mode(options, models)]
+        if mode.acceptance != "none":
+            refuse_drafters(models, options.path)
+        if mode.name == "beam" or getattr(args, "score_reference", False):
+            given |= {"seq_gen_cls": seq_gen_cls, "extra_gen_cls_kwargs": extra_gen_cls_kwargs}
+            given = {name: value for name, value in given.items() if value is not None}
+            return super().build_generator(models, args, **given)
+        of_fairseq, others = split_options(extra_gen_cls_kwargs or {})
+        prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(args, "prefix_allowed_tokens_fn", None)
+        refuse(mode.name, args, of_fairseq.get("lm_model"), prefix_fn)
+        if options.bit_exact and len(models) > 1:
+            raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
+        if self.source_dictionary is None and (mode.drafter == COPIES or options.drafter_path):
+            raise AggdecError(
+                f"--decoding {options.decoding} drafts from the source's text, and this task's source is none: take "
+                "--decoding greedy, or aggressive-beam without a drafter"
+            )
+        own = AggressiveBeamGenerator if mode.beam else AggressiveGenerator
+        if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
+            raise AggdecError(
+                f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {mode.name} has a generator of its own; give a "
+                f"subclass of {own.__name__}, or decode with --decoding beam"
+            )
+        if not mode.beam and getattr(args, "beam", 5) != 1:
+            logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
+            args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
+        settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
+        self._report()
+        stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
+        self._running = (seq_gen_cls or own)(stock, settings, **others)
+        return self._running
+
+    def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
+        """The settings by the task's options."""
+        block_draft = self._block_draft(mode, models)
+        most_committed = 1 if block_draft is None else block_draft.most_committed
+        options = self.decoding_options
+        if options.decoding_stats and self._stats_file is None:
+            self._stats_file = StatsFile(options.decoding_stats)
+        return DecodingSettings(
+            mode,
+            self.source_dictionary,
+            options.max_draft_len,
+            block_draft,
+            acceptance_of(mode.name, options, self.target_dictionary, most_committed),
+            options.drafts,
+            options.block_ngrams,
+            keep_drafts,
+            self._stats_file,
+            self._engines,
+        )
+
+    def _block_draft(self, mode: Mode, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
+        """The drafter or the heads of the mode; None where it drafts no blocks. A drafter is loaded once."""
+        options, path = self.decoding_options, self.decoding_options.drafter_path
+        if mode.drafter == HEADS:
+            return BlockDraftOptions(None, heads_to_use(options, models))
+        if path is None and mode.acceptance == "none":
+            drafter = LoadedDrafter(only_drafter(models, options.path))
+        elif path is None or mode.drafter != BLOCK_MODEL:
+            return None
+        else:
+            drafter = self.load_drafter(path, models)
+        return BlockDraftOptions(drafter, drafter.block_size(options.block_size))
+
+    def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
+        """Load the drafter of a checkpoint, once, see `generation.drafter_checkpoint.load_drafter`.
+
+        Call this before `models`, the verifiers, are converted to bfloat16, which changes their fingerprints.
+        """
+        if path not in self._drafters:
+            self._drafters[path] = load_drafter(path, self, models)
+        return self._drafters[path]
+
+    def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
+        """As fairseq's; clears the engines, since training has changed the weights since the last validation."""
+        super().begin_valid_epoch(epoch, model)
+        self._engines.clear()
+        for drafter in self._drafters.values():
+            drafter.forget_verifiers()
+
+    def release(self) -> None:
+        """Free the models, engines and drafters; the task itself lives as long as the program."""
+        self._report()
+        self._running = None
+        if self._stats_file is not None:
+            self._stats_file.close()
+            self._stats_file = None
+        self._engines.clear()
+        self._drafters.clear()
+
+    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+        """As fairseq's, for the batches of --shard-id; the run's totals are logged after the last batch of a split.
+
+        fairseq-generate itself does not read its options --num-shards and --shard-id.
+        """
+        if kwargs.get("num_shards", 1) == 1:
+            kwargs["num_shards"], kwargs["shard_id"] = self._shard()
+        batches = super().get_batch_iterator(dataset, *args, **kwargs)
+        if self._is_split(dataset):
+            next_epoch = batches.next_epoch_itr
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._report)
+        return batches
+
+    def _shard(self) -> tuple[int, int]:
+        """The number of shards and the number of this one (--num-shards, --shard-id)."""
+        shards, number = self.decoding_options.num_shards or 1, self.decoding_options.shard_id or 0
+        if not 0 <= number < shards:
+            raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
+        return shards, number
+
+    def _report(self) -> None:
+        """Log the totals of the current generator, once."""
+        if self._running is not None and self._running.totals.sentences > 0:
+            drafted = self._running.block_draft
+            length = ""
+            if drafted is not None:
+                by = "proposal heads" if drafted.drafter is None else "a model"
+                length = f"; drafts of at most {drafted.max_draft_len} tokens by {by}"
+            logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}{length}")
+            self._running = None
+
+    def _report_at_exit(self) -> None:
+        """Log the totals of fairseq-interactive, or of an interrupted run."""
+        logging.raiseExceptions = False  # the log may be a closed file (--results-path)
+        self._report()
