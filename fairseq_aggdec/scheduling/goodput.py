@@ -211,7 +211,7 @@ class Goodput:
         unread = sum(length - self._tokens_read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
             self._pass_cost(rows, verified[size]) + rows * self.costs.host
-            + draft.whole(rows * size, unread if draft.rereads else tokens[size])
+            + draft.whole(rows, size, unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip
         best = max(sizes[1:], key=lambda size: tokens[size] / costs[size])

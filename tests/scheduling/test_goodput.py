@@ -73,7 +73,7 @@ class Decoding:
         costs, rows = self.goodput.costs, len(verified)
         block = sum(verified) if costs.ragged else rows * max(verified)
         model = costs.draft if drafted else None
-        asked = 0.0 if model is None else model.whole(rows * drafted, rows)
+        asked = 0.0 if model is None else model.whole(rows, drafted, rows)
         wide = costs.wide if any(verified) else 0.0
         self.cost += costs.rows(rows + block) + wide + asked
         self.wasted += block - sum(accepted) + (wide + asked if not any(accepted) else 0.0)
