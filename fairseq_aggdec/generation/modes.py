@@ -109,7 +109,8 @@ for _mode in (
     ),
     Mode(
         "aggressive",
-        "a lossless mode: gad or speculative with --drafter-path, else blockwise if the model has proposal heads, else iad",
+        "a lossless mode: gad or speculative with --drafter-path, else blockwise if the model has proposal heads, else "
+        "iad",
         options=("max_draft_len", *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=("gad", "speculative", "blockwise", "iad"),
     ),
