@@ -45,6 +45,7 @@ class StepwiseModel(LateStart):
         def best(block: Block) -> Tensor:
             lasts = _lasts(block)
             scores = torch.cat(list(self._engine.score(block)))[lasts].float().log_softmax(dim=-1)
+            scores[:, self._rules.pad] = -torch.inf
             found.append(self._choice.best_entries(scores, count))
             tokens = block.tokens.new_zeros(block.ragged.size)
             tokens[lasts] = found[-1][1][:, 0].long()
