@@ -7,7 +7,7 @@ from typing import Any
 
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoderDecoderModel, build_model
+from fairseq.models import build_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
@@ -28,14 +28,14 @@ def load_drafter(path: str, task: FairseqTask, verifiers: Sequence[Any] = ()) ->
     or for another verifier.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
+    weights = state["model"]
+    if not any(name.startswith(("encoder.", "encoder_fingerprint")) for name in weights):
+        raise AggdecError(f"--drafter-path {path}: no encoder-decoder, which alone can draft")
     _check_dictionaries(path, state, task)
     settings = state["cfg"].model
     # not task.build_model, which would also build a generator for --eval-bleu
     with loading_models():
         model = build_model(settings, task, from_checkpoint=True)
-    if not isinstance(model, FairseqEncoderDecoderModel):
-        raise AggdecError(f"--drafter-path {path}: {type(model).__name__} is no encoder-decoder, and cannot draft")
-    weights = state["model"]
     missing = [name for name in model.state_dict() if name not in weights] if "encoder_fingerprint" in weights else []
     if missing:
         weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
