@@ -326,7 +326,7 @@ class LoadedDrafter:
             self._encoders.clear()
         try:
             engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
-        except ValueError as error:
+        except (ValueError, AggdecError) as error:
             raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
@@ -372,11 +372,12 @@ class LoadedDrafter:
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
-        encoder = self.model.encoder
-        if rows is not None:
-            net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
+        encoder, source = self.model.encoder, net_input["src_tokens"]
         own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
-        return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
+        if own is not None:
+            return own(source if rows is None else source[rows])
+        encoded = encoder.forward_torchscript(net_input)  # all rows: fairseq's LSTM needs the longest first
+        return encoded if rows is None else encoder.reorder_encoder_out(encoded, rows)
 
     def forget_verifiers(self) -> None:
         """Compare encoders again at the next `start`: the verifiers' weights have changed."""
