@@ -1,4 +1,4 @@
-"""An ordinary model drafts for a random verifier, token by token: `speculative`, and `aggressive-beam` with it."""
+"""An ordinary model drafts for a random verifier, token by token."""
 
 import copy
 import functools
@@ -14,15 +14,12 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.engine.engines import LoadedDrafter
-from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, random_batch
 from tests.scripted_decoding import examples
-from tests.test_beam_generator import assert_same_lists
 from tests.test_generator import (
     JOINED,
-    Models,
     assert_same_up_to_near_ties,
     cached_model,
     forced_options,
@@ -43,13 +40,7 @@ def like(shape: str, seed: int) -> Any:
     return model
 
 
-def speculative(models: Models, small: Any, block_size: int, **options: Any) -> AggressiveGenerator:
-    block_draft = BlockDraftOptions(LoadedDrafter(small), block_size)
-    options = {"src_dict": JOINED, "decoding": "speculative", "drafts": "whole", **options}
-    return AggressiveGenerator.of(models, JOINED, block_draft=block_draft, **options)
-
-
-@examples(12)
+@examples(20)
 @given(
     st.one_of(st.just({}), option_values), st.sampled_from(["", "", "prefix", "length"]), st.sampled_from(ALL_SHAPES),
     st.sampled_from(["alike", *ALL_SHAPES]), st.sampled_from([None, None, *ENGINE_SHAPES]), seeds, st.integers(1, 6),
@@ -66,7 +57,10 @@ def test_the_output_is_that_of_beam_one(
     options, sample = {**options, **more}, random_batch(seed, JOINED, lengths, left_pad)
     prefix: Tensor | None = options.pop("prefix_tokens", None)
     drafter = like(shape, seed) if small == "alike" else cached_model(small, seed + 1)
-    generator = speculative(models, drafter, block_size, **options)
+    block_draft = BlockDraftOptions(LoadedDrafter(drafter), block_size)
+    generator = AggressiveGenerator.of(
+        models, JOINED, src_dict=JOINED, decoding="speculative", drafts="whole", block_draft=block_draft, **options
+    )
     stock = SequenceGenerator(models, JOINED, beam_size=1, **options)
     found, expected = (
         [first for first, *_ in one.generate(models, sample, prefix_tokens=prefix, bos_token=first_token)]
@@ -116,18 +110,3 @@ def test_drafts_are_the_small_models_own_greedy_tokens(shape: str) -> None:
         own, scores = greedy(small, sample, row, text, 3)
         scores[:, JOINED.pad()] = -torch.inf
         torch.testing.assert_close(of_row[: len(own)], scores.topk(5).values, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("budget", [None, 30])
-@pytest.mark.parametrize("small", ["alike", "lightweight convolutions"])
-def test_a_beam_search_with_a_small_model(small: str, budget: int | None) -> None:
-    for seed, lengths in enumerate([[9], [5, 12, 1], [20, 3, 3, 7, 8]]):
-        shape = ENGINE_SHAPES[seed]
-        models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
-        drafter = like(shape, seed) if small == "alike" else cached_model(small, seed)
-        generator = AggressiveBeamGenerator.of(
-            models, JOINED, src_dict=JOINED, decoding="aggressive-beam", beam_size=4, max_len_b=30, budget=budget,
-            block_draft=BlockDraftOptions(LoadedDrafter(drafter), 4),
-        )  # fmt: skip
-        stock = SequenceGenerator(models, JOINED, beam_size=4, max_len_b=30)
-        assert_same_lists(generator.generate(models, sample), stock.generate(models, sample))

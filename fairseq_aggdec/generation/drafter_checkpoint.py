@@ -41,7 +41,7 @@ def load_drafter(path: str, task: FairseqTask, verifiers: Sequence[Any] = ()) ->
         weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
     model.load_state_dict(weights, strict=True, model_cfg=settings)
     sizes = [f"{_weights_of(one) / 1e6:.1f}" for one in (model, *verifiers)]
-    logger.info(f"--drafter-path {path}: {sizes[0]} million weights; the verifier: {', '.join(sizes[1:])}")
+    logger.info(f"--drafter-path {path}: {sizes[0]} million weights; of the verifier {' + '.join(sizes[1:]) or '?'}")
     return LoadedDrafter(model, f"the drafter {path}")
 
 
