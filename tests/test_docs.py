@@ -42,7 +42,7 @@ def test_every_option_of_the_plugin_is_in_the_table() -> None:
 
 
 def test_every_mode_is_in_the_readme_and_in_the_table() -> None:
-    assert len(MODES) == 10
+    assert len(MODES) == 11
     for mode in MODES:
         assert f"`{mode}`" in TEXT["README.md"]
         assert f"| `--decoding {mode}` |" in TEXT["docs/options.md"]

@@ -117,6 +117,8 @@ def test_other_dictionaries_are_refused(tmp_path: Path) -> None:
     path = save(tmp_path, drafter)  # no record: sizes alone
     with pytest.raises(AggdecError, match=r"made for a source dictionary of 24 symbols, and that of .* has 25"):
         load_drafter(path, task(dictionary(21)))
+    fewer = WORDS.symbols[:-2]  # as in the file of a task that adds the names of languages
+    assert load_drafter(save(tmp_path, drafter, source_symbols=fewer, target_symbols=fewer), task())
 
 
 def test_the_encoder_that_reads_the_source() -> None:

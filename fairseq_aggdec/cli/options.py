@@ -138,7 +138,7 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
     parser.add_argument(
         "--drafter-path",
         required=required,
-        help="checkpoint of the drafter, for nar, gad, gad++ and aggressive-beam",
+        help="checkpoint of the drafter, for nar, gad, gad++, speculative and aggressive-beam",
     )
     parser.add_argument("--threads", type=int, help="number of threads of PyTorch and of the peers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")

@@ -61,7 +61,7 @@ class OwnModel:
 class Decoding:
     """Arguments of `Model.decode`."""
 
-    mode: str | None = option("greedy, iad, iad++, gad, gad++, beam, aggressive-beam, ...: docs/options.md", None)
+    mode: str | None = option("greedy, iad, gad, gad++, speculative, beam, aggressive-beam, ...: docs/options.md", None)
     tolerance: float | None = option("of iad++ and gad++", None)
     top_beta: int | None = option("of iad++ and gad++", None, least=1)
     beam: int | None = option("of beam and aggressive-beam (default: 5)", None, least=1)

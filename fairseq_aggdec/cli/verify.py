@@ -55,10 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--modes",
-        help="comma separated, from greedy, iad, iad++, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
-        "lists are compared with fairseq's beam of N; +whole behind one adds --drafts whole "
-        "(default: greedy, iad and aggressive-beam:5, with a drafter gad and gad++, with proposal heads "
-        "blockwise; on a CPU iad+whole and gad+whole, too)",
+        help="comma separated, from greedy, iad, iad++, gad, gad++, speculative, nar, blockwise, aggressive-beam:N, "
+        "whose lists are compared with fairseq's beam of N; +whole behind one adds --drafts whole "
+        "(default: greedy, iad and aggressive-beam:5, with a drafter gad and gad++ or speculative, with "
+        "proposal heads blockwise; on a CPU iad, gad and speculative +whole, too)",
     )
     parser.add_argument(
         "--precisions",

@@ -25,11 +25,58 @@ Encode = Callable[[Tensor | None], dict[str, Any]]
 _CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
 
 
-class DraftDecoder:
+class LateStart:
+    """A model that encodes a batch before its first draft: in a large batch perhaps never."""
+
+    def __init__(self, engine: Any) -> None:
+        """`engine`: what decodes, with `start` and `keep` as of `BlockDecoder`."""
+        self._engine = engine
+        self._encode: Encode | None = None  # to be called before the first draft
+        self._rows: Tensor | None = None  # B, the rows still to encode; None: all
+
+    def start(self, encoder_out: dict[str, Any]) -> None:
+        """Start a new batch with the output of the drafter's encoder, or of one with the same weights."""
+        self.start_later(lambda rows: _rows_of(encoder_out, rows))
+
+    def start_later(self, encode: Encode) -> None:
+        """Start a new batch that is encoded before the first draft.
+
+        `encode` returns the encoder output of the given rows of the batch; None: of all rows.
+        """
+        self._encode, self._rows = encode, None
+
+    def keep(self, order: Order) -> None:
+        if self._encode is not None:
+            self._rows = order.tensor if self._rows is None else self._rows[order.tensor]
+            return
+        self._engine.keep(order)
+        self._keep(order)
+
+    def _begin(self) -> None:
+        """Encode the rows that are left, as `start_later` has announced, before the first draft."""
+        if self._encode is None:
+            return
+        encoder_out = self._encode(self._rows)
+        self._engine.start(encoder_out)
+        self._begun(encoder_out)
+        self._encode = self._rows = None
+
+    def _begun(self, encoder_out: dict[str, Any]) -> None:
+        """Forget the last batch: the engine has started one with this output of an encoder."""
+        raise NotImplementedError
+
+    def _keep(self, order: Order) -> None:
+        """Keep only these rows; the engine has kept them."""
+        raise NotImplementedError
+
+
+class DraftDecoder(LateStart):
     """A `drafters.block.BlockModel` over a `NarDrafterDecoder`.
 
     A bidirectional prefix attends to the block, so it is read again for every draft.
     """
+
+    _engine: BlockDecoder
 
     def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """The decoder must be in evaluation mode. Raises as `BlockDecoder`."""
@@ -38,27 +85,14 @@ class DraftDecoder:
         self._copies_source = decoder.copy_query is not None
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
-        self._engine = self._new_engine(arithmetic, mask)
+        super().__init__(self._new_engine(arithmetic, mask))
         self.waits = self._engine.backend.waits
-        self._encode: Encode | None = None  # to be called before the first draft
-        self._rows: Tensor | None = None  # B, the rows still to encode; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
 
     def _new_engine(self, arithmetic: Arithmetic, mask: Tensor | None) -> BlockDecoder:
         """The engine of the layers; `mask`: the input at mask positions, 1 x D, where it is the same at all."""
         return BlockDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask)
-
-    def start(self, encoder_out: dict[str, Any]) -> None:
-        """Start a new batch with the output of the drafter's encoder, or of one with the same weights."""
-        self.start_later(lambda rows: _rows_of(encoder_out, rows))
-
-    def start_later(self, encode: Encode) -> None:
-        """Start a new batch that is encoded before the first draft: in a large batch perhaps never.
-
-        `encode` returns the encoder output of the given rows of the batch; None: of all rows.
-        """
-        self._encode, self._rows = encode, None
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         return self._choose(*self._block(texts, block_size))
@@ -99,26 +133,16 @@ class DraftDecoder:
         if self._encode is None:
             self._read = list(map(min, self._read, lengths))
 
-    def keep(self, order: Order) -> None:
-        if self._encode is not None:
-            self._rows = order.tensor if self._rows is None else self._rows[order.tensor]
-            return
-        self._engine.keep(order)
+    def _begun(self, encoder_out: dict[str, Any]) -> None:
+        self._read = [0] * encoder_out["encoder_out"][0].size(1)
+        parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
+        self._encoder_out = {part: encoder_out[part] for part in parts}
+
+    def _keep(self, order: Order) -> None:
         self._encoder_out = {
             part: [value[order.tensor] for value in values] for part, values in self._encoder_out.items()
         }
         self._read = [self._read[row] for row in order.rows]
-
-    def _begin(self) -> None:
-        """Encode the rows that are left, as `start_later` has announced, before the first draft."""
-        if self._encode is None:
-            return
-        encoder_out = self._encode(self._rows)
-        self._read = [0] * encoder_out["encoder_out"][0].size(1)
-        self._engine.start(encoder_out)
-        parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
-        self._encoder_out = {part: encoder_out[part] for part in parts}
-        self._encode = self._rows = None
 
     def _choose(self, features: Tensor, last: Tensor) -> Tensor:
         """Draft tokens, B x k; `last`: the token before each block, B."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import has_triton, host_waits, in_graphs
+from fairseq_aggdec.engine.choose_backend import choose_backend, has_triton, host_waits, in_graphs
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
@@ -25,6 +25,8 @@ from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphPropos
 from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.stepwise_model import StepwiseModel
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.engine.trust import decoder_objection, encoder_objection
 from fairseq_aggdec.errors import AggdecError
@@ -34,6 +36,8 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
 logger = logging.getLogger(__name__)
 
+_STEPS = 4
+"""number of tokens that an ordinary model drafts, at most, where --block-size does not say"""
 _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
@@ -256,22 +260,27 @@ def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any
     *faster, last = [getattr(level, kind) for level in _levels(module.embed_tokens.weight, arithmetic)]
     for make in faster:
         with suppress(ValueError):
-            return make(module, arithmetic, **options)
-    return last(module, arithmetic, **options)
+            return make(module, arithmetic=arithmetic, **options)
+    return last(module, arithmetic=arithmetic, **options)
 
 
 class LoadedDrafter:
-    """A block drafter on its verifier's device and in its precision; it shares an equal encoder of the verifier."""
+    """A model that drafts, on its verifier's device and in its precision; it shares an equal encoder of the verifier.
 
-    def __init__(self, model: NarDrafterModel, name: str = "the drafter") -> None:
+    A block drafter, or any encoder-decoder of fairseq that writes from left to right.
+    """
+
+    def __init__(self, model: Any, name: str = "the drafter") -> None:
         """`model` is moved and converted in place at first use; `name`: its name in messages."""
         self.model = model
+        self.is_stepwise = not isinstance(model, NarDrafterModel)
+        """whether it is an ordinary model, each of whose draft tokens takes a step"""
         model.eval()  # not chained: fairseq's models return None here once they are prepared for generation
         model.requires_grad_(False)
         self.name = name
         self.lock = threading.RLock()
         """as `Engines.lock`, for generators that share a drafter but no engines"""
-        self._engines: _EngineCache[Arithmetic, DraftDecoder] = _EngineCache()
+        self._engines: _EngineCache[Arithmetic, DraftDecoder | StepwiseModel] = _EngineCache()
         self._encoders: _EngineCache[Arithmetic, BlockEncoder | None] = _EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
@@ -283,8 +292,10 @@ class LoadedDrafter:
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
-        Raises `AggdecError` where `wanted` is above the block size of the drafter's training.
+        Raises `AggdecError` where `wanted` is above the block size of a block drafter's training.
         """
+        if self.is_stepwise:
+            return wanted or _STEPS
         if wanted > self.model.block_size:
             raise AggdecError(
                 f"--block-size {wanted}: {self.name} was trained for blocks of {self.model.block_size}; give no more"
@@ -298,15 +309,17 @@ class LoadedDrafter:
         verifiers: Sequence[FairseqEncoderDecoderModel] = (),
         encoder_outs: Sequence[dict[str, Any]] = (),
         arithmetic: Arithmetic = AS_THE_MODEL,
-    ) -> DraftDecoder:
+    ) -> Any:
         """Start drafting for a new batch.
 
         `dtype`: the type of the verifier's weights; `verifiers`: none where the drafter decodes alone; `encoder_outs`:
         the output of each one's encoder; `arithmetic`: of the drafter's layers; each needs a copy of the weights.
 
-        Raises `AggdecError` where the engine does not support the drafter, or the precision is not available.
+        Returns a `DraftDecoder` or, of an ordinary model, a `StepwiseModel`.
+
+        Raises `AggdecError` where the engine does not support a block drafter, or the precision is not available.
         """
-        weight = self.model.decoder.embed_tokens.weight
+        weight = next(self.model.parameters())
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
@@ -314,13 +327,13 @@ class LoadedDrafter:
             self._encoders.clear()
         try:
             engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
-        except ValueError as error:
+        except (ValueError, AggdecError) as error:
             raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
-            is_frozen = bool(self.model.encoder_fingerprint.any())
             # of the present weights: like the verifier's they may have been rounded to bfloat16
-            self._shared = same_encoder(encoder_fingerprint(self.model.encoder), verifiers) if is_frozen else None
+            own = encoder_fingerprint(self.model.encoder) if self._may_share() else None
+            self._shared = None if own is None else same_encoder(own, verifiers)
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:
@@ -329,23 +342,43 @@ class LoadedDrafter:
             engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
         return engine
 
-    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
+    def _may_share(self) -> bool:
+        """Whether an equal encoder of the verifier would do for the drafter."""
+        if self.is_stepwise:  # as `_new_encoder`; an engine encodes only what engines read
+            return self._why_no_engine is None and unsupported_encoder(self.model.encoder) is None
+        return bool(self.model.encoder_fingerprint.any())
+
+    @property
+    def _why_no_engine(self) -> str | None:
+        """The reason why fairseq's own code drafts; None where an engine does."""
+        return unsupported_decoder(self.model.decoder) if self.is_stepwise else None
+
+    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | StepwiseModel:
         self.forget_verifiers()  # the encoder's weights may have changed, too
-        return _made("drafter", self.model.decoder, arithmetic)
+        decoder = self.model.decoder
+        if not self.is_stepwise:
+            return _made("drafter", decoder, arithmetic)
+        choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
+        if self._why_no_engine is None:
+            kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
+            return StepwiseModel(_made(kind, decoder, arithmetic), decoder, choice)
+        logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
+        return StepwiseModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder
-        if unsupported_encoder(encoder) is not None:
+        if self._why_no_engine is not None or unsupported_encoder(encoder) is not None:
             return None
         return _made("encoder", encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
-        encoder = self.model.encoder
-        if rows is not None:
-            net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
+        encoder, source = self.model.encoder, net_input["src_tokens"]
         own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
-        return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
+        if own is not None:
+            return own(source if rows is None else source[rows])
+        encoded = encoder.forward_torchscript(net_input)  # all rows: fairseq's LSTM needs the longest first
+        return encoded if rows is None else encoder.reorder_encoder_out(encoded, rows)
 
     def forget_verifiers(self) -> None:
         """Compare encoders again at the next `start`: the verifiers' weights have changed."""

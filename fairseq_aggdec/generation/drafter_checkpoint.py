@@ -1,5 +1,6 @@
-"""Loading a block drafter from its checkpoint; models that are no drafter or do not fit the verifier are refused."""
+"""Loading a drafter from its checkpoint; models that are no drafter or do not fit the verifier are refused."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,32 +13,60 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import loading_models
 from fairseq_aggdec.engine.engines import LoadedDrafter, same_encoder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL, Mode
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+
+logger = logging.getLogger(__name__)
 
 
 def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
-    """Load a drafter's checkpoint for the dictionaries and `languages` of a task.
+    """Load the checkpoint of a block drafter, or of an ordinary encoder-decoder.
 
-    Weights shared with the verifier may be missing: then they are those of `verifiers`. Raises `AggdecError` where the
-    file cannot be read, is no drafter, or was trained with other dictionaries or for another verifier.
+    `task` has dictionaries and `languages`.
+
+    Weights that a block drafter shares with the verifier may be missing: then they are those of `verifiers`. Raises
+    `AggdecError` where the file cannot be read or holds no such model, or the model was trained with other dictionaries
+    or for another verifier.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
-    if "decoder.mask_embedding" not in state["model"]:
-        raise AggdecError(
-            f"--drafter-path {path}: an ordinary model, not a block drafter (--arch nar_drafter). Are --path and "
-            "--drafter-path swapped? --path takes the verifier"
-        )
+    weights = state["model"]
+    if not any(name.startswith(("encoder.", "encoder_fingerprint")) for name in weights):
+        raise AggdecError(f"--drafter-path {path}: no encoder-decoder, which alone can draft")
     _check_dictionaries(path, state, task)
     settings = state["cfg"].model
     # not task.build_model, which would also build a generator for --eval-bleu
     with loading_models():
         model = build_model(settings, task, from_checkpoint=True)
-    weights = state["model"]
-    missing = [name for name in model.state_dict() if name not in weights]
+    missing = [name for name in model.state_dict() if name not in weights] if "encoder_fingerprint" in weights else []
     if missing:
         weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
     model.load_state_dict(weights, strict=True, model_cfg=settings)
+    sizes = [f"{_weights_of(one) / 1e6:.1f}" for one in (model, *verifiers)]
+    logger.info(f"--drafter-path {path}: {sizes[0]} million weights; of the verifier {' + '.join(sizes[1:]) or '?'}")
     return LoadedDrafter(model, f"the drafter {path}")
+
+
+def _weights_of(model: Any) -> int:
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def mode_of(drafter: LoadedDrafter, mode: Mode, cfg: Any) -> Mode:
+    """The mode in which a drafter drafts: `mode`, or under --decoding aggressive the one for its kind.
+
+    Raises `AggdecError` where the mode takes another kind of drafter.
+    """
+    if mode.beam or mode.drafter == (SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL):
+        return mode
+    right = "speculative" if drafter.is_stepwise else "gad"
+    if cfg.decoding == "aggressive":
+        return MODES[right]
+    kinds = ["a block drafter", "an ordinary model"]
+    kind, other = kinds[drafter.is_stepwise], kinds[not drafter.is_stepwise]
+    hint = ". Are --path and --drafter-path swapped? --path takes the verifier" if drafter.is_stepwise else ""
+    raise AggdecError(
+        f"--drafter-path {cfg.drafter_path}: {kind}, not {other}, which --decoding {mode.name} takes; by this drafter "
+        f"decode with --decoding {right}{hint}"
+    )
 
 
 def _shared_weights(
@@ -62,10 +91,16 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
         ("source", "encoder", task.languages[0], task.source_dictionary),
         ("target", "decoder", task.languages[1], task.target_dictionary),
     ):
+        if dictionary is None:  # of speech
+            continue
+        embedding = state["model"].get(f"{part}.embed_tokens.weight")
         recorded = _recorded_symbols(path, state, side, language)
         if recorded is not None:
-            _compare_symbols(f"--drafter-path {path}", side, *recorded, dictionary)
-        embedding = state["model"].get(f"{part}.embed_tokens.weight")
+            where, symbols = recorded
+            if embedding is not None and embedding.size(0) == len(dictionary):
+                # tasks of many languages add symbols to what a file holds
+                symbols = symbols + dictionary.symbols[len(symbols) :]
+            _compare_symbols(f"--drafter-path {path}", side, where, symbols, dictionary)
         if embedding is not None and embedding.size(0) != len(dictionary):
             raise AggdecError(
                 f"--drafter-path {path}: made for a {side} dictionary of {embedding.size(0)} symbols, and that of the "

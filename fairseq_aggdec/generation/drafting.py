@@ -18,11 +18,10 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, host_waits
-from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, Mode
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL, Mode
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -30,12 +29,12 @@ from fairseq_aggdec.scheduling.goodput import Goodput
 
 @dataclass(frozen=True)
 class BlockDraftOptions:
-    """The model that drafts blocks, and the size of blocks."""
+    """The model that drafts, and how much."""
 
     drafter: LoadedDrafter | None
     """None: the verifier's proposal heads draft"""
     block_size: int
-    """k, the number of tokens drafted at once; with proposal heads the number of heads used, head 1 included"""
+    """k, the number of tokens of a draft; with proposal heads the number of heads used, head 1 included"""
 
     @property
     def max_draft_len(self) -> int:
@@ -108,9 +107,14 @@ class Drafting:
             self._schedules[device] = Goodput(self.costs(device), BY_A_MODEL)
         return self._schedules[device]
 
-    def reads_from_memory(self, device: torch.device) -> bool:
-        """Whether the verifiers do not fit into a CPU's caches, so that each pass reads their weights from memory."""
-        return self.schedule(device).costs.read > 0
+    def schedules_one(self, device: torch.device) -> bool:
+        """Whether a single sentence's drafts are scheduled, on a CPU, too.
+
+        Where each draft token takes a step, or the verifiers do not fit into the caches, so that each pass reads their
+        weights from memory.
+        """
+        costs = self.schedule(device).costs
+        return costs.read > 0 or (costs.draft is not None and costs.draft.steps)
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`."""
@@ -138,8 +142,8 @@ class Drafting:
             f"--decoding {self._settings.mode.name} needs this plugin's engine, which does not support {reason}"
         )
 
-    def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
-        """The block drafter's network, ready to draft for a batch."""
+    def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Any:
+        """The drafter's network, see `LoadedDrafter.start`, ready to draft for a batch."""
         assert self._block is not None
         drafter = self._block.drafter
         assert drafter is not None
@@ -169,14 +173,16 @@ class Drafting:
         draft = None
         if self._block is not None and self._block.drafter is not None:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
-            decoder = self._block.drafter.model.decoder
-            draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
+            drafter = self._block.drafter
+            decoder, steps = drafter.model.decoder, drafter.is_stepwise
+            draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised, steps)
         return Costs.of(verifiers, cpu, ragged, draft)
 
 
 DRAFTERS: dict[str, Callable[[Drafting, Batch], Drafter]] = {
     COPIES: Drafting.copier,
     BLOCK_MODEL: Drafting.block_drafter,
+    SMALL_MODEL: Drafting.block_drafter,
     HEADS: Drafting.head_drafter,
 }
 """functions that build the drafter of a batch, by `Mode.drafter`"""

@@ -286,7 +286,7 @@ class AggressiveGenerator(SequenceGenerator):
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
         settings = self.settings
         is_auto = settings.drafts == "auto" and "drafts" in settings.mode.options and settings.accept.is_exact
-        if is_auto and not host_waits(device) and (rows > 1 or self._drafting.reads_from_memory(device)):
+        if is_auto and not host_waits(device) and (rows > 1 or self._drafting.schedules_one(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL
 

@@ -7,8 +7,8 @@ To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation
 from dataclasses import dataclass
 from typing import Literal
 
-COPIES, BLOCK_MODEL, HEADS = "copies", "block model", "heads"
-"""drafters: the source is copied, a model drafts a block, or the verifier's own proposal heads draft"""
+COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "block model", "small model", "heads"
+"""drafters: the source is copied, a block drafter or an ordinary model drafts, or the verifier's own proposal heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
 
@@ -85,6 +85,14 @@ for _mode in (
         options=(*_BLOCK_OPTIONS, *_BLOCK_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
+        "speculative",
+        "the output of --beam 1, drafted token by token by an ordinary, smaller model with the same target dictionary, "
+        "--drafter-path",
+        SMALL_MODEL,
+        needs_drafter=True,
+        options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
+    ),
+    Mode(
         "nar",
         "the drafter's own output, unverified",
         BLOCK_MODEL,
@@ -101,9 +109,10 @@ for _mode in (
     ),
     Mode(
         "aggressive",
-        "a lossless mode: gad with --drafter-path, else blockwise if the model has proposal heads, else iad",
+        "a lossless mode: gad or speculative with --drafter-path, else blockwise if the model has proposal heads, else "
+        "iad",
         options=("max_draft_len", *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
-        stands_for=("gad", "blockwise", "iad"),
+        stands_for=("gad", "speculative", "blockwise", "iad"),
     ),
     Mode(
         "aggressive-beam",

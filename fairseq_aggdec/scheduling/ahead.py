@@ -72,7 +72,7 @@ class AheadGoodput(AheadSchedule):
         if model is None:
             return True
         if (beam, sentences) not in self._pays_cache:
-            draft = model.whole(sentences * model.block_size, 0) / sentences
+            draft = model.whole(sentences, model.block_size, 0) / sentences
             drafted = self._cost(beam, sentences, True) + draft / (model.block_size * beam)
             self._pays_cache[beam, sentences] = _MIN_GAIN * drafted < self._cost(beam, sentences, False)
         return self._pays_cache[beam, sentences]

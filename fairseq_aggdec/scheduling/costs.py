@@ -52,7 +52,7 @@ class DraftCost:
     block_size: int
     """the longest draft"""
     call: float = 0.0
-    """cost of a draft of the whole batch, tokens aside"""
+    """cost of a draft of the whole batch, or of a step of `steps`, tokens aside"""
     token: float = 0.0
     """cost of a draft token"""
     unread: float = 0.0
@@ -63,30 +63,42 @@ class DraftCost:
     """whether every draft reads all committed tokens again"""
     read: float = 0.0
     """reading the weights; overlaps with tokens"""
+    steps: bool = False
+    """whether each token of a draft takes a step, which reads one token of each row"""
 
-    def whole(self, drafted: float, unread: float) -> float:
-        """The cost of drafting `drafted` tokens of a batch after reading `unread` tokens."""
-        return self.call + max(self.read, self.token * drafted + self.unread * unread)
+    def whole(self, rows: int, size: int, unread: float) -> float:
+        """The cost of drafting `size` tokens for each of `rows` rows after reading `unread` tokens."""
+        if self.steps:
+            return size * (self.call + max(self.read, self.token * rows))
+        return self.call + max(self.read, self.token * rows * size + self.unread * unread)
 
     @classmethod
     def of(
-        cls, drafter: Any, block_size: int, verifiers: Sequence[Any], cpu: Processor | None, quantised: bool = False
+        cls,
+        drafter: Any,
+        block_size: int,
+        verifiers: Sequence[Any],
+        cpu: Processor | None,
+        quantised: bool = False,
+        steps: bool = False,
     ) -> DraftCost:
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
-        `drafter`: a `NarDrafterDecoder`; `verifiers`: one decoder, or an ensemble's; `cpu`: None on a GPU; `quantised`:
-        whether the drafter, but not the verifier, computes in int8.
+        `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
+        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8.
         """
-        row, projection = sum(map(_token_cost, verifiers)), drafter.output_projection.weight
+        row = sum(map(_token_cost, verifiers))
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row
         share = scale * _token_cost(drafter)
         call, read = _GPU_PASS_COST * share, 0.0
         if cpu is not None:
-            call = (cpu.draft + cpu.layer * _layers(drafter)) / row
+            call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
             read = scale * _reading_cost(drafter, cpu)
-        choice = _CHOICE_COST_PER_SYMBOL * projection.size(0) / row
-        unread = share - scale * projection.numel()
+        choice = _CHOICE_COST_PER_SYMBOL * drafter.embed_tokens.num_embeddings / row
         start = _FIRST_DRAFT_SURCHARGE * (call + read)
+        if steps:
+            return cls(block_size, call, share + choice, share, start, False, read, True)
+        unread = share - scale * drafter.output_projection.weight.numel()
         return cls(block_size, call, share + choice, unread, start, not drafter.is_causal, read)
 
 

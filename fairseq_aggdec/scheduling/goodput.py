@@ -80,6 +80,8 @@ class Goodput:
         self.rates = AcceptanceRates(_PRIOR_RATE if costs.draft is None else _PRIOR_RATE_OF_MODEL)
         self._by_a_model = by_a_model
         self._has_model = costs.draft is not None
+        # a model that drafts token by token sees what it has failed at, and does not fail at the next draft, too
+        self._longest_streak = 0 if costs.draft is not None and costs.draft.steps else MAX_STREAK
         self._tokens_read: dict[int, int] = {}  # by sentence, the tokens that the drafter has read
         self._refused = 0  # size of the batch when a draft by the model did not pay; 0: the model drafts
         self._failures: list[int] = []  # failed drafts of each row in succession, before the iteration
@@ -105,7 +107,7 @@ class Goodput:
             return [0] * len(lengths)
         if 0 < self._refused < 2 * len(lengths):
             return [0] * len(lengths)
-        self._failures = [min(failures, MAX_STREAK) for failures in outputs.failures]
+        self._failures = [min(failures, self._longest_streak) for failures in outputs.failures]
         # where each token has its own cost, its gain for the cost must be above that of a pass without a draft
         pays_by_token = self.costs.ragged and len(lengths) >= self.costs.read
         self._least_chance = len(lengths) / self._pass_cost(len(lengths), len(lengths)) if pays_by_token else 0.0
@@ -211,7 +213,7 @@ class Goodput:
         unread = sum(length - self._tokens_read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
             self._pass_cost(rows, verified[size]) + rows * self.costs.host
-            + draft.whole(rows * size, unread if draft.rereads else tokens[size])
+            + draft.whole(rows, size, unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip
         best = max(sizes[1:], key=lambda size: tokens[size] / costs[size])

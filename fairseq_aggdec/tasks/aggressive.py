@@ -18,10 +18,10 @@ from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, mode_of, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, DecodingSettings
 from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, Mode, modes_help
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL, Mode, modes_help
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
@@ -179,9 +179,10 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
 
     def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
         """The settings by the task's options."""
-        block_draft = self._block_draft(mode, models)
+        options, block_draft = self.decoding_options, self._block_draft(mode, models)
+        if block_draft is not None and block_draft.drafter is not None:
+            mode = mode_of(block_draft.drafter, mode, options)
         most_committed = 1 if block_draft is None else block_draft.most_committed
-        options = self.decoding_options
         if options.decoding_stats and self._stats_file is None:
             self._stats_file = StatsFile(options.decoding_stats)
         return DecodingSettings(
@@ -204,7 +205,7 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
             return BlockDraftOptions(None, heads_to_use(options, models))
         if path is None and mode.acceptance == "none":
             drafter = LoadedDrafter(only_drafter(models, options.path))
-        elif path is None or mode.drafter != BLOCK_MODEL:
+        elif path is None or mode.drafter not in (BLOCK_MODEL, SMALL_MODEL):
             return None
         else:
             drafter = self.load_drafter(path, models)

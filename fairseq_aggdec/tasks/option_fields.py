@@ -61,13 +61,13 @@ class DraftingOptions(AcceptanceOptions):
     drafter_path: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "drafter_path",
         None,
-        "checkpoint of the block drafter; --path is the verifier",
+        "checkpoint of the drafter, for speculative an ordinary model; --path is the verifier",
     )
     block_size: int = _option(
         "block_size",
         0,
-        "number of tokens drafted at once; with proposal heads the number of heads used, head 1 included "
-        "(default: the value in the drafter's checkpoint, or all heads)",
+        "number of tokens of a draft; with proposal heads the number of heads used, head 1 included "
+        "(default: the value in the block drafter's checkpoint, 4 by an ordinary model, or all heads)",
     )
     drafts: str = _option(
         "drafts",

@@ -27,7 +27,7 @@ from tqdm import tqdm
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import HEADS, MODES
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive import check_options
@@ -97,7 +97,8 @@ class Model:
             tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`,
                 ...), with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A
                 file `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
-            drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar` and `aggressive-beam`.
+            drafter: the checkpoint of a block drafter, for `gad`, `gad++` and `nar`, or of an ordinary, smaller model,
+                for `speculative`; either for `aggressive-beam`.
             corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps
                 the spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
                 `source_lang` and `target_lang` are the same.
@@ -198,10 +199,12 @@ class Model:
     @property
     def modes(self) -> list[str]:
         """The modes in which this model can decode."""
-        drafts = self._drafter[0] is not None
-        heads = any(proposal_heads(model) for model in self.models)
-        able = (one for one in MODES.values() if (drafts or not one.needs_drafter) and (heads or one.drafter != HEADS))
-        return [mode.name for mode in able]
+        missing = set() if any(proposal_heads(model) for model in self.models) else {HEADS}
+        path = self._drafter[0]
+        is_stepwise = path is not None and self.task.load_drafter(path, self.models).is_stepwise
+        missing |= {BLOCK_MODEL if is_stepwise else SMALL_MODEL}
+        able = (one for one in MODES.values() if path or not one.needs_drafter)
+        return [one.name for one in able if one.beam or one.drafter not in missing]
 
     @overload
     def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...

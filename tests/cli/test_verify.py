@@ -12,16 +12,18 @@ from tests.engine_faults import blocks_see_what_follows
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
 
-MODES = {"greedy", "iad", "aggressive-beam:5", "iad+whole"}
+MODES = {"greedy", "iad", "speculative", "aggressive-beam:5", "iad+whole", "speculative+whole"}
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(
     toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "verified.json"
-    main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "9", "--json", str(out)])
+    """A drafter adds the modes for its kind."""
+    out, checkpoint = tmp_path / "verified.json", str(toy_model_dir.checkpoint)
+    paths = ["--path", checkpoint, "--drafter-path", checkpoint]
+    main([str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)])
     printed, said = capsys.readouterr()
-    assert said.startswith("9 sentences, 4 modes, fp32, alone, in batches of 8\n")
+    assert said.startswith("9 sentences, 6 modes, fp32, alone, in batches of 8\n")
     assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
     assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
     record = json.loads(out.read_text())

@@ -97,6 +97,8 @@ def test_search_options_and_an_ensemble(correction_model: ToyModel, correction_d
     lengths = "--min-len 3 --max-len-a 0.5 --max-len-b 4 --lenpen 0.4"
     options = f"{lengths} --prefix-size 2 --unkpen 2 --temperature 1.3 --no-repeat-ngram-size 2".split()
     stock = generate_here(correction_model, None, *WITHOUT_LONG, *options, path=ensemble)
-    for decoding, drafter in {"iad": [], "gad": ["--drafter-path", correction_drafter]}.items():
+    drafters = {"iad": [], "gad": ["--drafter-path", correction_drafter]}
+    drafters["speculative"] = ["--drafter-path", earlier, "--drafts", "whole"]
+    for decoding, drafter in drafters.items():
         found = generate_here(correction_model, decoding, *drafter, *WITHOUT_LONG, *options, path=ensemble)
         assert_same_hypotheses(found, stock, tolerance=5e-3)

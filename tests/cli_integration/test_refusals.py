@@ -3,6 +3,7 @@
 The options of fairseq's search are in tests/tasks/test_refused_options.py.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def test_verifier_and_drafter_in_each_others_places(
     message = refusal("gad", "--drafter-path", correction_model.checkpoint)
     assert f"--drafter-path {correction_model.checkpoint}: an ordinary model, not a block drafter" in message
     assert "swapped" in message
+    message = refusal("speculative", "--drafter-path", correction_drafter)
+    assert "a block drafter, not an ordinary model, which --decoding speculative takes" in message
     assert "an ordinary model" in refusal("nar")
 
 
@@ -57,12 +60,14 @@ def test_an_unknown_mode_is_one_line(correction_model: ToyModel) -> None:
     assert "'fastest'" in run.stderr.splitlines()[-1]
 
 
-def test_dictionaries_beside_an_exported_drafter(
+def test_dictionaries_beside_a_drafter(
     refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
 ) -> None:
-    """An export has no record but the files themselves."""
+    """An export and an ordinary model have no record but the files themselves."""
     export([str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
     with (tmp_path / "dict.src.txt").open("a", encoding="utf-8") as file:
         file.write("onemore 1\n")
-    message = refusal("gad", "--drafter-path", tmp_path / "model.pt")
-    assert f"source dictionary ({tmp_path / 'dict.src.txt'})" in message
+    shutil.copy(correction_model.checkpoint, tmp_path / "small.pt")
+    for decoding, name in {"gad": "model.pt", "speculative": "small.pt"}.items():
+        message = refusal(decoding, "--drafter-path", tmp_path / name)
+        assert f"source dictionary ({tmp_path / 'dict.src.txt'})" in message

@@ -76,12 +76,16 @@ def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], preci
 def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]]) -> dict[str, Any]:
     """All lossless modes; those that know the answer have most of their drafts accepted."""
     block = BlockDraftOptions(drafter, 6)
+    itself: dict[str, Any] = {"block_draft": BlockDraftOptions(LoadedDrafter(copy.deepcopy(models[0])), 4)}
     common = {"src_dict": JOINED, **LIMIT}
     knows: dict[str, Any] = {"answers": answers, "seed": 9, "drafts": "whole"}  # a CPU verifies few drafts in batches
     return {
         "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **common),
         "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **common),
         "gad": AggressiveGenerator.of(models, JOINED, decoding="gad", block_draft=block, **common),
+        "speculative that knows": AggressiveGenerator.of(
+            models, JOINED, decoding="speculative", drafts="whole", **itself, **common
+        ),
         "iad that knows": OracleGenerator.of(models, JOINED, **knows, **common),
         "gad that knows": OracleGenerator.of(models, JOINED, decoding="gad", block_draft=block, **knows, **common),
     }

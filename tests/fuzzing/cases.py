@@ -244,16 +244,19 @@ def _search(rng: Drawing) -> tuple[Options, int]:
 
 def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None) -> Options:
     has_heads = any("block_heads" in model for model in models)
-    decoding = rng.one(["greedy", "iad", "iad", "gad", "gad", *["blockwise"] * (2 * has_heads)])
+    modes = ["greedy", "iad", "iad", "gad", "gad", "speculative", "speculative", *["blockwise"] * (2 * has_heads)]
+    decoding = rng.one(modes)
     mode: Options = {"decoding": decoding}
     if decoding == "greedy":
         return mode | (arithmetic or {})
-    if rng.chance(40):
+    if decoding == "speculative":
+        mode.update(block_size=rng.one((1, 2, 5)), drafter=_small_model(rng, joined))
+    elif rng.chance(40):
         mode["drafts"] = rng.one(ADVERSARIES)
         mode["block_size"] = rng.one((0, 0, 1, 4, 9))  # 0: the adversary's own length
     elif rng.chance(50) and (joined or decoding != "iad"):
         mode["drafts"] = "oracle"
-    if mode.get("drafts", "oracle") == "oracle":
+    if mode.get("drafts", "oracle") == "oracle" and "drafter" not in mode:
         if decoding == "blockwise":
             heads = next(model["block_heads"] for model in models if "block_heads" in model)  # the ones used
             mode["block_size"] = rng.one([size for size in (1, 2, 4, 7) if size <= heads])
@@ -261,7 +264,7 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
             mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
         elif rng.chance(30):
             mode["longest_copy"] = rng.one((0, 1, 5))
-    if rng.chance(40):
+    if rng.chance(60 if decoding == "speculative" else 40):  # tiny models cost a verifier's steps
         mode["whole"] = True
     if arithmetic is not None:
         mode.update(arithmetic, split=rng.one((0, 0, 1, 3)))
@@ -274,8 +277,15 @@ def _beam(rng: Drawing, models: list[Options], joined: bool) -> Options:
     if rng.chance(50):
         mode["budget"] = rng.one((1, 9, 20, 60))
     if rng.chance(30):
-        mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+        drafter = _small_model(rng, joined) if rng.chance(40) else _drafter(rng, models[0], joined)
+        mode.update(block_size=rng.one((1, 3, 8)), drafter=drafter)
     return mode
+
+
+def _small_model(rng: Drawing, joined: bool) -> Options:
+    """Options of an ordinary model that drafts; `kind` "alike": the first verifier's, with nearly its weights."""
+    kind = "alike" if rng.chance(70) else rng.one(("transformer", "proposal heads", "LightConv"))
+    return {"kind": kind} if kind == "alike" else model_options(rng, kind, joined)
 
 
 def _drafter(rng: Drawing, verifier: Mapping[str, Any], joined: bool) -> Options:

@@ -218,6 +218,14 @@ class _Checker:
         options = dict(options)
         shared = options.pop("shared", False)
         seed = 1000 * self.case.seed + 100
+        if options.get("kind") == "alike":
+            model = self._model(self.case.models[0], 0)
+            torch.manual_seed(seed)
+            for weight in model.decoder.parameters():
+                weight += 0.02 * torch.randn_like(weight)
+            return LoadedDrafter(model)
+        if "kind" in options:
+            return LoadedDrafter(self._model(options, 100))
         drafter = random_network("nar_drafter", seed, self.source, self.target, block_size=_TRAINED, **options)
         if shared:
             share_encoder(drafter, self.models[0])

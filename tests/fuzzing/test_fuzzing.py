@@ -33,7 +33,9 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
     modes = [mode for case in found for mode in case.modes]
     assert {model["kind"] for model in models} == set(KINDS)
     assert {model.get("decoder_attention_heads") for model in models} >= {1, 2, 3, 4, 8, 12, 16}
-    assert {mode["decoding"] for mode in modes} == {"greedy", "iad", "gad", "blockwise", "aggressive-beam"}
+    assert {mode["decoding"] for mode in modes} == {
+        "greedy", "iad", "gad", "speculative", "blockwise", "aggressive-beam",
+    }  # fmt: skip
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
     assert {mode.get("precision") for mode in modes} == {None, "int8", "bf16"}
     assert {mode.get("bit_exact") for mode in modes} == {None, True}

@@ -56,6 +56,8 @@ def test_what_a_drafter_costs_in_rows_of_its_verifier(cpu: Processor | None) -> 
         assert getattr(smaller, name) < getattr(like_it, name) == pytest.approx(2 * getattr(of_two, name))
     assert not like_it.rereads
     assert DraftCost.of(Sized(6, 256, is_causal=False), 5, [LARGE], cpu).rereads
+    in_steps = DraftCost.of(LARGE, 5, [LARGE], cpu, steps=True)
+    assert in_steps.whole(2, 5, 9) == 5 * in_steps.whole(2, 1, 0) > like_it.whole(2, 5, 9)
 
 
 def test_the_kernels_and_the_schedules_take_models_from_one_size_on_to_be_read_from_memory() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -73,7 +74,7 @@ class Decoding:
         costs, rows = self.goodput.costs, len(verified)
         block = sum(verified) if costs.ragged else rows * max(verified)
         model = costs.draft if drafted else None
-        asked = 0.0 if model is None else model.whole(rows * drafted, rows)
+        asked = 0.0 if model is None else model.whole(rows, drafted, rows)
         wide = costs.wide if any(verified) else 0.0
         self.cost += costs.rows(rows + block) + wide + asked
         self.wasted += block - sum(accepted) + (wide + asked if not any(accepted) else 0.0)
@@ -163,6 +164,19 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
         verified = decoding.batch([10] * 8, [2] * 8)
     assert (max(verified[-1]) == 2) == asked
     assert any(map(max, verified)) == asked
+
+
+def test_a_drafter_that_takes_a_step_for_each_token_drafts_as_many_as_its_acceptance_is_worth() -> None:
+    """Whatever has failed just before; and none where a step takes as long as one of the verifier's."""
+    small, sizes = DraftCost(8, 5.0, 0.1, 0.1, steps=True), {}
+    for chance in (0.3, 0.7, 0.97):
+        decoding = Decoding(replace(RAGGED, draft=small))
+        verified = [decoding.batch([8], [geometric(chance)]) for _ in range(20)][-1]
+        sizes[chance] = max(length for [length] in verified)
+    assert 0 == sizes[0.3] < sizes[0.7] < 5 < sizes[0.97] == 8
+    large = Decoding(replace(RAGGED, draft=replace(small, call=FREE_ROWS)))
+    large.batch([8], [geometric(0.5)])
+    assert not any(length for [length] in large.batch([8], [geometric(0.5)]))
 
 
 def test_drafts_of_unknown_length_are_left_as_they_are() -> None:

@@ -116,6 +116,13 @@ def test_ones_own_checkpoint_needs_its_tokeniser_and_finds_its_subwords_beside_i
     assert not own.corrects
     with pytest.raises(AggdecError, match="--decoding gad needs a drafter"):
         own.decode(text, "gad")
+    drafted = load(
+        MT / "model.pt", source_lang="en", target_lang="de", drafter=MT / "model.pt", drafts="whole", **MOSES
+    )
+    assert set(drafted.modes) - set(own.modes) == {"speculative"}
+    result = drafted.decode(text, "speculative")
+    assert result.text == own.decode(text, "greedy").text
+    assert all(sentence.accepted > 3 for sentence in result.sentences)
 
 
 def test_a_corrector_of_ones_own_speaks_for_itself_and_the_shipped_one_is_held_back(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class RowDrafter:
         # the length of each text's common prefix with the text of the last draft
         self._model.go_back([sum(takewhile(bool, map(eq, *both))) for both in zip(texts, read, strict=True)])
         values, names = self._model.entries(texts, size, self._entries)
+        size = len(values) // len(texts)  # fewer where all rows have ended
         rows = [Row(*row) for row in zip(values.tolist(), names.tolist(), strict=True)]
         for number, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
             own = rows[number * size : (number + 1) * size]

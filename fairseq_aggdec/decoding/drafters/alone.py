@@ -1,6 +1,8 @@
 """The block drafter without a verifier: its draft is the output (papers/000 Table 5, "NAR drafter")."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from torch import Tensor
 
@@ -11,8 +13,22 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import Verdict
 
 
+class ChoosingModel(BlockModel, Protocol):
+    """A `BlockModel` whose draft can be an output."""
+
+    def choose(
+        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Predict the next k tokens of each row under the search rules of a whole output.
+
+        n-grams are blocked against the model's best tokens. Scores are divided by the temperature.
+
+        Returns tokens and their log-probabilities, B x k each, on the host.
+        """
+
+
 def draft_alone(
-    model: BlockModel,
+    model: ChoosingModel,
     block_size: int,
     rules: SearchRules,
     first_tokens: Tensor,

@@ -1,4 +1,4 @@
-"""Generalized Aggressive Decoding: a non-autoregressive model drafts a block of k tokens at once (papers/000 §3.2)."""
+"""A model drafts k tokens: a non-autoregressive one at once (papers/000 §3.2), or an ordinary one, token by token."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,6 @@ from torch import Tensor
 from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
 class BlockModel(Protocol):
@@ -20,19 +19,9 @@ class BlockModel(Protocol):
     """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """Predict the next k = `block_size` tokens of each row, all at once: B x k, never padding or BOS.
+        """Predict the next k = `block_size` tokens of each row, B x k, never padding; fewer where all rows have ended.
 
         `texts`: the start symbol and the output of each row; each extends that row's text of the last call.
-        """
-
-    def choose(
-        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
-    ) -> tuple[Tensor, Tensor]:
-        """Predict the next k tokens of each row under the search rules of a whole output.
-
-        n-grams are blocked against the model's best tokens. Scores are divided by the temperature.
-
-        Returns tokens and their log-probabilities, B x k each, on the host.
         """
 
     def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
@@ -49,7 +38,7 @@ class BlockDrafter(Drafter):
     """A `roles.Drafter` that drafts blocks by a model (the draft step of §3.2)."""
 
     def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
-        """Draft k tokens at once, at most as in the model's training; a draft ends with its first `eos`."""
+        """Draft k tokens, of a `nar_drafter` at most as in the model's training; a draft ends with its first `eos`."""
         self.block_size = block_size
         self._model = model
         self._eos = eos

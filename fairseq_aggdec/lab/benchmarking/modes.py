@@ -26,14 +26,15 @@ _FORMS = (
     rf"(?P<decoding>{_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
     r"(?P<decoding>blockwise)(:(?P<top_beta>[1-9]\d*))?",
     r"(?P<decoding>[ig]ad\+\+)(:(?P<top_beta>[1-9]\d*):(?P<tolerance>\d+(\.\d+)?))?",
+    r"(?P<decoding>speculative):(?P<drafter>[^:]+)",
     rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
 )
 """the names of modes without peer, +whole and precision; the groups are fields of `Mode`"""
 KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-    f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES (at most "
-    "PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or "
-    "@exact (--bit-exact; on a GPU in fp16) where wanted"
+    f"blockwise:BETA, speculative:DRAFTER-PATH, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, "
+    "aggressive-beam:5:PREFIXES (at most PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each "
+    "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
 )
 """the modes, for help texts and errors"""
 
@@ -92,6 +93,8 @@ class Mode:
     """one of `PRECISIONS`; None for the precision of the benchmark"""
     drafts: str = "auto"
     """a value of --drafts"""
+    drafter: str | None = None
+    """of `speculative`: the checkpoint that drafts, in place of --drafter-path"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
@@ -121,7 +124,7 @@ class Mode:
         if precision == "int8" and decoding == "beam" and not peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
         numbers: dict[str, Any] = {
-            field: float(value) if field == "tolerance" else int(value)
+            field: {"tolerance": float, "drafter": str}.get(field, int)(value)
             for field, value in match.groupdict().items()
             if field != "decoding" and value is not None
         }

@@ -90,8 +90,11 @@ def _default_modes(subject: Subject, cut: bool) -> str:
         cut: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
     """
     with Runners(subject) as runners:
-        _, models = runners.load("fp32")
-    drafter = ["gad", "gad++"] if subject.drafter_path else []
+        task, models = runners.load("fp32")
+        drafter: list[str] = []
+        if subject.drafter_path:
+            is_stepwise = task.load_drafter(subject.drafter_path, models).is_stepwise
+            drafter = ["speculative"] if is_stepwise else ["gad", "gad++"]
     heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
     names = ["greedy", "iad", *drafter, *heads, "aggressive-beam:5"]
     whole = [f"{name}{WHOLE}" for name in names if name in CUT and cut and subject.device == "cpu"]

@@ -1,0 +1,101 @@
+"""Drafting by an ordinary model, such as a smaller one: greedily, token by token."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, takewhile
+from operator import eq
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.draft_decoder import LateStart
+from fairseq_aggdec.engine.plain.choice import Choice
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+
+
+class StepwiseModel(LateStart):
+    """A `drafters.block.BlockModel` over what could verify with an ordinary decoder.
+
+    It has read a text and its own draft but for the last token. What the verifier has accepted of the draft is not read
+    again; what it has rejected is overwritten.
+    """
+
+    _engine: BlockDecoder | RecomputeVerifier
+    waits = False  # it has waited for each token
+
+    def __init__(self, engine: BlockDecoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
+        """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
+        super().__init__(engine)
+        self.max_positions: int = decoder.max_positions()
+        self._device = next(decoder.parameters()).device
+        self._choice = choice
+        words = decoder.dictionary
+        self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
+        self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
+
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        return self._drafted(texts, block_size, lambda block: self._engine.verify(block, self._rules).tokens)
+
+    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
+        found: list[tuple[Tensor, Tensor]] = []
+
+        def best(block: Block) -> Tensor:
+            lasts = _lasts(block)
+            scores = torch.cat(list(self._engine.score(block)))[lasts].float().log_softmax(dim=-1)
+            scores[:, self._rules.pad] = -torch.inf
+            found.append(self._choice.best_entries(scores, count))
+            tokens = block.tokens.new_zeros(block.ragged.size)
+            tokens[lasts] = found[-1][1][:, 0].long()
+            return tokens
+
+        self._drafted(texts, block_size, best)
+        values, names = (torch.stack(steps, dim=1).flatten(0, 1).cpu() for steps in zip(*found, strict=True))
+        return values, names
+
+    def go_back(self, lengths: Sequence[int]) -> None:
+        """Nothing is forgotten: a draft begins by a look at what is still right."""
+
+    def _drafted(self, texts: Sequence[Sequence[int]], size: int, best: Callable[[Block], Tensor]) -> Tensor:
+        """At most `size` tokens behind each text, B x k on the host; fewer where all rows have drafted EOS.
+
+        `best` reads a block, and returns the best token behind each of its tokens, N.
+        """
+        self._begin()
+        block, columns = self._unread(texts), list[list[int]]()
+        ended = [False] * len(texts)
+        none = torch.empty(len(texts), 0, dtype=torch.long)
+        while True:
+            columns.append(best(block)[_lasts(block)].tolist())
+            ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
+            if len(columns) == size or all(ended):
+                break
+            starts = [start + width for start, width in zip(block.known_starts, block.ragged.widths, strict=True)]
+            block = Block.behind(columns[-1], starts, none, None, self._device)
+        drafts = list(zip(*columns, strict=True))
+        self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
+        return torch.tensor(drafts)
+
+    def _unread(self, texts: Sequence[Sequence[int]]) -> Block:
+        """The tokens of each text that have not been read; its last token, at least."""
+        cached = self._cached or [[]] * len(texts)
+        known = [sum(takewhile(bool, map(eq, *both))) for both in zip(texts, cached, strict=True)]
+        starts = [min(len(text) - 1, count) for text, count in zip(texts, known, strict=True)]
+        widths = [len(text) - start for text, start in zip(texts, starts, strict=True)]
+        width, pad = max(widths), self._rules.pad
+        rows = [[*text[start:], *[pad] * (width - own)] for text, start, own in zip(texts, starts, widths, strict=True)]
+        tokens = torch.tensor(rows)
+        return Block.behind(tokens[:, 0].tolist(), starts, tokens[:, 1:], widths, self._device)
+
+    def _begun(self, encoder_out: dict[str, Any]) -> None:
+        self._cached = []
+
+    def _keep(self, order: Order) -> None:
+        self._cached = [self._cached[row] for row in order.rows]
+
+
+def _lasts(block: Block) -> list[int]:
+    """The place of each row's last token among the block's N."""
+    return [end - 1 for end in accumulate(block.ragged.widths)]
