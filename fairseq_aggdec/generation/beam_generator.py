@@ -75,7 +75,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             raise AggdecError(f"a sentence's {NAN_SCORES}") from None
 
     def _decode(
-        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
+        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int, drafts: Any
     ) -> Sequence[Sequence[Decoded]]:
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)

@@ -32,6 +32,7 @@ from fairseq_aggdec.tasks.decoding_options import (
     resolved_mode,
     verifier_path,
 )
+from fairseq_aggdec.tasks.draft_file import DraftFile
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 from fairseq_aggdec.tasks.interactive import InteractiveTask
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
@@ -67,7 +68,7 @@ class AggressiveTranslationConfig(
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
-class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
+class AggressiveTranslationTask(NamesMissingSplit, DraftFile, InteractiveTask):
     """Decodes checkpoints of the plain `translation` task, without retraining."""
 
     cfg: AggressiveTranslationConfig
