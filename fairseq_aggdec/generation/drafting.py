@@ -12,13 +12,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.blocks import BY_A_MODEL
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import (
-    FOREIGN,
-    OWN_KINDS,
-    SourceCopyDrafter,
-    SourceMatcher,
-    align_source,
-)
+from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
@@ -129,7 +123,7 @@ class Drafting:
         texts = [(source, 0) for source in self.align(batch.net_input["src_tokens"])]
         for row, draft in enumerate(batch.drafts):
             if draft:
-                texts[row] = [*draft, self._eos], OWN_KINDS
+                texts[row] = [*draft, self._eos], OWN
         return SourceCopyDrafter(SourceMatcher(text, self._eos, first, limit, kind) for text, kind in texts)
 
     def block_drafter(self, batch: Batch) -> BlockDrafter:

@@ -102,8 +102,7 @@ for _mode in (
     ),
     Mode(
         "aggressive",
-        "a lossless mode: gad with --drafter-path, else blockwise if the model has proposal heads and there is no "
-        "--draft-file, else iad",
+        "a lossless mode: gad with --drafter-path, iad with --draft-file, else blockwise with proposal heads, else iad",
         options=(*_COPYING, *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=("gad", "blockwise", "iad"),
     ),

@@ -130,13 +130,10 @@ class TextWorker:
                 skipped[place] = "not valid UTF-8"
                 lines.append("")
         args = self.args
-        drafts = None
-        if shard.drafts is not None:
-            drafts = [line.decode("utf-8", errors="replace") for line in shard.drafts.read()]
         results = self.model.decode(
             lines,
             args.decoding,
-            drafts=drafts,
+            drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
             beam=args.beam,
             top_beta=args.top_beta,
             tolerance=args.tolerance,
@@ -225,14 +222,14 @@ def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[Text
     """The shards of the one input with those of --draft-file, line by line.
 
     Raises:
-        AggdecError: there are several inputs, or they have other numbers of lines.
+        AggdecError: there are several inputs, or another number of lines.
     """
-    if len(args.input) > 1:
-        raise AggdecError(f"--draft-file {args.draft_file}: has the drafts of one --input; decode one at a time")
     drafts = list(cut(Path(args.draft_file), args.shard_lines))
     given, wanted = (sum(shard.size for shard in some) for some in (drafts, shards))
-    if given != wanted:
-        raise AggdecError(f"--draft-file {args.draft_file}: has {given} lines, and --input {args.input[0]} {wanted}")
+    if len(args.input) > 1 or given != wanted:
+        raise AggdecError(
+            f"--draft-file {args.draft_file}: has {given} lines; give one --input of as many, not {wanted}"
+        )
     return [replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)]
 
 

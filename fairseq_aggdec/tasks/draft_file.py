@@ -19,30 +19,22 @@ def draft_tokens(line: str, dictionary: Dictionary) -> list[int]:
 
 
 class DraftFile(FairseqTask):
-    """Mixin, named before fairseq's task: a sample gets the `drafts` of its sentences, one for each `id`.
-
-    A draft is a list of tokens as `draft_tokens` returns them; an empty one lets the generator copy the source.
-    """
+    """Mixin, named before fairseq's task: samples get `drafts`, a list of `draft_tokens` for each `id`."""
 
     @cached_property
     def _draft_lines(self) -> list[str] | None:
-        """The lines of --draft-file; None without it."""
         return None if self.cfg.draft_file is None else read_text_lines(Path(self.cfg.draft_file))
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """As fairseq's; raises `AggdecError` where --draft-file has not one line for each sentence of a split."""
+        """As fairseq's; raises `AggdecError` where --draft-file has not a line for each sentence of a split."""
         if self._draft_lines is not None:
             split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
             if split is None:
-                raise AggdecError(
-                    "--draft-file: its lines belong to the sentences of a data folder, which fairseq-generate decodes; "
-                    "these sentences are from elsewhere (fairseq-interactive): leave it out, or decode text with "
-                    "aggdec decode --draft-file"
-                )
+                raise AggdecError("--draft-file: is read by fairseq-generate; for lines of text take aggdec decode")
             if len(self._draft_lines) != len(dataset):
                 raise AggdecError(
                     f"--draft-file {self.cfg.draft_file}: has {len(self._draft_lines)} lines, and the split {split} "
-                    f"{len(dataset)} sentences: give each a line, in their order, empty where there is no draft"
+                    f"{len(dataset)} sentences: give each a line, empty where there is no draft"
                 )
         return super().get_batch_iterator(dataset, *args, **kwargs)
 

@@ -19,8 +19,7 @@ class CopyingOptions:
     draft_file: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "draft_file",
         None,
-        "text to copy in place of the source: a line for each sentence of the data set, in the output's subwords, such "
-        "as the match in a translation memory or the output of an older model; for an empty line the source is copied",
+        "drafts to copy in place of the source: a line for each sentence of the data set, in the output's subwords",
     )
 
     max_draft_len: int = _option(

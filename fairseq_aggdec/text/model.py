@@ -63,11 +63,9 @@ class _Part:
     """token numbers, EOS included; None: nothing to decode"""
     note: str | None = None
     draft: str = ""
-    """text to copy in place of the source; empty: the source"""
 
 
-_Found = dict[tuple[str, str], list[dict[str, Any]]]
-"""the hypotheses of each different sentence, by `source` and `draft` of its `_Part`"""
+_Found = dict[tuple[str, str], list[dict[str, Any]]]  # hypotheses by source and draft
 
 
 class Model:
@@ -205,12 +203,10 @@ class Model:
         return [mode.name for mode in able]
 
     @overload
-    def decode(self, texts: str, mode: str = ..., *, drafts: str | None = ..., **options: Any) -> Result: ...
+    def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
 
     @overload
-    def decode(
-        self, texts: Sequence[str], mode: str = ..., *, drafts: Sequence[str | None] | None = ..., **options: Any
-    ) -> list[Result]: ...
+    def decode(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
 
     def decode(
         self,
@@ -233,9 +229,8 @@ class Model:
         Args:
             texts: each of any number of sentences and lines.
             mode: one of `modes`; `aggressive` is a lossless one by what the model allows.
-            drafts: what each output is expected to be, such as an older translation: a text for one text, one or None
-                for each of several. `iad` and `iad++` copy it in place of the source, which they still copy where it is
-                empty; `aggressive` then is `iad`.
+            drafts: a guess of each output, such as an older translation, or None, for `iad` and `iad++` to copy in
+                place of the source; a text for one text, a list for several. `aggressive` then is `iad`.
             beam: for `beam` and `aggressive-beam`; None: 5.
             nbest: the length of the n-best lists, in these two modes.
             top_beta, tolerance: for `gad++`, `iad++` and `blockwise`; None: the mode's own.
@@ -331,14 +326,11 @@ class Model:
         return [(start, start + len(text.strip()))] if text.strip() else []
 
     def _parts(self, text: str, draft: str | None = None) -> list[_Part]:
-        """The sentences of a text; one that is too long is cut at clauses.
-
-        A draft of as many sentences gives each its own, another one is the draft of all: the place to copy is found.
-        """
+        """The sentences of a text, with their drafts; one that is too long is cut at clauses."""
         spans = self._spans(text, self.source_lang)
         drafts = [] if draft is None else [draft[start:end] for start, end in self._spans(draft, self.target_lang)]
         if len(drafts) != len(spans):
-            drafts = [" ".join(drafts)] * len(spans)
+            drafts = [" ".join(drafts)] * len(spans)  # in which each finds its own
         encode = cache(self.encode)
         parts = []
         for (start, end), own in zip(spans, drafts, strict=True):
@@ -376,16 +368,13 @@ class Model:
                 batch, waiting = waiting[-size:], waiting[:-size]  # the longest first: memory is short at once or never
                 (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
                 sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
-                numbers, target = sample["id"].tolist(), self.task.target_dictionary
-                drafts = [batch[number][1] for number in numbers]
-                sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for draft in drafts]
+                keys, target = [batch[number] for number in sample["id"].tolist()], self.task.target_dictionary
+                sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for _, draft in keys]
                 hypotheses = self.task.inference_step(generator, self.models, sample)
-                for number, own in zip(numbers, hypotheses, strict=True):
+                for key, own in zip(keys, hypotheses, strict=True):
                     if not own:
-                        raise AggdecError(
-                            f"'{batch[number][0][:60]}': the model gives no finite score; try without fp16"
-                        )
-                    found[batch[number]] = own[:nbest]
+                        raise AggdecError(f"'{key[0][:60]}': the model gives no finite score; try without fp16")
+                    found[key] = own[:nbest]
                 bar.update(size)
         return found
 

@@ -1,7 +1,4 @@
-"""Input-guided Aggressive Decoding: the source is the draft (papers/000 §3.1, Algorithm 1; papers/002 §3.1).
-
-A draft of one's own, such as the match in a translation memory, is copied in the same way.
-"""
+"""Input-guided Aggressive Decoding: the source is the draft (papers/000 §3.1, Algorithm 1; papers/002 §3.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
 MAX_KIND = 4
 """copies behind longer suffixes count as this kind"""
-OWN_KINDS = MAX_KIND + 1
+OWN = MAX_KIND + 1
 """the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
 
 
