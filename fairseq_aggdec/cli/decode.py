@@ -96,7 +96,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
         how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
         modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
     narrow_options(parser)
-    passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance"}
+    passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance", "draft_file"}
 
     chosen, _ = parser.parse_known_args(argv)
     for name in ("tokenizer", "bpe"):

@@ -60,7 +60,8 @@ class Draft:
     """the length of each row's draft; None where the host has not seen the tokens, see `unseen`"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
     """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
-    found in the source, 0 for the start symbol alone. Of a model: `BY_A_MODEL`. Empty: a model made all drafts"""
+    found in the source, 0 for the start symbol alone; larger numbers for drafts of one's own. Of a model: `BY_A_MODEL`.
+    Empty: a model made all drafts"""
     limits: Sequence[int] = field(default=(), kw_only=True)
     """where `known` is None: the longest draft of each row"""
     eos: int = field(default=NO_DRAFT, kw_only=True)

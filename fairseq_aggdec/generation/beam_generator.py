@@ -75,8 +75,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             raise AggdecError(f"a sentence's {NAN_SCORES}") from None
 
     def _decode(
-        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
+        self, sample: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
+        net_input = sample["net_input"]
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
         assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it

@@ -1,6 +1,6 @@
 """The choice of a drafter and of a draft schedule for each batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.blocks import BY_A_MODEL
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
+from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
@@ -78,6 +78,8 @@ class Batch(NamedTuple):
     """the decoder's first input"""
     encoder_outs: list[dict[str, Any]]
     """output of each verifier's encoder"""
+    drafts: Sequence[list[int]] = ()
+    """a draft of one's own for each sentence, without EOS; empty ones, and none at all: the source is copied"""
 
 
 class Drafting:
@@ -117,13 +119,19 @@ class Drafting:
         return costs.read > 0 or (costs.draft is not None and costs.draft.steps)
 
     def align(self, source: Tensor) -> list[list[int]]:
-        """Each row's source in the target's vocabulary, see `align_source`."""
+        """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""
+        if self._settings.src_dict is None:
+            return [[self._eos]] * source.size(0)
         return align_source(source, self._pad, self._eos, self._to_target)
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
-        """A drafter that copies from each row's source."""
-        limit, sources = self._settings.max_draft_len, self.align(batch.net_input["src_tokens"])
-        return SourceCopyDrafter(SourceMatcher(source, self._eos, batch.first_token, limit) for source in sources)
+        """A drafter that copies from each row's own draft, or from its source."""
+        limit, first = self._settings.max_draft_len, batch.first_token
+        texts = [(source, 0) for source in self.align(batch.net_input["src_tokens"])]
+        for row, draft in enumerate(batch.drafts):
+            if draft:
+                texts[row] = [*draft, self._eos], OWN
+        return SourceCopyDrafter(SourceMatcher(text, self._eos, first, limit, kind) for text, kind in texts)
 
     def block_drafter(self, batch: Batch) -> BlockDrafter:
         """A drafter by the model of `BlockDraftOptions`."""

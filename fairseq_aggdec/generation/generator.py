@@ -195,7 +195,7 @@ class AggressiveGenerator(SequenceGenerator):
             )
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
-        decoded = self._decode(net_input, prefix_tokens, first_tokens, start)
+        decoded = self._decode(sample, prefix_tokens, first_tokens, start)
         seconds = time.perf_counter() - began
         hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
         self._refuse_nan(sample, [n_best[0]["score"] for n_best in hypotheses])
@@ -211,9 +211,10 @@ class AggressiveGenerator(SequenceGenerator):
         return hypotheses
 
     def _decode(
-        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
+        self, sample: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
         """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
+        net_input = sample["net_input"]
         if self.settings.mode.acceptance == "none":
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
         seen = net_input
@@ -221,7 +222,7 @@ class AggressiveGenerator(SequenceGenerator):
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules = self._rules(net_input, prefix_tokens)
-        drafter = self.make_drafter(Batch(seen, start, encoder_outs))
+        drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
         decoded = self._verified(drafter, encoder_outs, rules, first_tokens)
         if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
             # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight

@@ -35,6 +35,7 @@ class Mode:
     """modes among which this mode chooses, by the given options and model"""
 
 
+_COPYING = ("draft_file", "max_draft_len")
 _BLOCK_OPTIONS = ("drafter_path", "block_size")
 _CRITERION_OPTIONS = ("top_beta", "tolerance")
 _BLOCK_CRITERION_OPTIONS = (*_CRITERION_OPTIONS, "accept_distance", "min_block")
@@ -57,7 +58,7 @@ for _mode in (
         "iad",
         "the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input",
         COPIES,
-        options=("max_draft_len", "drafts", *_ARITHMETIC),
+        options=(*_COPYING, "drafts", *_ARITHMETIC),
     ),
     Mode(
         "iad++",
@@ -65,7 +66,7 @@ for _mode in (
         COPIES,
         "criterion",
         lossless=False,
-        options=(*_CRITERION_OPTIONS, "int8"),
+        options=("draft_file", *_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
         "gad",
@@ -109,9 +110,9 @@ for _mode in (
     ),
     Mode(
         "aggressive",
-        "a lossless mode: gad or speculative with --drafter-path, else blockwise if the model has proposal heads, else "
-        "iad",
-        options=("max_draft_len", *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
+        "a lossless mode: gad or speculative with --drafter-path, iad with --draft-file, else blockwise with proposal "
+        "heads, else iad",
+        options=(*_COPYING, *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=("gad", "speculative", "blockwise", "iad"),
     ),
     Mode(

@@ -53,6 +53,8 @@ class TextShard:
     """the number of its bytes"""
     fingerprint: str
     """the SHA-256 of its bytes"""
+    drafts: TextShard | None = None
+    """the drafts of its lines, from --draft-file"""
 
     @property
     def name(self) -> str:
@@ -131,6 +133,7 @@ class TextWorker:
         results = self.model.decode(
             lines,
             args.decoding,
+            drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
             beam=args.beam,
             top_beta=args.top_beta,
             tolerance=args.tolerance,
@@ -195,6 +198,8 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
             cuts["-"] = [replace(shard, path=str(path.resolve())) for shard in cut(partial, args.shard_lines)]
             folder = ShardFolder(args.output, settings, inputs | {STDIN: _fingerprint(cuts["-"])})
     shards = [shard for name in args.input for shard in cuts[name]]
+    if args.draft_file is not None:
+        shards = _with_drafts(shards, args)
     workers = Workers(args.engine, args.workers, args.threads, args.cpu)
     decode_shards(shards[rank::ranks], folder, TextWorker(args, options), workers, "lines")
     if not all(map(folder.is_finished, shards)):
@@ -211,6 +216,21 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
     for name in args.input:
         path = args.output / STDIN if name == "-" else Path(name)
         logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
+
+
+def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[TextShard]:
+    """The shards of the one input with those of --draft-file, line by line.
+
+    Raises:
+        AggdecError: there are several inputs, or another number of lines.
+    """
+    drafts = list(cut(Path(args.draft_file), args.shard_lines))
+    given, wanted = (sum(shard.size for shard in some) for some in (drafts, shards))
+    if len(args.input) > 1 or given != wanted:
+        raise AggdecError(
+            f"--draft-file {args.draft_file}: has {given} lines; give one --input of as many, not {wanted}"
+        )
+    return [replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)]
 
 
 def _fingerprint(shards: Sequence[TextShard]) -> str:

@@ -26,6 +26,7 @@ from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
+from fairseq_aggdec.tasks.draft_file import DraftFile
 from fairseq_aggdec.tasks.interactive import InteractiveTask
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
 from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
@@ -92,7 +93,7 @@ def aggressive(task: type[FairseqTask]) -> Any:
     return type(f"Aggressive{task.__name__}", (AggressiveDecoding, task), content)
 
 
-class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
+class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     """Mixin, named before fairseq's task: its checkpoints are decoded by this plugin's modes, without retraining."""
 
     config_class: ClassVar[type | None] = None
@@ -157,10 +158,11 @@ class AggressiveDecoding(NamesMissingSplit, InteractiveTask):
         refuse(mode.name, args, of_fairseq.get("lm_model"), prefix_fn)
         if options.bit_exact and len(models) > 1:
             raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
-        if self.source_dictionary is None and (mode.drafter == COPIES or options.drafter_path):
+        copies_source = mode.drafter == COPIES and not options.draft_file
+        if self.source_dictionary is None and (options.drafter_path or copies_source):
             raise AggdecError(
                 f"--decoding {options.decoding} drafts from the source's text, and this task's source is none: take "
-                "--decoding greedy, or aggressive-beam without a drafter"
+                "--decoding greedy, aggressive-beam without a drafter, or iad with --draft-file"
             )
         own = AggressiveBeamGenerator if mode.beam else AggressiveGenerator
         if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):

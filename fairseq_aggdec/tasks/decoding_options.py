@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -41,6 +42,10 @@ def check_decoding_options(cfg: Any) -> None:
                 f"{option_name(option.name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave "
                 "it out"
             )
+    if cfg.draft_file is not None and cfg.drafter_path is not None:
+        raise AggdecError("--draft-file does not go with --drafter-path: a draft is from a file or from a model")
+    if cfg.draft_file is not None and not Path(cfg.draft_file).exists():
+        raise AggdecError(f"--draft-file {cfg.draft_file}: no such file; check the path")
     resolved_mode(cfg)
     check_least(cfg, 0, "max_draft_len")
     if cfg.drafts not in DRAFTS:
@@ -62,7 +67,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     has_heads = any(proposal_heads(model) > 0 for model in models)
     needs_drafter = bool(cfg.block_size and MODES[mode].beam)
     if mode == "aggressive":
-        mode = "gad" if cfg.drafter_path else "blockwise" if has_heads else "iad"
+        mode = "gad" if cfg.drafter_path else "blockwise" if has_heads and not cfg.draft_file else "iad"
         needs_drafter = bool(mode == "iad" and cfg.block_size and models)
     if needs_drafter and not cfg.drafter_path:
         raise AggdecError(

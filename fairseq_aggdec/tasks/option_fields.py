@@ -14,7 +14,13 @@ def _option(name: str, default: Any, text: str) -> Any:
 
 @dataclass
 class CopyingOptions:
-    """Options of drafters that copy the source."""
+    """Options of drafters that copy the source, or drafts of one's own."""
+
+    draft_file: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
+        "draft_file",
+        None,
+        "drafts to copy in place of the source: a line for each sentence of the data set, in the output's subwords",
+    )
 
     max_draft_len: int = _option(
         "max_draft_len",

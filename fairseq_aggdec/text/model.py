@@ -27,11 +27,12 @@ from tqdm import tqdm
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL, readers
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive import check_options
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+from fairseq_aggdec.tasks.draft_file import draft_tokens
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
@@ -62,6 +63,10 @@ class _Part:
     tokens: torch.Tensor | None
     """token numbers, EOS included; None: nothing to decode"""
     note: str | None = None
+    draft: str = ""
+
+
+_Found = dict[tuple[str, str], list[dict[str, Any]]]  # hypotheses by source and draft
 
 
 class Model:
@@ -134,7 +139,7 @@ class Model:
             stored = read_checkpoint(path.split(":")[0])
             of_training = stored["cfg"]["task"] if stored.get("cfg") else vars(stored["args"])
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
-        names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys()
+        names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
         if drafter is not None:
             of_task["drafter_path"] = os.fspath(drafter)
@@ -217,6 +222,7 @@ class Model:
         texts: str | Sequence[str],
         mode: str = "aggressive",
         *,
+        drafts: str | Sequence[str | None] | None = None,
         beam: int | None = None,
         nbest: int = 1,
         top_beta: int | None = None,
@@ -232,6 +238,8 @@ class Model:
         Args:
             texts: each of any number of sentences and lines.
             mode: one of `modes`; `aggressive` is a lossless one by what the model allows.
+            drafts: a guess of each output, such as an older translation, or None, for `iad` and `iad++` to copy in
+                place of the source; a text for one text, a list for several. `aggressive` then is `iad`.
             beam: for `beam` and `aggressive-beam`; None: 5.
             nbest: the length of the n-best lists, in these two modes.
             top_beta, tolerance: for `gad++`, `iad++` and `blockwise`; None: the mode's own.
@@ -253,7 +261,17 @@ class Model:
                 raise AggdecError(f"{name} {value}: must be at least 1")
         if mode not in MODES:
             raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
-        parts = [self._parts(text) for text in several]
+        own: list[str | None] = [None] * len(several)
+        if drafts is not None:
+            mode = "iad" if mode == "aggressive" else mode
+            if "draft_file" not in MODES[mode].options:
+                raise AggdecError(
+                    f"drafts (--draft-file) are read by {', '.join(readers('draft_file'))} only, not by {mode}"
+                )
+            own = [drafts] if isinstance(drafts, str) else list(drafts)
+            if len(own) != len(several):
+                raise AggdecError(f"drafts: {len(own)} for {len(several)} texts: give one, or None, for each text")
+        parts = list(map(self._parts, several, own))
         with self._lock:
             wanted = {**search, "beam": (beam or 5) if MODES[mode].beam else 1, "nbest": nbest}
             generator = self._generator_for(mode, top_beta, tolerance, **wanted, retain_iter_history=trace)
@@ -268,9 +286,13 @@ class Model:
 
     def encode(self, sentence: str) -> torch.Tensor:
         """The token numbers of one sentence, EOS included."""
+        return self.task.source_dictionary.encode_line(self._subwords(sentence), add_if_not_exist=False).long()
+
+    def _subwords(self, sentence: str) -> str:
+        """A sentence in subwords, joined by spaces."""
         for encoder in filter(None, (self._tokenizer, self._bpe)):
             sentence = encoder.encode(sentence)
-        return self.task.source_dictionary.encode_line(sentence, add_if_not_exist=False).long()
+        return sentence
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
         """The token numbers of an output as running text, spaced as the sentence of which it is the output."""
@@ -306,16 +328,22 @@ class Model:
             self._latest = settings, self.task.build_generator(self.models, Namespace(**generation))
         return self._latest[1]
 
-    def _parts(self, text: str) -> list[_Part]:
-        """The sentences of a text; one that is too long is cut at clauses."""
+    def _spans(self, text: str, language: str | None) -> list[tuple[int, int]]:
+        """Start and end of each sentence of a text."""
         if self._splits:
-            spans = split_text(text, self.source_lang or "en", markers=self.corrects)
-        else:
-            start = len(text) - len(text.lstrip())
-            spans = [(start, start + len(text.strip()))] if text.strip() else []
+            return split_text(text, language or "en", markers=self.corrects)
+        start = len(text) - len(text.lstrip())
+        return [(start, start + len(text.strip()))] if text.strip() else []
+
+    def _parts(self, text: str, draft: str | None = None) -> list[_Part]:
+        """The sentences of a text, with their drafts; one that is too long is cut at clauses."""
+        spans = self._spans(text, self.source_lang)
+        drafts = [] if draft is None else [draft[start:end] for start, end in self._spans(draft, self.target_lang)]
+        if len(drafts) != len(spans):
+            drafts = [" ".join(drafts)] * len(spans)  # in which each finds its own
         encode = cache(self.encode)
         parts = []
-        for start, end in spans:
+        for (start, end), own in zip(spans, drafts, strict=True):
             cuts = [(0, end - start)]
             if self._splits:
                 cuts = cut_at_clauses(text[start:end], lambda piece: len(encode(piece)) <= self.longest)
@@ -327,7 +355,7 @@ class Model:
                 elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
                     self._warn_once(missing_subwords(source))
                 is_read = note is None and len(tokens) > 1
-                parts.append(_Part(source, start + first, tokens if is_read else None, note))
+                parts.append(_Part(source, start + first, tokens if is_read else None, note, own))
         return parts
 
     def _warn_once(self, message: str) -> None:
@@ -338,11 +366,11 @@ class Model:
     @torch.inference_mode()
     def _decoded(
         self, generator: Any, parts: list[_Part], nbest: int, max_tokens: int, batch_size: int | None, progress: bool
-    ) -> dict[str, list[dict[str, Any]]]:
+    ) -> _Found:
         """The hypotheses of each different sentence; those of similar length are decoded together."""
-        sources = {part.source: part.tokens for part in parts if part.tokens is not None}
+        sources = {(part.source, part.draft): part.tokens for part in parts if part.tokens is not None}
         waiting = sorted(sources, key=lambda source: len(sources[source]))
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: _Found = {}
         device = next(self.models[0].parameters()).device
         with tqdm(total=len(waiting), unit=" sentences", disable=not progress) as bar:
             while waiting:
@@ -350,30 +378,32 @@ class Model:
                 batch, waiting = waiting[-size:], waiting[:-size]  # the longest first: memory is short at once or never
                 (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
                 sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
+                keys, target = [batch[number] for number in sample["id"].tolist()], self.task.target_dictionary
+                sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for _, draft in keys]
                 hypotheses = self.task.inference_step(generator, self.models, sample)
-                for number, own in zip(sample["id"].tolist(), hypotheses, strict=True):
+                for key, own in zip(keys, hypotheses, strict=True):
                     if not own:
-                        raise AggdecError(f"'{batch[number][:60]}': the model gives no finite score; try without fp16")
-                    found[batch[number]] = own[:nbest]
+                        raise AggdecError(f"'{key[0][:60]}': the model gives no finite score; try without fp16")
+                    found[key] = own[:nbest]
                 bar.update(size)
         return found
 
-    def _result(self, text: str, parts: list[_Part], decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Result:
+    def _result(self, text: str, parts: list[_Part], decoded: _Found, trace: bool) -> Result:
         sentences = [self._sentence(part, decoded, trace) for part in parts]
         edits: list[Edit] = []
         for one in sentences if self.corrects else ():
             edits += [replace(edit, offset=edit.offset + one.start) for edit in find_edits(one.source, one.text)]
         return result_of(text, sentences, edits if self.corrects else None)
 
-    def _sentence(self, part: _Part, decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Sentence:
+    def _sentence(self, part: _Part, decoded: _Found, trace: bool) -> Sentence:
         source, end = part.source, part.start + len(part.source)
         if part.tokens is None:
             return Sentence(source, part.start, end, source, note=part.note)
-        nbest = []
-        for hypothesis in decoded[source]:
+        nbest, hypotheses = [], decoded[source, part.draft]
+        for hypothesis in hypotheses:
             tokens = self.tokens(hypothesis["tokens"])[:-1]
             nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
-        best, first = nbest[0], decoded[source][0]
+        best, first = nbest[0], hypotheses[0]
         if self._bpe is None and any(map(_SUBWORD.search, best.tokens)) and not _SUBWORD.search(source):
             self._warn_once(f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined")
         text, note = best.text, None

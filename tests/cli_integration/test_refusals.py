@@ -12,7 +12,7 @@ from fairseq_cli import generate as generate_command
 
 from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.errors import AggdecError
-from tests.cli_integration.correction import PLUGIN, generate
+from tests.cli_integration.correction import PLUGIN, SENTENCES, generate
 from tests.helpers import ToyModel
 
 
@@ -51,6 +51,20 @@ def test_verifier_and_drafter_in_each_others_places(
     message = refusal("speculative", "--drafter-path", correction_drafter)
     assert "a block drafter, not an ordinary model, which --decoding speculative takes" in message
     assert "an ordinary model" in refusal("nar")
+
+
+def test_draft_files(refusal: Any, correction_drafter: Path, tmp_path: Path) -> None:
+    drafts = tmp_path / "drafts"
+    given = ["--draft-file", drafts]
+    assert f"--draft-file {drafts}: no such file" in refusal("iad", *given)
+    drafts.write_text("ba\n\n", encoding="utf-8")
+    message = refusal("iad++", *given)
+    assert f"--draft-file {drafts}: has 2 lines, and the split test {SENTENCES} sentences" in message
+    drafts.write_bytes("ba\nB\xe4r\n".encode("latin-1"))
+    assert f"{drafts}, line 2: not valid UTF-8" in refusal("aggressive", *given)
+    assert "--draft-file is read by --decoding iad, iad++, aggressive only" in refusal("greedy", *given)
+    both = ["--drafter-path", correction_drafter, *given]
+    assert "--draft-file does not go with --drafter-path" in refusal("aggressive", *both)
 
 
 def test_an_unknown_mode_is_one_line(correction_model: ToyModel) -> None:

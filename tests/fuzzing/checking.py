@@ -99,7 +99,10 @@ class _Checker:
             except AggdecError:
                 return None
         generator = self._used(self._ours(mode, engines, _tokens(expected)))
-        found = self._lists(generator, self._split(mode.get("split", 0)))
+        samples = self._split(mode.get("split", 0))
+        if mode["decoding"] == "iad" and self.case.seed % 2:
+            samples = [self._with_drafts(sample, _tokens(expected)) for sample in samples]
+        found = self._lists(generator, samples)
         totals, best = generator.totals, [hypothesis for (hypothesis,) in found.values()]
         tokens, steps = sum(one["tokens"].numel() for one in best), sum(one["steps"] for one in best)
         counted = (totals.sentences, totals.committed, totals.iterations)
@@ -268,6 +271,15 @@ class _Checker:
                 words = [*words[: number % self.case.prefix], eos, *[pad] * self.case.prefix][: self.case.prefix]
             rows.append(words)
         return torch.tensor(rows)
+
+    def _with_drafts(self, sample: dict[str, Any], answers: Mapping[int, Sequence[int]]) -> dict[str, Any]:
+        """A sample with drafts of one's own: one in three is empty, the others are the output with random errors."""
+        drafts = []
+        for number in sample["id"].tolist():
+            rng = Random(f"{self.case.seed} {number}")
+            words = range(-1, len(self.target))  # FOREIGN and special symbols, too
+            drafts.append([rng.choice(words) if rng.random() < 0.2 else token for token in answers[number][:-1]])
+        return {**sample, "drafts": [draft if place % 3 else [] for place, draft in enumerate(drafts)]}
 
     @cached_property
     def _alone(self) -> dict[int, dict[str, Any]]:

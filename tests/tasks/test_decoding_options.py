@@ -73,6 +73,7 @@ def test_precisions_arrive() -> None:
 def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
     assert resolved_mode(config("aggressive"), [PLAIN]) == "iad"
     assert resolved_mode(config("aggressive"), [PLAIN, WITH_HEADS]) == "blockwise"
+    assert resolved_mode(config("aggressive", draft_file="drafts"), [WITH_HEADS]) == "iad"
     assert resolved_mode(config("aggressive", drafter_path="d.pt"), [WITH_HEADS]) == "gad"
     with pytest.raises(AggdecError, match="--block-size 3 needs a drafter"):
         resolved_mode(config("aggressive", block_size=3), [PLAIN])

@@ -15,6 +15,8 @@ FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
 MAX_KIND = 4
 """copies behind longer suffixes count as this kind"""
+OWN = MAX_KIND + 1
+"""the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
 
 
 class SourceMatcher:
@@ -30,13 +32,16 @@ class SourceMatcher:
     sentence takes one iteration.
     """
 
-    def __init__(self, source: Sequence[int], eos: int, start: int | None = None, max_draft_len: int = 0) -> None:
+    def __init__(
+        self, source: Sequence[int], eos: int, start: int | None = None, max_draft_len: int = 0, first_kind: int = 0
+    ) -> None:
         """
         Args:
-            source: tokens in the target's vocabulary or `FOREIGN`, EOS last.
+            source: tokens in the target's vocabulary or `FOREIGN`, EOS last; of a source or a draft of one's own.
             eos: end of sentence.
             start: the decoder's first input, x_0 = o_0 of Algorithm 1; None for `eos`.
             max_draft_len: L_max of papers/002 Table 3; 0: no limit.
+            first_kind: the kind of a copy behind the start symbol alone; the others follow.
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches
@@ -49,15 +54,15 @@ class SourceMatcher:
         for token in reversed(source):
             copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
         self._copyable = [min(tokens, longest) for tokens in reversed(copyable)]
-        self._source = list(source)
+        self._source, self._first_kind = list(source), first_kind
         self._read = 0  # number of output tokens matched so far
         self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
     def copy(self, output: Sequence[int], is_first: bool = False) -> tuple[list[int], int]:
         """The draft behind an output, and its kind. The output begins with the start symbol and only grows.
 
-        `is_first`: the output is the start symbol and a forced prefix. The kind is the length of the suffix found, at
-        most `MAX_KIND`; 0 for the first draft.
+        `is_first`: the output is the start symbol and a forced prefix. The kind is `first_kind` and the length of the
+        suffix found, at most `MAX_KIND`; 0 for the first draft.
         """
         for token in output[self._read :]:
             self._suffixes = {place: self._suffixes.get(place - 1, 0) + 1 for place in self._places.get(token, ())}
@@ -71,7 +76,7 @@ class SourceMatcher:
             return [], 0
         place = places[0]
         draft = self._source[place : place + self._copyable[place]]
-        return draft, 0 if is_first else min(longest, MAX_KIND)
+        return draft, self._first_kind + (0 if is_first else min(longest, MAX_KIND))
 
 
 class SourceCopyDrafter(Drafter):

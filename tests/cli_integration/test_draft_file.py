@@ -1,0 +1,126 @@
+"""`--draft-file` and `load(...).decode(drafts=...)`: drafts change the number of iterations, and never an output."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.text.results import Result
+from tests.cli_integration.correction import (
+    SENTENCES,
+    WORDS,
+    Process,
+    assert_same_hypotheses,
+    generate_here,
+    interact,
+)
+from tests.helpers import ToyModel, parse_generate
+from tests.shards.decoding import TRANSLATE, outputs, run
+
+
+class Case:
+    """The test set, what stock fairseq makes of it, and runs with drafts."""
+
+    def __init__(self, model: ToyModel, stock: str, folder: Path) -> None:
+        self.model, self.folder = model, folder
+        self.stock = [line for line in stock.splitlines() if line[:2] in ("S-", "H-", "P-")]
+        self.outputs = [sentence.tokens for _, sentence in sorted(parse_generate(stock).items())]
+
+    def decode(self, decoding: str, drafts: list[list[str]], *options: object) -> dict[int, dict[str, Any]]:
+        """The statistics of each sentence; its hypothesis is that of stock fairseq."""
+        stats, file = self.folder / "stats.jsonl", self.folder / "drafts"
+        file.write_text("".join(" ".join(draft) + "\n" for draft in drafts), encoding="utf-8")
+        output = generate_here(self.model, decoding, "--decoding-stats", stats, "--draft-file", file, *options)
+        records = {record["id"]: record for record in map(json.loads, stats.read_text().splitlines())}
+        own = [line for line in self.stock if int(line[2:].split("\t")[0]) in records]
+        assert_same_hypotheses(output, "\n".join(own))
+        return records
+
+
+@pytest.fixture
+def case(correction_model: ToyModel, beam_one: Process, tmp_path: Path) -> Case:
+    return Case(correction_model, beam_one.stdout, tmp_path)
+
+
+@pytest.mark.parametrize("batch", [1, 16])
+def test_no_draft_changes_the_output(case: Case, batch: int) -> None:
+    """Right, half wrong, longer than the output and than the model takes, of unknown words, none, of control words."""
+    drafts = []
+    for number, right in enumerate(case.outputs):
+        half = [word if place % 4 < 2 else WORDS[number] for place, word in enumerate(right)]
+        controls = ["<pad>", *right[:2], "</s>", *right[1:], "<unk>"]
+        drafts.append([right, half, [*right, *WORDS * 3], ["漢字", *right[:1], "none"], [], controls][number % 6])
+    options = ["--batch-size", batch, "--drafts", "whole"]
+    found, copied = case.decode("iad", drafts, *options), case.decode("iad", [[]] * SENTENCES, *options)
+    assert len(found) == SENTENCES
+    for number, record in found.items():
+        kind, length = number % 6, len(case.outputs[number])
+        if kind == 0:
+            assert (record["iterations"], record["drafted"], record["accepted"]) == (1, length + 1, length + 1)
+        elif kind == 1 and length > 4:
+            assert 1 < record["iterations"] < length
+            assert 0 < record["accepted"] < record["drafted"]
+        elif kind == 2:
+            assert record["iterations"] <= 2, "only EOS is not in the draft"
+        elif kind == 3:
+            assert record["accepted"] == 0, "an unknown word matches nothing"
+        elif kind == 4:
+            assert record["iterations"] == copied[number]["iterations"], "the source is copied"
+        assert record["edit_ratio"] == copied[number]["edit_ratio"], "of source and output"
+
+
+@pytest.mark.parametrize("decoding", ["aggressive", "iad++"])
+def test_a_shard_reads_the_lines_of_its_own_sentences(case: Case, decoding: str) -> None:
+    found = case.decode(decoding, case.outputs, "--num-shards", 2, "--shard-id", 1, "--batch-size", 4)
+    assert 0 < len(found) < SENTENCES
+    assert {record["iterations"] for record in found.values()} == {1}
+    assert any(record["edit_ratio"] > 0 for record in found.values()), "no copies of the source"
+
+
+def test_fairseq_interactive_has_no_data_set(case: Case) -> None:
+    case.decode("iad", case.outputs)
+    refused = interact(case.model, "iad", "--draft-file", case.folder / "drafts", stdin="ba\n", check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith("error: --draft-file: is read by fairseq-generate; for lines of")
+
+
+ENGLISH = "Where do you live? I live in Berlin."
+
+
+def iterations(result: Result) -> list[int]:
+    return [sentence.iterations for sentence in result.sentences]
+
+
+def test_translations_need_few_iterations_with_drafts_of_a_text() -> None:
+    """By a model with two vocabularies: a draft of as many sentences, of another number, and of some texts alone."""
+    model = Model.shipped("mt")
+    alone = model.decode(ENGLISH, "iad")
+    assert min(iterations(alone)) > 4
+    right = model.decode(ENGLISH, drafts=alone.text)
+    assert (right.text, iterations(right)) == (alone.text, [1, 1]), "what was learnt of copies of the source is apart"
+    joined = model.decode(ENGLISH, "iad", drafts=alone.text.replace("? ", ", "))
+    assert joined.text == alone.text
+    assert max(iterations(joined)) <= 3
+    some = model.decode([ENGLISH, ENGLISH], "iad", drafts=[None, alone.text], batch_size=1)
+    assert list(map(iterations, some)) == [iterations(alone), [1, 1]]
+    with pytest.raises(AggdecError, match="drafts: 1 for 2 texts"):
+        model.decode([ENGLISH, ENGLISH], drafts=[alone.text])
+    with pytest.raises(AggdecError, match=r"drafts .* are read by iad, iad\+\+, aggressive only, not by gad"):
+        model.decode(ENGLISH, "gad", drafts=alone.text)
+
+
+def test_aggdec_decode_reads_a_draft_beside_each_line(tmp_path: Path) -> None:
+    """By a mode that keeps nearly any draft."""
+    (tmp_path / "text").write_text("Where do you live?\n\nI live in Berlin.\nHello.", encoding="utf-8")
+    drafts = ["Wo wohnen Sie?", "", "Wir wohnten in Berlin.", "Hallo, Tom."]
+    (tmp_path / "drafts").write_text("\n".join(drafts), encoding="utf-8")
+    command = [*TRANSLATE, "--input", tmp_path / "text", "--draft-file", tmp_path / "drafts", "--cpu"]
+    command += ["--decoding", "iad++", "--top-beta", 1000, "--tolerance", 99, "--shard-lines", 2, "--output"]
+    run(*command, tmp_path / "out")
+    assert outputs(tmp_path / "out") == drafts
+    (tmp_path / "drafts").write_text("Wo?\n", encoding="utf-8")
+    with pytest.raises(AggdecError, match="drafts: has 1 lines; give one --input of as many, not 4"):
+        run(*command, tmp_path / "other")
