@@ -186,18 +186,41 @@ def loading_models() -> Iterator[None]:
         _loading.reset(before)
 
 
-def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's `load_model_ensemble_and_task`; a call raises `CheckpointError` where a file is missing."""
+_OF_THE_USER = ("Error(s) in loading state_dict", "--", "Missing key")
+"""how messages of fairseq and OmegaConf begin for weights, options and overrides that do not go together"""
+
+
+def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `load_model_ensemble_and_task`.
+
+    A call raises `CheckpointError` where a file is missing, where the dictionaries are not those of its training, and
+    where an overridden option does not exist or does not fit.
+    """
 
     @functools.wraps(load)
-    def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
+    def load_model_ensemble_and_task(
+        filenames: list[str], arg_overrides: Any = None, task: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        if "" in filenames:
+            raise CheckpointError("--path (or --lm-path) has a name that is empty: name a file of fairseq-train")
         try:
             with loading_models():
-                return load(filenames, *args, **kwargs)
+                return load(filenames, arg_overrides, task, *args, **kwargs)
         except OSError as error:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:
                 raise
             raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
+        except Exception as error:
+            first, *others = str(error).strip().splitlines() or [""]
+            if isinstance(error, AggdecError) or not first.startswith(_OF_THE_USER):
+                raise
+            reason = others[-1].strip(" \t.")[:200] if first.startswith("Error") else first
+            options = getattr(task, "cfg", None) or getattr(task, "args", None)
+            raise CheckpointError(
+                f"checkpoint {':'.join(filenames)}: {reason}: check whether the dictionaries in "
+                f"{getattr(options, 'data', 'the data folder')} are those of its training"
+                + (", and --model-overrides" if arg_overrides else "")
+            ) from error
 
     return load_model_ensemble_and_task

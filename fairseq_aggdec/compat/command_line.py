@@ -5,6 +5,7 @@ An option of this plugin without its task gives a message of one line; argparse 
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import sys
@@ -28,7 +29,8 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         AggdecError: on a call, a limit of a batch is below 1; `--fp16` training, which stores weights in half and in
-            single precision, is wanted without a GPU; or an option of this plugin is misspelt or lacks its task.
+            single precision, is wanted without a GPU; `--model-overrides` is no dictionary; or an option of this
+            plugin is misspelt or lacks its task.
     """
 
     @functools.wraps(parse)
@@ -50,12 +52,24 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
             value = getattr(given, name, None)
             if isinstance(value, int) and value < 1:
                 raise AggdecError(f"{option_name(name)} {value}: must be at least 1")
+        overrides = getattr(given, "model_overrides", "{}")
+        if not _is_dictionary(overrides):
+            raise AggdecError(
+                f"--model-overrides {overrides}: must be a dictionary in Python, such as \"{{'data': 'data-bin'}}\""
+            )
         is_training, on_gpu = hasattr(given, "max_update"), torch.cuda.is_available() and not given.cpu
         if is_training and given.fp16 and not (on_gpu or given.tpu or given.memory_efficient_fp16):
             raise AggdecError("--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16, or leave it out")
         return parsed
 
     return parse_args_and_arch
+
+
+def _is_dictionary(text: str) -> bool:
+    try:
+        return isinstance(ast.literal_eval(text), dict)
+    except (SyntaxError, TypeError, ValueError):
+        return False
 
 
 def _explain_own_options(parser: Any) -> None:

@@ -8,7 +8,6 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -41,17 +40,7 @@ def load(
     # these refer to fairseq's whole configuration, which only its command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)
-    try:
-        models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
-    except RuntimeError as error:
-        if "state_dict" not in str(error):
-            raise
-        sizes = f"{len(task.source_dictionary)} and {len(task.target_dictionary)} symbols"
-        raise AggdecError(
-            f"checkpoint {path}: does not fit the dictionaries in {data} ({sizes}): "
-            f"{str(error).strip().splitlines()[-1].strip()}; name a data folder with the dictionaries that it was "
-            "trained with"
-        ) from error
+    models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
     for model in models:
         model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
     return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]
