@@ -186,10 +186,6 @@ def loading_models() -> Iterator[None]:
         _loading.reset(before)
 
 
-_OF_THE_USER = ("Error(s) in loading state_dict", "--", "Missing key")
-"""how messages of fairseq and OmegaConf begin for weights, options and overrides that do not go together"""
-
-
 def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `load_model_ensemble_and_task`.
 
@@ -213,14 +209,12 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
             raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
         except Exception as error:
             first, *others = str(error).strip().splitlines() or [""]
-            if isinstance(error, AggdecError) or not first.startswith(_OF_THE_USER):
-                raise
+            if isinstance(error, AggdecError) or not first.startswith(("Error(s) in loading", "--", "Missing key")):
+                raise  # else: weights, options of a model, or overrides that do not go together
             reason = others[-1].strip(" \t.")[:200] if first.startswith("Error") else first
-            options = getattr(task, "cfg", None) or getattr(task, "args", None)
-            raise CheckpointError(
-                f"checkpoint {':'.join(filenames)}: {reason}: check whether the dictionaries in "
-                f"{getattr(options, 'data', 'the data folder')} are those of its training"
-                + (", and --model-overrides" if arg_overrides else "")
-            ) from error
+            folder = getattr(getattr(task, "cfg", None) or getattr(task, "args", None), "data", "the data folder")
+            advice = f"check whether the dictionaries in {folder} are those of its training"
+            advice += ", and --model-overrides" if arg_overrides else ""
+            raise CheckpointError(f"checkpoint {':'.join(filenames)}: {reason}: {advice}") from error
 
     return load_model_ensemble_and_task

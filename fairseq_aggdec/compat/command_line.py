@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
@@ -53,23 +54,16 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(value, int) and value < 1:
                 raise AggdecError(f"{option_name(name)} {value}: must be at least 1")
         overrides = getattr(given, "model_overrides", "{}")
-        if not _is_dictionary(overrides):
-            raise AggdecError(
-                f"--model-overrides {overrides}: must be a dictionary in Python, such as \"{{'data': 'data-bin'}}\""
-            )
+        with suppress(SyntaxError, TypeError, ValueError):
+            overrides = ast.literal_eval(overrides)
+        if not isinstance(overrides, dict):
+            raise AggdecError(f"--model-overrides {overrides}: must be a dictionary, as in \"{{'data': 'data-bin'}}\"")
         is_training, on_gpu = hasattr(given, "max_update"), torch.cuda.is_available() and not given.cpu
         if is_training and given.fp16 and not (on_gpu or given.tpu or given.memory_efficient_fp16):
             raise AggdecError("--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16, or leave it out")
         return parsed
 
     return parse_args_and_arch
-
-
-def _is_dictionary(text: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(text), dict)
-    except (SyntaxError, TypeError, ValueError):
-        return False
 
 
 def _explain_own_options(parser: Any) -> None:
