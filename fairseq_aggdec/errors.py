@@ -27,9 +27,9 @@ def option_name(field: str) -> str:
 
 
 def check_least(options: Any, least: float, *fields: str) -> None:
-    """Raise `AggdecError` where one of these fields of a configuration has a value below `least`; None passes."""
+    """Raise `AggdecError` where one of these fields of a configuration is below `least`; absent ones and None pass."""
     for field in fields:
-        value = getattr(options, field)
+        value = getattr(options, field, None)
         if value is not None and not value >= least:
             raise AggdecError(f"{option_name(field)} {value}: must be at least {least}")
 

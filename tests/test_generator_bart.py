@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 import torch
 from fairseq.models.bart import BARTModel
+from fairseq.models.transformer import TransformerDecoderBase
+from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -27,6 +31,7 @@ from tests.random_models import (
     stock_beam_one,
 )
 from tests.scripted_decoding import examples
+from tests.test_beam_generator import assert_same_lists
 from tests.test_generator import (
     JOINED,
     Hypothesis,
@@ -123,3 +128,31 @@ def test_heads_on_bart(arch: str, tmp_path: Path) -> None:
     reference = decode(AggressiveGenerator.of([base], JOINED, decoding="greedy", **options), [base], sample)
     assert_same_up_to_near_ties(decode(generator, [model], sample), reference, [base], sample)
     assert generator.totals.drafted > 0
+
+
+class OwnDecoder(TransformerDecoderBase):
+    """One that the engine does not know."""
+
+
+def test_a_bart_that_has_searched_with_a_beam_decodes_as_before() -> None:
+    """The search leaves its attention to the source set to the beam; fairseq's own beam of one is then wrong."""
+    model = random_network("bart_base", 0, JOINED, JOINED, 0.1, encoder_layers=2, decoder_layers=2)
+    sample = random_batch(1, JOINED, [6, 13, 2, 8, 9])
+    models, options = [model], {"max_len_b": 20}
+    greedy = stock_beam_one(models, JOINED, sample, **options)
+    stock = SequenceGenerator(models, JOINED, beam_size=5, **options)
+    lists = stock.generate(models, sample)
+    own: dict[str, Any] = {"src_dict": JOINED, **options}
+    beams = AggressiveBeamGenerator.of(models, JOINED, decoding="aggressive-beam", beam_size=5, **own)
+    assert_same_lists(beams.generate(models, sample), lists)
+    assert beams.totals.sentences == len(lists), "by the engine"
+    for kind in (TransformerDecoderBase, OwnDecoder):
+        model.decoder.__class__ = kind
+        iad = AggressiveGenerator.of(models, JOINED, decoding="iad", engines=Engines(), **own)
+        assert_same_up_to_near_ties(decode(iad, models, sample), greedy, models, sample)
+        assert iad.totals.drafted > 0
+        if kind is TransformerDecoderBase:
+            rounded = {"engines": Engines(Arithmetic("bf16")), **own}
+            decode(AggressiveGenerator.of(models, JOINED, decoding="greedy", **rounded), models, sample)
+    again = stock.generate(models, sample)
+    assert [[one["score"] for one in found] for found in again] == [[one["score"] for one in found] for found in lists]

@@ -186,18 +186,35 @@ def loading_models() -> Iterator[None]:
         _loading.reset(before)
 
 
-def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's `load_model_ensemble_and_task`; a call raises `CheckpointError` where a file is missing."""
+def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `load_model_ensemble_and_task`.
+
+    A call raises `CheckpointError` where a file is missing, where the dictionaries are not those of its training, and
+    where an overridden option does not exist or does not fit.
+    """
 
     @functools.wraps(load)
-    def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
+    def load_model_ensemble_and_task(
+        filenames: list[str], arg_overrides: Any = None, task: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        if "" in filenames:
+            raise CheckpointError("--path (or --lm-path) has a name that is empty: name a file of fairseq-train")
         try:
             with loading_models():
-                return load(filenames, *args, **kwargs)
+                return load(filenames, arg_overrides, task, *args, **kwargs)
         except OSError as error:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:
                 raise
             raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
+        except Exception as error:
+            first, *others = str(error).strip().splitlines() or [""]
+            if isinstance(error, AggdecError) or not first.startswith(("Error(s) in loading", "--", "Missing key")):
+                raise  # else: weights, options of a model, or overrides that do not go together
+            reason = others[-1].strip(" \t.")[:200] if first.startswith("Error") else first
+            folder = getattr(getattr(task, "cfg", None) or getattr(task, "args", None), "data", "the data folder")
+            advice = f"check whether the dictionaries in {folder} are those of its training"
+            advice += ", and --model-overrides" if arg_overrides else ""
+            raise CheckpointError(f"checkpoint {':'.join(filenames)}: {reason}: {advice}") from error
 
     return load_model_ensemble_and_task

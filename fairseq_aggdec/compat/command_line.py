@@ -5,10 +5,12 @@ An option of this plugin without its task gives a message of one line; argparse 
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
 from itertools import pairwise
@@ -29,7 +31,8 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         AggdecError: on a call, a limit of a batch is below 1; `--fp16` training, which stores weights in half and in
-            single precision, is wanted without a GPU; or an option of this plugin is misspelt or lacks its task.
+            single precision, is wanted without a GPU; `--model-overrides` is no dictionary; or an option of this
+            plugin is misspelt or lacks its task.
     """
 
     @functools.wraps(parse)
@@ -52,6 +55,11 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
             value = getattr(given, name, None)
             if isinstance(value, int) and value < 1:
                 raise AggdecError(f"{option_name(name)} {value}: must be at least 1")
+        overrides = getattr(given, "model_overrides", "{}")
+        with suppress(SyntaxError, TypeError, ValueError):
+            overrides = ast.literal_eval(overrides)
+        if not isinstance(overrides, dict):
+            raise AggdecError(f"--model-overrides {overrides}: must be a dictionary, as in \"{{'data': 'data-bin'}}\"")
         is_training, on_gpu = hasattr(given, "max_update"), torch.cuda.is_available() and not given.cpu
         if is_training and given.fp16 and not (on_gpu or given.tpu or given.memory_efficient_fp16):
             raise AggdecError("--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16, or leave it out")

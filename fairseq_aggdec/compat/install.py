@@ -22,7 +22,7 @@ def install() -> None:
     checkpoint_utils.load_checkpoint_to_cpu = checkpoints.checked(checkpoint_utils.load_checkpoint_to_cpu)
     checkpoint_utils.load_ema_from_checkpoint = checkpoints.checked(checkpoint_utils.load_ema_from_checkpoint)
     load = checkpoint_utils.load_model_ensemble_and_task
-    checkpoint_utils.load_model_ensemble_and_task = checkpoints.naming_missing_files(load)
+    checkpoint_utils.load_model_ensemble_and_task = checkpoints.with_reasons(load)
     file_utils.tarfile = SimpleNamespace(open=checkpoints.open_archive)
     distributed_utils._broadcast_object_slow = training.broadcast_object
     data_utils.batch_by_size = batches.with_last_batch(data_utils.batch_by_size)

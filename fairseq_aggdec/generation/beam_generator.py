@@ -21,6 +21,7 @@ from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import host_waits
 from fairseq_aggdec.engine.native.beam_step import beam_step
+from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DecodingSettings
@@ -140,7 +141,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
-        reasons = (self._engines.unsupported(model.decoder) for model in self.model.models)
+        with self._engines.lock, plain_attention(self.model.models):
+            reasons = [self._engines.unsupported(model.decoder) for model in self.model.models]
         reason = next(filter(None, reasons), None)
         if self.vocab_size <= 2 * self.beam_size:
             reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"

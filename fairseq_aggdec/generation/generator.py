@@ -29,6 +29,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits, on_device
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
+from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
@@ -176,7 +177,8 @@ class AggressiveGenerator(SequenceGenerator):
             )
         drafter = None if self.block_draft is None else self.block_draft.drafter
         own_device = on_device(sample["net_input"]["src_tokens"].device)
-        with self._engines.batch(), nullcontext() if drafter is None else drafter.batch(), own_device:
+        drafters = nullcontext() if drafter is None else drafter.batch()
+        with self._engines.batch(), drafters, own_device, plain_attention(self._members):
             return self._decode_batch(sample, prefix_tokens, bos_token)
 
     def _decode_batch(

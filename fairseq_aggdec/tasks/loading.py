@@ -52,17 +52,7 @@ def load(
         task = AggressiveTranslationTask.setup_task(config)
     else:
         task = _task_as_trained(task_name, path.split(":")[0], given)
-    try:
-        models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
-    except RuntimeError as error:
-        if "state_dict" not in str(error):
-            raise
-        sizes = f"{len(task.source_dictionary)} and {len(task.target_dictionary)} symbols"
-        raise AggdecError(
-            f"checkpoint {path}: does not fit the dictionaries in {data} ({sizes}): "
-            f"{str(error).strip().splitlines()[-1].strip()}; name a data folder with the dictionaries that it was "
-            "trained with"
-        ) from error
+    models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
     for model in models:
         model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
     return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]

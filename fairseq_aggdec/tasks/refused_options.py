@@ -1,5 +1,6 @@
 """Options of fairseq's search that this plugin's modes cannot honour."""
 
+import math
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -8,7 +9,7 @@ from typing import Any, Optional
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.generation.modes import MODES
 
 
@@ -25,10 +26,23 @@ class RefusableOptions(FairseqDataclass):
     print_alignment: Optional[str] = II("generation.print_alignment")  # noqa: UP045
     retain_dropout: bool = II("generation.retain_dropout")
     score_reference: bool = II("generation.score_reference")
+    beam: int = II("generation.beam")
+    lenpen: float = II("generation.lenpen")
+    unkpen: float = II("generation.unkpen")
+    temperature: float = II("generation.temperature")
+    max_len_a: float = II("generation.max_len_a")
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Raise `AggdecError`, naming all, for options that the modes do not follow; absent ones have their defaults."""
+    """Raise `AggdecError` for a value that makes no sense, and, naming all, for options that the modes do not follow.
+
+    Absent ones have their defaults.
+    """
+    check_least(options, 1, "beam", "nbest")
+    for name in ("lenpen", "unkpen", "temperature", "max_len_a"):
+        value = getattr(options, name, 0.0)
+        if not math.isfinite(value) and not (name == "unkpen" and value > 0):  # infinity bans unknown words
+            raise AggdecError(f"{option_name(name)} {value}: must be a finite number")
     wanted = {
         "--sampling": getattr(options, "sampling", False),
         "--nbest": getattr(options, "nbest", 1) > 1 and not MODES[decoding].beam,

@@ -7,7 +7,7 @@ import pytest
 from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
 from fairseq_aggdec.cli.small_verbs import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here
+from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, generate_here
 from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
 
 SIZES = (
@@ -42,6 +42,9 @@ def test_bart_and_a_shallow_one_decode_and_train_further(bart: ToyModel, tmp_pat
     stock = generate_here(bart, None, *VALIDATION, *options)
     assert_same_hypotheses(generate_here(bart, "iad", *VALIDATION, *options), stock)
     assert max(len(sentence.source.split()) for sentence in parse_generate(stock).values()) == 11  # and the end symbol
+    beams = [*VALIDATION, "--beam", 4, "--nbest", 4, "--max-len-b", 12]
+    assert_same_lists(generate_here(bart, "aggressive-beam", *beams), generate_here(bart, None, *beams), 4)
+    generate_here(bart, "aggressive-beam", *beams, "--bf16")  # refused where fairseq's own search decodes
     path = tmp_path / "shallow.pt"
     shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)

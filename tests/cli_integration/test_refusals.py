@@ -38,6 +38,30 @@ def test_options(refusal: Any, correction_model: ToyModel) -> None:
     assert "--decoding-stats" in refusal("iad", "--decoding-stats", "/nowhere/stats.jsonl")
     assert "--max-tokens" in refusal("iad", "--max-tokens", 5)
     assert "needs a model with proposal heads, and --path" in refusal("blockwise")
+    assert "--path (or --lm-path) has a name that is empty" in refusal("iad", path=f"{correction_model.checkpoint}:")
+
+
+def test_overrides_that_fit_no_model(refusal: Any) -> None:
+    for given in ("[1]", "{'model'", "{[]: 1}", ""):
+        assert f"--model-overrides {given}: must be a dictionary" in refusal("iad", "--model-overrides", given)
+    for given, reason in (
+        ("{'task': {'model': {}}}", "Missing key model"),
+        ("{'encoder_layers': 7}", "Missing key(s)"),
+    ):
+        message = refusal("iad", "--model-overrides", given)
+        assert f"checkpoint_last.pt: {reason}" in message
+        assert message.endswith(", and --model-overrides")
+
+
+def test_dictionaries_of_another_model(refusal: Any, correction_model: ToyModel, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(correction_model.data, tmp_path / "data"))
+    messages = ("size mismatch for decoder.output_projection.weight", "--share-all-embeddings requires a joined dict")
+    for language, message in zip(("src", "tgt"), reversed(messages), strict=True):
+        with (data / f"dict.{language}.txt").open("a", encoding="utf-8") as file:
+            file.write("onemore 1\n")
+        found = refusal("iad", data=data)
+        assert found.startswith(f"checkpoint {correction_model.checkpoint}: {message}")
+        assert found.endswith(f"check whether the dictionaries in {data} are those of its training")
 
 
 def test_verifier_and_drafter_in_each_others_places(

@@ -1,5 +1,6 @@
 """Options that cannot be honoured are refused by name, and before a model is read."""
 
+import math
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from fairseq_cli import generate as generate_command
 from fairseq_cli import interactive as interactive_command
 
 import fairseq_aggdec
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.tasks.refused_options import refuse
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
@@ -82,6 +83,16 @@ def test_what_mbart_drops_in_silence_is_named(command_error: Any) -> None:
 )
 def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, options: list[str]) -> None:
     assert "checkpoint /nowhere/model.pt: no such file" in command_error(decoding, *options)
+
+
+def test_a_value_that_makes_no_sense_is_named(command_error: Any) -> None:
+    assert command_error("aggressive-beam", "--beam", "-1") == "--beam -1: must be at least 1"
+    assert command_error("iad", "--lenpen", "nan") == "--lenpen nan: must be a finite number"
+    values = {"beam": 0, "nbest": 0, "unkpen": -math.inf, "temperature": math.nan, "max_len_a": math.inf}
+    for name, value in values.items():
+        with pytest.raises(AggdecError, match=f"{option_name(name)} {value}: must be"):
+            refuse("iad", Namespace(**{name: value}))
+    refuse("iad", Namespace(unkpen=math.inf))  # bans unknown words
 
 
 def test_what_a_program_hands_over() -> None:
