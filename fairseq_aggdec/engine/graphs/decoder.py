@@ -177,29 +177,36 @@ class GraphDecoder(BlockDecoder):
         numbers = graph.numbers()
         numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
         table = numbers[_LIMITS:].reshape(shape.rows, shape.width, 2 + longest)
-        widths, columns = np.array(block.ragged.widths)[:, None], np.arange(shape.width)
-        ends, is_own = widths.cumsum(axis=0), columns < widths
-        # a sentence's last prefix fills up its row; further rows read symbol 0 at position 0
-        read = np.column_stack([part.numpy() for part in (block.tokens, block.positions, block.paths)])
-        read = read[np.minimum(ends - widths + columns, ends - 1)]
-        rows, written = len(widths), read.shape[2]
-        table[:rows, :, :written], table[:rows, :, written:], table[rows:] = read, read[..., -1:], 0
+        rows, written = len(block.ragged.widths), block.paths.size(1)
+        tokens, at, paths = (part.numpy() for part in (block.tokens, block.positions, block.paths))
+        is_own: Any = slice(None)
+        if not (block.ragged.is_full and block.ragged.width == shape.width):
+            widths, columns = np.array(block.ragged.widths)[:, None], np.arange(shape.width)
+            ends, is_own = widths.cumsum(axis=0), columns < widths
+            # a sentence's last prefix fills up its row
+            read = np.minimum(ends - widths + columns, ends - 1).ravel()
+            tokens, at, paths = tokens[read], at[read], paths[read]
+        own = table[:rows]
+        own[..., 0], own[..., 1] = tokens.reshape(own.shape[:2]), at.reshape(own.shape[:2])
+        own[..., 2 : 2 + written] = paths.reshape(*own.shape[:2], written)
+        own[..., 2 + written :], table[rows:] = own[..., 1 + written, None], 0  # other rows read symbol 0 at position 0
         self.graphs.run(graph)
-        features, early = (result.clone() for result in graph.results)  # while the host would wait
-        values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own]
-        places = np.flatnonzero(is_own).tolist()
-        at = table[..., 1].flatten() if is_forced else None
+        features = graph.results[0].clone()  # while the host would wait
+        values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own].copy()
+        places = np.arange(shape.rows * shape.width).reshape(shape.rows, -1)[:rows][is_own].ravel().tolist()
 
         def compute() -> LogProbs | Tensor:
-            scores = self._likeliest(features, 1, rules.pad, rules.eos, early)[2]
-            if at is None:
+            positions = torch.zeros(shape.tokens, dtype=torch.long)
+            positions[: len(at)] = torch.from_numpy(at)
+            positions = positions.to(self.device)
+            scores = self._likeliest(features, 1, rules.pad, rules.eos, positions < rules.min_len)[2]
+            if not is_forced:
                 return scores
             others = torch.arange(self.symbols, device=self.device) != rules.eos
-            forced = torch.from_numpy(at >= rules.max_len).to(self.device)
-            return scores[:].masked_fill(forced[:, None] & others, -math.inf)
+            return scores[:].masked_fill((positions >= rules.max_len)[:, None] & others, -math.inf)
 
-        whole = _Whole(places, compute)
-        yield Entries(torch.from_numpy(values), torch.from_numpy(names.astype(np.int64)), whole)
+        values, names = values.reshape(-1, count), names.reshape(-1, count).astype(np.int64)
+        yield Entries(torch.from_numpy(values), torch.from_numpy(names), _Whole(places, compute))
 
     def layered(
         self,
@@ -355,12 +362,11 @@ class GraphDecoder(BlockDecoder):
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
             features = self.layered(tokens, positions, shape, paths=paths).flatten(0, 1)
             at, limits = positions.flatten().contiguous(), numbers[:_LIMITS]
-            early = at < limits[2]
             if self._kernels is None:
-                values, names, _ = self._likeliest(features, count, pad, eos, early)
+                values, names, _ = self._likeliest(features, count, pad, eos, at < limits[2])
             else:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
-            return torch.stack([values, names.float()]), features, early
+            return torch.stack([values, names.float()]), features
 
         return read_tree
 
