@@ -173,6 +173,7 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
 
 def _judged(chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft) -> Verdict:
     """`judge` by a criterion or with a minimum."""
+    ragged = Ragged.of(ragged.widths, chosen.read.device)  # `chosen` is on the host, the block may be elsewhere
     # `spread` repeats a row's last entry, behind which nothing was drafted
     spread = Chosen._make(None if part is None else ragged.spread(part) for part in chosen)
     lengths = draft.lengths(spread.read[:, 1:].tolist())

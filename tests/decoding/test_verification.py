@@ -1,6 +1,7 @@
 """Acceptance against the plain definitions."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft
+from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, judge
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
@@ -70,7 +71,8 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
     scores = torch.stack([logits[entry] for entry in entries])
     verdict = judge(choose_block([scores], PLAIN, block, RULES, 0, None), EXACT, block, draft)
     none_besides = Acceptance(TopBeta(None, -1.0))
-    assert judge(choose_block([scores], PLAIN, block, RULES, 1, None), none_besides, block, draft) == verdict
+    elsewhere = replace(block, ragged=Ragged.of(block.ragged.widths, torch.device("meta")))  # as of a GPU
+    assert judge(choose_block([scores], PLAIN, block, RULES, 1, None), none_besides, elsewhere, draft) == verdict
     general = judged(EXACT, proposed, chosen)
     assert verdict.drafted == drafts
     assert verdict.passed == [column < drafts[row] and bool(general.passed[row, column]) for row, column in entries]

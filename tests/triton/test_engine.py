@@ -87,6 +87,13 @@ def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone() -> Non
     assert hypotheses(by("gad", block_draft=half_drafter()), model) == alone
 
 
+def test_bit_exact_takes_models_whose_layers_are_wide_inside() -> None:
+    """Inside they may have more numbers than a projection's input; kernels compute them, too."""
+    model = model_of_shape(SHAPE, 1, WORDS, WORDS, 0.1, **{**SIZES, "decoder_ffn_embed_dim": 1040}).half()
+    engines = Engines(Arithmetic(bit_exact=True))
+    assert engines.decoder(model.decoder) is not None
+
+
 def test_a_kernel_that_fails_in_mid_run_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model = half_model()
     generator = AggressiveGenerator.of([model], WORDS, src_dict=WORDS, decoding="greedy", **LIMIT)

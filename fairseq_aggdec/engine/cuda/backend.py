@@ -45,10 +45,9 @@ class CudaBackend(PlainBackend):
         return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
-        if not self._always:  # PyTorch's are faster with any number of rows
+        # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
+        if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
-        if weight.size(1) > _MOST_INPUTS:
-            raise ValueError(f"a product of {weight.size(1)} inputs, above {_MOST_INPUTS}")
         weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
 
         def product(x: Tensor) -> Tensor:
@@ -62,6 +61,9 @@ class CudaBackend(PlainBackend):
         self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
+        widest = max(decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features)
+        if self._always and widest > _MOST_INPUTS:
+            raise ValueError(f"states of {widest} numbers, above {_MOST_INPUTS}")
         return DecoderKernels(self.computes, decoder, positions, further)
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
