@@ -84,10 +84,14 @@ def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count:
     return drafted, torch.stack(scores)
 
 
+@pytest.mark.parametrize("backend", ["", "graphs"])
 @pytest.mark.parametrize("shape", [*ENGINE_SHAPES[1:5], "cross-self-attention"])
 @torch.no_grad()
-def test_drafts_are_the_small_models_own_greedy_tokens(shape: str) -> None:
+def test_drafts_are_the_small_models_own_greedy_tokens(
+    shape: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behind texts that accept all of the last draft, some or none, or go back, and after rows have left the batch."""
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
     small, sample = like(shape, 2), random_batch(2, JOINED, [5, 9, 2, 7])
     model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
     rows, texts = [0, 1, 2, 3], [[JOINED.eos()] for _ in range(4)]

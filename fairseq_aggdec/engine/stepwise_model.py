@@ -12,6 +12,7 @@ from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 
@@ -24,7 +25,7 @@ class StepwiseModel(LateStart):
     """
 
     _engine: BlockDecoder | RecomputeVerifier
-    waits = False  # it has waited for each token
+    waits = False  # it has waited for each token or, in a graph, for all
 
     def __init__(self, engine: BlockDecoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
         """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
@@ -37,6 +38,11 @@ class StepwiseModel(LateStart):
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        self._begin()
+        if isinstance(self._engine, GraphDecoder):
+            drafts = self._engine.continued(self._unread(texts), block_size, self._rules)
+            if drafts is not None:
+                return self._have_drafted(texts, drafts)
         return self._drafted(texts, block_size, lambda block: self._engine.verify(block, self._rules).tokens)
 
     def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
@@ -51,6 +57,7 @@ class StepwiseModel(LateStart):
             tokens[lasts] = found[-1][1][:, 0].long()
             return tokens
 
+        self._begin()
         self._drafted(texts, block_size, best)
         values, names = (torch.stack(steps, dim=1).flatten(0, 1).cpu() for steps in zip(*found, strict=True))
         return values, names
@@ -63,7 +70,6 @@ class StepwiseModel(LateStart):
 
         `best` reads a block, and returns the best token behind each of its tokens, N.
         """
-        self._begin()
         block, columns = self._unread(texts), list[list[int]]()
         ended = [False] * len(texts)
         none = torch.empty(len(texts), 0, dtype=torch.long)
@@ -74,7 +80,10 @@ class StepwiseModel(LateStart):
                 break
             starts = [start + width for start, width in zip(block.known_starts, block.ragged.widths, strict=True)]
             block = Block.behind(columns[-1], starts, none, None, self._device)
-        drafts = list(zip(*columns, strict=True))
+        return self._have_drafted(texts, list(zip(*columns, strict=True)))
+
+    def _have_drafted(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> Tensor:
+        """Note what has been read; returns the drafts, B x k."""
         self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
         return torch.tensor(drafts)
 

@@ -208,6 +208,29 @@ class GraphDecoder(BlockDecoder):
         values, names = values.reshape(-1, count), names.reshape(-1, count).astype(np.int64)
         yield Entries(torch.from_numpy(values), torch.from_numpy(names), _Whole(places, compute))
 
+    def continued(self, block: Block, steps: int, rules: SearchRules) -> list[list[int]] | None:
+        """The next `steps` tokens of greedy search behind each row of a block, B x k; None where no graph does it.
+
+        All but the last are read, too.
+        """
+        end = block.last_start + block.ragged.width + steps - 1
+        shape = self._fitting(width_bucket(block.ragged.width), positions_bucket(end))
+        if shape is None or not self._can_choose(shape, rules, block.first_start):
+            return None
+        key = ("steps", shape, steps, rules.pad, rules.eos)
+        size = _LIMITS + shape.rows * (2 + shape.width)
+        graph = self.graphs.get(key, size, lambda: (self._steps_pass(shape, steps, rules.pad, rules.eos), ()))
+        numbers = graph.numbers()
+        numbers.fill(0)
+        numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
+        rows = len(block.lasts)
+        table = numbers[_LIMITS:].reshape(shape.rows, -1)[:rows]
+        table[:, 0], table[:, 1] = block.known_starts, np.subtract(block.ragged.widths, 1)
+        table[:, 2], table[:, 3 : 2 + block.ragged.width] = block.lasts, block.draft.numpy()
+        self.graphs.run(graph)
+        tokens: list[list[int]] = graph.read().reshape(steps, -1)[:, :rows].T.astype(np.int64).tolist()
+        return tokens
+
     def layered(
         self,
         tokens: Tensor,
@@ -323,6 +346,25 @@ class GraphDecoder(BlockDecoder):
             return found, *([features] if self._keeps_features else [])
 
         return read_block, drafts
+
+    def _steps_pass(self, shape: Shape, steps: int, pad: int, eos: int) -> Function:
+        """The function of `continued`."""
+        columns = torch.arange(shape.width, device=self.device)
+
+        def take_steps(numbers: Tensor) -> tuple[Tensor]:
+            limits, table = numbers[:_LIMITS], numbers[_LIMITS:].view(shape.rows, -1)
+            starts, last, tokens = table[:, :1], table[:, 1:2], table[:, 2:]
+            at, found = starts + last, []
+            features = self.layered(tokens, starts + columns, shape, wanted=last)
+            while True:
+                chosen = self._chosen(features.flatten(0, 1), tokens, at.flatten(), limits, pad, eos, judges=False)
+                found.append(chosen[0])
+                if len(found) == steps:
+                    return (torch.stack(found),)
+                tokens, at = found[-1].long()[:, None], at + 1
+                features = self.layered(tokens, at, shape._replace(width=1))
+
+        return take_steps
 
     def _chosen(
         self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, pad: int, eos: int, judges: bool
