@@ -116,6 +116,23 @@ def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[An
         walk.step(3, ranks=1)
 
 
+@pytest.mark.parametrize("make", [GraphDecoder, as_on_a_gpu])
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_a_forced_beginning_is_chosen_in_the_graph(make: Any, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block has it before the draft, as `Outputs.unread` gives it."""
+    model = model_of_shape(SHAPE, 4, VOCABULARY, VOCABULARY)
+    both, prefix = (make(model.decoder), BlockDecoder(model.decoder)), torch.tensor([[5, 9], [8, 6]])
+    for verifier in both:
+        verifier.start(encoded(model, [4, 8]))
+    rules = dataclasses.replace(RULES, prefix=prefix)
+    block = Block.behind([2, 2], [0, 0], torch.cat([prefix, torch.tensor([[4, 7], [5, 5]])], dim=1), None, CPU)
+    expected = both[1].verify(block, rules, ranks)
+    monkeypatch.setattr(BlockDecoder, "verify", None)
+    found = both[0].verify(block, rules, ranks)
+    assert_alike(found, expected, block.ragged, ranks=0)  # how a forced token would be judged does not matter
+    assert (found.ranks is None) == (ranks == 0)
+
+
 @pytest.mark.parametrize(
     "rules",
     [

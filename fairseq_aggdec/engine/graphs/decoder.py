@@ -136,9 +136,11 @@ class GraphDecoder(BlockDecoder):
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         shape = self.shape_of(block.ragged.width, block.last_start)
-        if shape is None or not self._can_choose(shape, rules, block.first_start):
+        common = rules.common_prefix() if block.last_start == 0 else []
+        forced = len(common[0]) if common else 0  # the block begins with these tokens behind the first
+        if shape is None or not self._can_choose(shape, rules, block.first_start + forced):
             return super().verify(block, rules, ranks, sequence)
-        graph = self._ran(block, shape, rules, ranks > 0)
+        graph = self._ran(block, shape, rules, ranks > 0 or forced > 0)
         found, rows, ragged = graph.read().reshape(-1, shape.rows, shape.width), len(block.lasts), block.ragged
         # copies, since the next pass overwrites what it reads and finds; by numpy, whose operations take less time
         inside: Any = (slice(rows), slice(ragged.width))
@@ -146,6 +148,9 @@ class GraphDecoder(BlockDecoder):
             inside = np.arange(shape.width) < np.array([*ragged.widths, *[0] * (shape.rows - rows)])[:, None]
         seen = () if graph.inputs else (graph.numbers()[_LIMITS:].reshape(shape.rows, -1)[:, 1:],)
         names, numbers = [*seen, *found][:2], found[2 - len(seen) :]
+        if forced:
+            names[1][:, :forced], numbers[0][:, :forced] = names[0][:, 1 : 1 + forced], numbers[2][:, :forced]
+            numbers = numbers if ranks else numbers[:1]
         read, tokens = (torch.from_numpy(vector[inside].astype(np.int64).ravel()) for vector in names)
         log_probs, *judged = (torch.from_numpy(vector[inside].flatten()) for vector in numbers)
         if judged:
