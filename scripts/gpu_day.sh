@@ -35,7 +35,7 @@ timed=(--fp16 --batch-sizes 1,8,32 --limit 64 --no-memory)
 case "${1:-}" in
     tests | base | profile | big | shipped | memory | exact | pair)
         export PATH="$root/.venv/bin:$PATH" PYTHONPATH="$root"
-        # CTranslate2 finds the libraries that PyTorch brings
+        # CTranslate2 finds the libraries that PyTorch brings, if both are made for the same version of CUDA
         LD_LIBRARY_PATH="$(python -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))'):${LD_LIBRARY_PATH:-}"
         export LD_LIBRARY_PATH
         mkdir -p "$out"
@@ -51,6 +51,9 @@ case "${1:-}" in
     install)
         "$python" -c "import torch; assert torch.cuda.is_available(), 'PyTorch sees no GPU'"
         "$python" -m venv --system-site-packages .venv
+        # PyTorch may be in an environment of its own
+        "$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
+            >"$(echo .venv/lib/python*/site-packages)/of_pytorch.pth"
         .venv/bin/python -m pip install --quiet --no-index --no-deps --ignore-installed "$folder"/*.whl
         .venv/bin/python setup.py -q build_ext --inplace
         ;;
