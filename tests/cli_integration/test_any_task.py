@@ -92,16 +92,7 @@ def test_a_task_that_no_one_here_knows(correction_model: ToyModel, tmp_path: Pat
     user.mkdir()
     (user / "my_task.py").write_text(OWN)
     (user / "__init__.py").write_text(lines)
-    command = [
-        correction_model.data,
-        "--path",
-        correction_model.checkpoint,
-        "--user-dir",
-        user,
-        "--cpu",
-        "--never",
-        "ba",
-    ]
+    command = [correction_model.data, "--path", correction_model.checkpoint, "--user-dir", user, "--never", "ba"]
     ours = ["--task", "aggressive_my_task", "--decoding", "iad", "--print-step", "--batch-size", 1]
     kinds = (["--task", "my_task", "--beam", 1], ours)
     runs = at_once(*(partial(run_cli, "fairseq-generate", *command, "--cpu", *kind) for kind in kinds))
@@ -110,4 +101,4 @@ def test_a_task_that_no_one_here_knows(correction_model: ToyModel, tmp_path: Pat
     sentences = parse_generate(found).values()
     assert not any("ba" in sentence.tokens for sentence in sentences)
     assert any("ba" in sentence.source.split() for sentence in sentences)
-    assert sum(sentence.steps or 0 for sentence in sentences) < 0.6 * sum(len(one.positional) for one in sentences)
+    assert sum(sentence.steps or 0 for sentence in sentences) < 0.8 * sum(len(one.positional) for one in sentences)

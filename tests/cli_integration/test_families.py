@@ -1,7 +1,7 @@
 """The public families of docs/models.md: models of their published arguments, small and with random weights.
 
-A file is saved as the public one is. Drafts are what stock fairseq answers, with every sixth word changed, and those of
-a model that differs a little: many pass, and some do not.
+A draft is what stock fairseq answers, with every sixth word changed, or is made by a model that differs a little:
+many pass, and some do not.
 """
 
 import copy
@@ -303,10 +303,8 @@ def test_speech_of_several_languages(arch: str, tmp_path: Path, caplog: pytest.L
 
 def test_indictrans2(correction_data: Path, tmp_path: Path) -> None:
     """Its architectures are in a user directory of its own, which imports the plugin."""
-    model = (
-        f"--arch transformer {PRE_NORM} --layernorm-embedding --share-decoder-input-output-embed --activation-fn gelu"
-    )
-    family = Family(model, saved="cfg")
+    arch = f"--arch transformer {PRE_NORM} --layernorm-embedding --share-decoder-input-output-embed"
+    family = Family(arch, saved="cfg")
     path, small = made(family, correction_data, tmp_path)
     for file in (path, small):
         state = read_checkpoint(file)
@@ -314,9 +312,7 @@ def test_indictrans2(correction_data: Path, tmp_path: Path) -> None:
         torch.save(state, file)
     user = tmp_path / "of_indictrans2"
     user.mkdir()
-    (user / "__init__.py").write_text(
-        "import fairseq_aggdec\n\nfairseq_aggdec.register()\nfrom . import architectures\n"
-    )
+    (user / "__init__.py").write_text("import fairseq_aggdec; fairseq_aggdec.register(); from . import architectures")
     (user / "architectures.py").write_text(
         "from fairseq.models import register_model_architecture\n"
         "from fairseq.models.transformer import base_architecture\n\n"
