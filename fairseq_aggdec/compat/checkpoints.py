@@ -128,7 +128,7 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
     return load_checked
 
 
-_FLAGS_OF_FAIRSEQ = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference")
+_FLAGS_OF_FAIRSEQ = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference", "pipeline_model_parallel")
 """boolean fields of the plugin's task; where an old checkpoint lacks them, fairseq takes `${common.bf16}` for true"""
 
 
@@ -215,6 +215,8 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
             folder = getattr(getattr(task, "cfg", None) or getattr(task, "args", None), "data", "the data folder")
             advice = f"check whether the dictionaries in {folder} are those of its training"
             advice += ", and --model-overrides" if arg_overrides else ""
+            if ".moe_layer." in str(error):
+                reason, advice = "a mixture of experts", "only some branches of fairseq have such models"
             raise CheckpointError(f"checkpoint {':'.join(filenames)}: {reason}: {advice}") from error
 
     return load_model_ensemble_and_task

@@ -31,7 +31,9 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
     state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
     weights = state["model"]
     if not any(name.startswith(("encoder.", "encoder_fingerprint")) for name in weights):
-        raise AggdecError(f"--drafter-path {path}: no encoder-decoder, which alone can draft")
+        several = any(name.startswith("models.") for name in weights)
+        kind = "several encoder-decoders, one for each pair of languages" if several else "no encoder-decoder"
+        raise AggdecError(f"--drafter-path {path}: {kind}; a drafter is one encoder-decoder")
     _check_dictionaries(path, state, task)
     settings = state["cfg"].model
     # not task.build_model, which would also build a generator for --eval-bleu
@@ -137,7 +139,7 @@ def _recorded_symbols(
     recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
     if recorded:
         return "recorded in the checkpoint", list(recorded)
-    named = (state["cfg"].get("task") or {}).get(f"{side}_lang")
+    named = getattr(state["cfg"].get("task"), f"{side}_lang", None)  # a Namespace where the task has `add_args`
     file = Path(path).parent / f"dict.{named or language}.txt"
     if file.is_file():
         return str(file), Dictionary.load(str(file)).symbols

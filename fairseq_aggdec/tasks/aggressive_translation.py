@@ -1,20 +1,19 @@
 """fairseq's tasks of translation, from text and from speech, with this plugin's decoding modes."""
 
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from typing import Any
 
 from fairseq.tasks import TASK_REGISTRY, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
 from fairseq_aggdec.tasks.aggressive import AggressiveDecoding, DecodingOptions, aggressive
 from fairseq_aggdec.tasks.data_folder import check_data
 
-_OTHERS = (
-    "translation_multi_simple_epoch",  # NLLB, M2M-100
-    "translation_from_pretrained_bart",  # mBART
-    "multilingual_translation",
-    "speech_to_text",
-)
+_OTHERS = ("translation_from_pretrained_bart", "multilingual_translation", "speech_to_text")
+_NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")
+"""symbols of NLLB's models behind those of the languages, for sources of training data"""
 
 
 @dataclass
@@ -36,5 +35,23 @@ class AggressiveTranslationTask(AggressiveDecoding, TranslationTask):
         return task
 
 
+class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):
+    """With an option of NLLB's command lines, which stock fairseq has only in its branch `nllb`."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        super().add_args(parser)
+        about = "NLLB: the dictionary has three more symbols behind the languages"
+        parser.add_argument("--add-data-source-prefix-tags", action="store_true", help=about)
+
+    def __init__(self, args: Any, langs: list[str], dicts: dict[str, Any], training: bool) -> None:
+        if getattr(args, "add_data_source_prefix_tags", False):
+            for symbols in dicts.values():
+                for tag in _NLLB_TAGS:
+                    symbols.add_symbol(tag)
+        super().__init__(args, langs, dicts, training)
+
+
+register_task("aggressive_translation_multi_simple_epoch")(aggressive(MultiSimpleEpochTask))
 for _name in _OTHERS:
     register_task(f"aggressive_{_name}")(aggressive(TASK_REGISTRY[_name]))  # all have `add_args`

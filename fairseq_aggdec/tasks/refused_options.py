@@ -26,6 +26,7 @@ class RefusableOptions(FairseqDataclass):
     print_alignment: Optional[str] = II("generation.print_alignment")  # noqa: UP045
     retain_dropout: bool = II("generation.retain_dropout")
     score_reference: bool = II("generation.score_reference")
+    pipeline_model_parallel: bool = II("distributed_training.pipeline_model_parallel")
     beam: int = II("generation.beam")
     lenpen: float = II("generation.lenpen")
     unkpen: float = II("generation.unkpen")
@@ -52,6 +53,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
         "--diversity-rate": getattr(options, "diversity_rate", -1.0) > -1,
         "--print-alignment": getattr(options, "print_alignment", None),
         "--retain-dropout": getattr(options, "retain_dropout", False),
+        "--pipeline-model-parallel": getattr(options, "pipeline_model_parallel", False),  # M2M-100 12B
         "prefix_allowed_tokens_fn": prefix_fn is not None,
     }
     refused = [name for name, is_set in wanted.items() if is_set]

@@ -1,0 +1,341 @@
+"""The public families of docs/models.md: models of their published arguments, small and with random weights.
+
+A draft is what stock fairseq answers, with every sixth word changed, or is made by a model that differs a little:
+many pass, and some do not.
+"""
+
+import copy
+import io
+import sys
+from argparse import Namespace
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import interactive
+from omegaconf import OmegaConf
+from torch import Tensor
+
+import fairseq_aggdec
+from fairseq_aggdec import load
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
+from tests.cli_integration.test_any_task import make_speech
+from tests.helpers import ToyModel, generate_here, parse_generate, run_cli
+from tests.random_models import draw_weights, let_end
+
+fairseq_aggdec.register()
+
+SIZES = (
+    "--encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-ffn-embed-dim 64 "
+    "--decoder-ffn-embed-dim 64 --encoder-attention-heads 2 --decoder-attention-heads 2"
+)
+PRE_NORM = "--encoder-normalize-before --decoder-normalize-before"
+TOKENS = "--encoder-langtok src --decoder-langtok"
+MULTI = "translation_multi_simple_epoch"
+LENGTH = ["--max-len-b", 12]
+WHOLE = ["--drafts", "whole", "--print-step"]
+NLLB = f"--lang-pairs src-tgt {TOKENS} --fixed-dictionary DICTIONARY"
+
+
+class Family(NamedTuple):
+    """What a published checkpoint was trained with, and how it is decoded."""
+
+    model: str
+    """--arch and the options beside it"""
+    task: str = "translation"
+    options: str = ""
+    """of the task, for training and decoding"""
+    saved: str = "args"
+    """the form of the file: of 2018, with `args` (until 2020), or with `cfg`"""
+    search: str = "--beam 5"
+    models: int = 1
+    languages: str = "-s src -t tgt"
+    ours: str = ""
+    """the task's options in the plugin, where they differ"""
+
+
+FAMILIES = {
+    "WMT14, WMT16": Family("--arch transformer_vaswani_wmt_en_de_big --share-all-embeddings", saved="2018"),
+    "WMT19": Family("--arch transformer_wmt_en_de_big --share-decoder-input-output-embed", saved="cfg", models=2),
+    "WMT21": Family(
+        f"--arch transformer_wmt_en_de_big {PRE_NORM} --share-all-embeddings",
+        MULTI, f"--langs ha,src,tgt --lang-pairs src-tgt {TOKENS}", "cfg",
+    ),
+    "M2M-100": Family(
+        f"--arch transformer_wmt_en_de_big {PRE_NORM} --share-all-embeddings --encoder-layerdrop 0.05 "
+        "--decoder-layerdrop 0.05",
+        MULTI, f"--lang-pairs PAIRS {TOKENS} --fixed-dictionary DICTIONARY",
+    ),
+    "NLLB-200": Family(
+        f"--arch transformer {PRE_NORM} --share-all-embeddings",
+        MULTI, f"--langs src,tgt,x1,x2,x3 {NLLB}", "cfg",
+        ours=f"--langs src,tgt --add-data-source-prefix-tags {NLLB}",
+    ),
+    "mBART-25": Family(
+        f"--arch mbart_large {PRE_NORM} --layernorm-embedding",
+        "translation_from_pretrained_bart", "--langs ar,src,tgt",
+    ),
+    "mBART-50": Family(
+        f"--arch mbart_large {PRE_NORM} --layernorm-embedding",
+        MULTI, f"--lang-dict LANGUAGES --lang-pairs src-tgt {TOKENS} --lang-tok-style mbart", "cfg",
+    ),
+    "BART": Family(
+        "--arch bart_large --layernorm-embedding --share-all-embeddings --share-decoder-input-output-embed "
+        "--truncate-source",
+        saved="cfg",
+        search="--beam 4 --lenpen 2.0 --min-len 5 --no-repeat-ngram-size 3",
+    ),
+    "IWSLT17": Family(
+        "--arch multilingual_transformer_iwslt_de_en --share-decoders --share-decoder-input-output-embed",
+        "multilingual_translation", "--lang-pairs src-tgt,tgt-src", "cfg",
+    ),
+}  # fmt: skip
+
+
+def made(family: Family, data: Path, folder: Path, sizes: str = SIZES) -> list[Path]:
+    """The checkpoints of a family and, last, one whose weights differ a little from the first's."""
+    arguments = f"{family.model} {sizes} --task {family.task} {family.options} {family.languages}"
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(data), *arguments.split()])
+    cfg = convert_namespace_to_omegaconf(args)
+    task = tasks.setup_task(cfg.task)
+    ends = copy.copy(task.target_dictionary)
+    if family.task == "translation_from_pretrained_bart":
+        ends.eos_index = ends.index("[tgt]")
+    paths = [folder / f"model{number}.pt" for number in range(family.models + 1)]
+    for number, path in enumerate(paths):
+        torch.manual_seed(number % family.models)
+        model = task.build_model(cfg.model).eval()
+        draw_weights(single(model))
+        speech = family.task == "speech_to_text"
+        vary(single(model).decoder, speech)
+        if not speech:
+            let_end(single(model), ends, 0.1)
+        if number == family.models:
+            for weight in model.parameters():
+                weight.data += 0.02 * weight.std() * torch.randn_like(weight)
+        save(family, args, cfg, model.state_dict(), path)
+    return paths
+
+
+@torch.no_grad()
+def vary(decoder: Any, speech: bool) -> None:
+    """Change a random decoder so that it does not repeat one word, and that its words depend on the source."""
+    last = decoder.layers[-1].fc2.weight
+    last.sub_(last.mean(dim=1, keepdim=True)).mul_(30)  # by shared embeddings the same word would win again otherwise
+    for layer in decoder.layers:
+        layer.encoder_attn.out_proj.weight.mul_(10 if layer.normalize_before or speech else 1)
+
+
+def single(model: Any) -> Any:
+    """The encoder-decoder that translates, of a model with one for each pair of languages."""
+    return model.models["src-tgt"] if hasattr(model, "models") else model
+
+
+def save(family: Family, args: Namespace, cfg: Any, weights: dict[str, Tensor], path: Path) -> None:
+    """Save as fairseq did in those years."""
+    history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "best_loss": 3.9}
+    extra = {"epoch": 28, "batch_offset": 0, "val_loss": 3.9}
+    state: dict[str, Any] = {"model": weights, "args": None, "optimizer_history": [history], "extra_state": extra}
+    if family.saved == "cfg":
+        state["cfg"] = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    else:
+        state["args"] = Namespace(**{name: value for name, value in vars(args).items() if is_old(name)})
+    if family.saved == "2018":
+        state["model"] = in_the_form_of_2018(weights)
+    torch.save(state, path)
+
+
+def is_old(option: str) -> bool:
+    """Whether an option is one of the model's or the task's that existed in 2020."""
+    parts = "encoder decoder share dropout activation max_ lang dict left_pad adaptive norm no_scale extra_data".split()
+    return option in ("arch", "task", "data", "criterion") or any(part in option for part in parts)
+
+
+def in_the_form_of_2018(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Attention has one matrix for queries, keys and values, and the output projection is not stored."""
+    old = {"encoder.version": torch.Tensor([2]), "decoder.version": torch.Tensor([2])}
+    for name, value in weights.items():
+        if ".q_proj." in name:
+            parts = [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"]
+            old[name.replace(".q_proj.", ".in_proj_")] = torch.cat(parts)
+        elif ".k_proj." not in name and ".v_proj." not in name and "output_projection" not in name:
+            old[name] = value
+    return old
+
+
+def command(family: Family, path: object, decoding: str | None) -> list[object]:
+    """The plugin's options, or those of fairseq's own task where `decoding` is None."""
+    task, given = f"--task {family.task}", family.options
+    if decoding is not None:
+        task = f"--task aggressive_{family.task} --decoding {decoding} --print-step"
+        given = family.ours or family.options
+    return ["--path", path, "--user-dir", PLUGIN, *f"--cpu {task} {given} {family.languages}".split(), *LENGTH]
+
+
+def decode(family: Family, data: Path, path: object, decoding: str | None, *rest: object) -> str:
+    return generate_here(data, *command(family, path, decoding), *rest)
+
+
+def interact(family: Family, data: Path, path: object, decoding: str) -> str:
+    """fairseq-interactive in this process, of the test set."""
+    arguments = [data, *command(family, path, decoding), "--input", data.parent / "test.src"]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
+        patch.setattr(sys, "argv", ["fairseq-interactive", *map(str, arguments)])
+        interactive.cli_main()
+    return output.getvalue()
+
+
+def iterations(output: str) -> float:
+    """Iterations for a token."""
+    found = parse_generate(output).values()
+    return sum(sentence.steps or 0 for sentence in found) / sum(len(sentence.positional) for sentence in found)
+
+
+def write_drafts(output: str, path: Path) -> Path:
+    """What stock fairseq answers, with every sixth word changed."""
+    answers = [answer.tokens for _, answer in sorted(parse_generate(output).items())]
+    assert len(set(map(tuple, answers))) > 8, "answers vary"
+    changed = [["ba" if n % 6 == 5 else word for n, word in enumerate(answer)] for answer in answers]
+    path.write_text("".join(" ".join(draft) + "\n" for draft in changed))
+    return path
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_family(name: str, correction_data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    family = FAMILIES[name]
+    dictionary = (correction_data / "dict.src.txt").read_text()
+    for file, text in {"LANGUAGES": "ar\nsrc\ntgt\n", "PAIRS": "x-tgt,src-tgt", "DICTIONARY": dictionary}.items():
+        (tmp_path / f"{file}.txt").write_text(text)
+        family = family._replace(
+            options=family.options.replace(file, str(tmp_path / f"{file}.txt")),
+            ours=family.ours.replace(file, str(tmp_path / f"{file}.txt")),
+        )
+    *paths, small = made(family, correction_data, tmp_path)
+    run = partial(decode, family, correction_data, ":".join(map(str, paths)))
+    stock = run(None, "--beam", 1, "--batch-size", 16)
+    assert len({len(answer.tokens) for answer in parse_generate(stock).values()}) > 2, "answers end"
+    drafts = write_drafts(stock, tmp_path / "drafts")
+    found = run("iad", "--draft-file", drafts, "--batch-size", 1)
+    assert_same_hypotheses(found, stock)
+    assert iterations(found) < 0.7
+    speculative = partial(run, "speculative", "--drafter-path", small, *WHOLE, "--batch-size", 16)
+    if family.task == "multilingual_translation":
+        with pytest.raises(AggdecError, match="several encoder-decoders, one for each pair of languages"):
+            speculative()
+    else:
+        found = speculative()
+        assert_same_hypotheses(found, stock)
+        assert iterations(found) < 0.8
+    assert "fairseq's own" not in caplog.text, "the engine decodes"
+    beam = [*family.search.split(), "--nbest", 4, "--batch-size", 16]
+    assert_same_lists(run("aggressive-beam", *beam), run(None, *beam), 4)
+    if name in ("M2M-100", "mBART-25"):
+        assert_same_hypotheses(interact(family, correction_data, paths[0], "greedy"), stock)
+
+
+COPYING = (
+    "--arch transformer --encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
+    "--max-target-positions 64"
+)
+COPYING_SIZES = SIZES.replace("64", "128").replace("32", "64").replace("layers 2", "layers 1")
+
+
+@pytest.mark.parametrize("name", ["M2M-100", "IWSLT17"])
+def test_the_source_is_copied_past_the_language_tokens(name: str, correction_model: ToyModel, tmp_path: Path) -> None:
+    """A corrector's weights in a model of several languages, with rows for the languages' tokens."""
+    task, arch, languages = {
+        "M2M-100": (MULTI, COPYING, f"--langs src,tgt --lang-pairs src-tgt {TOKENS}"),
+        "IWSLT17": (
+            "multilingual_translation", COPYING.replace("transformer", "multilingual_transformer"),
+            "--lang-pairs src-tgt --encoder-langtok tgt --decoder-langtok",
+        ),
+    }[name]  # fmt: skip
+    family, data = Family(arch, task, languages, "cfg"), correction_model.data
+    path, _ = made(family, data, tmp_path, COPYING_SIZES)
+    state, trained = read_checkpoint(path), read_checkpoint(correction_model.checkpoint)["model"]
+    for key, value in state["model"].items():
+        weight = trained[key.removeprefix("models.src-tgt.")]
+        value[: len(weight)] = weight
+        if len(value) > len(weight):  # tokens that stand for the end, or beside the text
+            value[len(weight) :] = 0.9 * weight[2] if task == "multilingual_translation" else 0
+    torch.save(state, path)
+    stock = decode(family, data, path, None, "--beam", 1)
+    found = decode(family, data, path, "iad", "--batch-size", 1)
+    assert_same_hypotheses(found, stock)
+    assert sum(sentence.steps == 1 for sentence in parse_generate(found).values()) > 4
+    assert iterations(found) < 0.8
+
+    model = load(path, data, source_lang="src", target_lang="tgt", task=task, device="cpu")
+    lines = (data.parent / "test.src").read_text(encoding="utf-8").splitlines()
+    answers = [" ".join(answer.tokens) for _, answer in sorted(parse_generate(stock).items())]
+    assert [result.text for result in model.decode(lines, mode="iad", max_len_b=12)] == answers
+
+
+@pytest.mark.parametrize("arch", ["s2t_transformer_s", "convtransformer_espnet"])
+def test_speech_of_several_languages(arch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As MuST-C's models, whose outputs begin with their language."""
+    data = make_speech(tmp_path)
+    for split in ("train", "test"):
+        rows = (data / f"{split}.tsv").read_text().splitlines()
+        rows = [f"{row}\t{'tgt_lang' if number == 0 else 'de'}" for number, row in enumerate(rows)]
+        (data / f"{split}.tsv").write_text("\n".join(rows))
+    with (data / "dict.txt").open("a") as file:
+        file.write("<lang:de> 1\n")
+    with (data / "config.yaml").open("a") as file:
+        file.write("prepend_tgt_lang_tag: true\n")
+    family = Family(f"--arch {arch}", "speech_to_text", languages="--max-source-positions 600")
+    [path, _] = made(family, data, tmp_path)
+    stock = decode(family, data, path, None, "--beam", 1, "--batch-size", 4, "--prefix-size", 1)
+    drafts = write_drafts(stock, tmp_path / "drafts")
+    for mode, rest in {"greedy": [], "iad": ["--draft-file", drafts]}.items():
+        found = decode(family, data, path, mode, "--batch-size", 4, "--prefix-size", 1, *rest)
+        assert_same_hypotheses(found, stock)
+    assert iterations(found) < 0.9
+    assert "fairseq's own" not in caplog.text, "the engine decodes the text"
+
+
+def test_indictrans2(correction_data: Path, tmp_path: Path) -> None:
+    """Its architectures are in a user directory of its own, which imports the plugin."""
+    arch = f"--arch transformer {PRE_NORM} --layernorm-embedding --share-decoder-input-output-embed"
+    family = Family(arch, saved="cfg")
+    path, small = made(family, correction_data, tmp_path)
+    for file in (path, small):
+        state = read_checkpoint(file)
+        state["cfg"]["model"].arch = state["cfg"]["model"]._name = "transformer_base18L"
+        torch.save(state, file)
+    user = tmp_path / "of_indictrans2"
+    user.mkdir()
+    (user / "__init__.py").write_text("import fairseq_aggdec; fairseq_aggdec.register(); from . import architectures")
+    (user / "architectures.py").write_text(
+        "from fairseq.models import register_model_architecture\n"
+        "from fairseq.models.transformer import base_architecture\n\n"
+        'register_model_architecture("transformer", "transformer_base18L")(base_architecture)\n'
+    )
+    command = [correction_data, "--path", path, "--user-dir", user, "--cpu", *LENGTH]
+    stock = ["--task", "translation", "--beam", 1]
+    ours = ["--task", "aggressive_translation", "--decoding", "speculative", "--drafter-path", small, *WHOLE]
+    runs = at_once(*(partial(run_cli, "fairseq-generate", *command, *kind) for kind in (stock, ours)))
+    expected, found = (run.stdout for run in runs)
+    assert_same_hypotheses(found, expected)
+    assert iterations(found) < 0.8
+
+
+def test_what_is_too_large_is_refused_by_name(correction_data: Path, tmp_path: Path) -> None:
+    """M2M-100's 12B with its pipeline, and NLLB's mixture of experts."""
+    family = Family(f"--arch transformer {PRE_NORM}", MULTI, f"--langs src,tgt --lang-pairs src-tgt {TOKENS}", "cfg")
+    path, _ = made(family, correction_data, tmp_path)
+    with pytest.raises(AggdecError, match="cannot honour --pipeline-model-parallel"):
+        decode(family, correction_data, path, "greedy", "--pipeline-model-parallel", "--distributed-no-spawn")
+    state = read_checkpoint(path)
+    for number in range(2):
+        state["model"][f"encoder.layers.1.moe_layer.experts.{number}.fc1.weight"] = torch.zeros(2)
+    torch.save(state, path)
+    with pytest.raises(AggdecError, match="a mixture of experts"):
+        decode(family, correction_data, path, "greedy")
