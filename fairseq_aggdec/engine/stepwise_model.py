@@ -58,6 +58,13 @@ class StepwiseModel(LateStart):
     def go_back(self, lengths: Sequence[int]) -> None:
         """Nothing is forgotten: a draft begins by a look at what is still right."""
 
+    def suppose(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
+        """Take the drafts that were asked for, of these texts, for these: a benchmark has replaced them."""
+        self._cached = [
+            [*text, *draft[: len(read) - len(text)]]
+            for text, draft, read in zip(texts, drafts, self._cached, strict=True)
+        ]
+
     def _drafted(self, texts: Sequence[Sequence[int]], size: int, best: Callable[[Block], Tensor]) -> Tensor:
         """At most `size` tokens behind each text, B x k on the host; fewer where all rows have drafted EOS.
 

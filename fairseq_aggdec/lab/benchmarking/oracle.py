@@ -17,8 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Draft, Order
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.engine.stepwise_model import StepwiseModel
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.modes import COPYING
@@ -41,7 +43,7 @@ def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts
 
 
 def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> Texts:
-    """Texts for `gad` and `gad++`: the outputs, with wrong tokens where drafts are to be rejected.
+    """Texts for modes with a drafter: the outputs, with wrong tokens where drafts are to be rejected.
 
     Args:
         outputs: outputs of greedy decoding in the same precision.
@@ -116,7 +118,7 @@ def _right_probability(accepted: float, block_size: int) -> float:
 class OracleBlockDrafter(Drafter):
     """Runs a block drafter, for its cost, and replaces its draft by given tokens."""
 
-    def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
+    def __init__(self, drafter: BlockDrafter, block_size: int, drafts: Tensor, eos: int) -> None:
         """
         Args:
             drafter: the block drafter.
@@ -136,6 +138,8 @@ class OracleBlockDrafter(Drafter):
         # an output that parts from the foreseen one at a near-tie may be longer
         places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
+        if isinstance(self._drafter.model, StepwiseModel):
+            self._drafter.model.suppose(outputs.texts, tokens.tolist())
         return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:
@@ -162,10 +166,8 @@ class OracleGenerator(AggressiveGenerator):
             copied = padded(texts, self.pad, source.device)
             return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))
         drafter = super().make_drafter(batch)
-        assert self.block_draft is not None
-        return OracleBlockDrafter(
-            drafter, self.block_draft.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos
-        )
+        assert isinstance(drafter, BlockDrafter)
+        return OracleBlockDrafter(drafter, drafter.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos)
 
 
 def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:

@@ -34,7 +34,7 @@ class OracleSettings:
     edit_ratio: float
     """of `iad` and `iad++`: edits divided by tokens"""
     accepted: float
-    """of `gad` and `gad++`: mean accepted tokens"""
+    """of modes with a drafter: mean accepted tokens, if as many tokens as possible are drafted"""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Subject:
     source_lang: str | None = None
     target_lang: str | None = None
     drafter_path: str | None = None
+    small_drafter: str | None = None
+    """what drafts for `speculative`, in place of `drafter_path`"""
     block_size: int = 0
     device: str = "cpu"
     precision: str = "fp32"
@@ -191,6 +193,8 @@ class Runners:
         texts = self._oracle_texts(mode, precision, batch_size)
         if mode.decoding in CUT and mode.drafts == "auto":
             mode = replace(mode, drafts=self.subject.drafts)
+        if mode.decoding == "speculative" and mode.drafter is None:
+            mode = replace(mode, drafter=self.subject.small_drafter)
         return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:
@@ -240,7 +244,7 @@ class Runners:
         settings = self.subject.oracle
         if settings is not None and mode.decoding in COPYING:
             return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
-        if settings is not None and mode.decoding in ("gad", "gad++"):
+        if settings is not None and mode.decoding in ("gad", "gad++", "speculative"):
             outputs = self._greedy_outputs(precision, batch_size)
             return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary(precision))
         return None
