@@ -81,24 +81,29 @@ class DraftCost:
         cpu: Processor | None,
         quantised: bool = False,
         steps: bool = False,
+        symbols: int | None = None,
     ) -> DraftCost:
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
-        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8.
+        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`:
+        those that the drafter looks at; None: all.
         """
+        whole = drafter.embed_tokens.num_embeddings
+        symbols = whole if symbols is None else symbols
+        unseen = 0 if symbols == whole else (whole - symbols) * drafter.output_projection.weight.size(1)
         row = sum(map(_token_cost, verifiers))
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row
-        share = scale * _token_cost(drafter)
+        share = scale * (_token_cost(drafter) - unseen)
         call, read = _GPU_PASS_COST * share, 0.0
         if cpu is not None:
             call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
-            read = scale * _reading_cost(drafter, cpu)
-        choice = _CHOICE_COST_PER_SYMBOL * drafter.embed_tokens.num_embeddings / row
+            read = scale * _reading_cost(drafter, cpu, unseen)
+        choice = _CHOICE_COST_PER_SYMBOL * symbols / row
         start = _FIRST_DRAFT_SURCHARGE * (call + read)
         if steps:
             return cls(block_size, call, share + choice, share, start, False, read, True)
-        unread = share - scale * drafter.output_projection.weight.numel()
+        unread = share - scale * (drafter.output_projection.weight.numel() - unseen)
         return cls(block_size, call, share + choice, unread, start, not drafter.is_causal, read)
 
 
@@ -146,7 +151,10 @@ def _layers(decoder: Any) -> int:
     return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder has no `layers`
 
 
-def _reading_cost(decoder: Any, cpu: Processor) -> float:
-    """The cost of reading a model from memory, in multiplications; 0 where it stays in the processor's caches."""
-    weights = _token_cost(decoder)
+def _reading_cost(decoder: Any, cpu: Processor, unseen: int = 0) -> float:
+    """The cost of reading a model from memory, in multiplications; 0 where it stays in the processor's caches.
+
+    `unseen`: weights that are not read.
+    """
+    weights = _token_cost(decoder) - unseen
     return cpu.reading * weights if weights > _WEIGHTS_IN_CACHE else 0.0

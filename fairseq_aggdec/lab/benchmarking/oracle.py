@@ -118,7 +118,7 @@ def _right_probability(accepted: float, block_size: int) -> float:
 class OracleBlockDrafter(Drafter):
     """Runs a block drafter, for its cost, and replaces its draft by given tokens."""
 
-    def __init__(self, drafter: BlockDrafter, block_size: int, drafts: Tensor, eos: int) -> None:
+    def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
         """
         Args:
             drafter: the block drafter.
@@ -138,8 +138,9 @@ class OracleBlockDrafter(Drafter):
         # an output that parts from the foreseen one at a near-tie may be longer
         places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
-        if isinstance(self._drafter.model, StepwiseModel):
-            self._drafter.model.suppose(outputs.texts, tokens.tolist())
+        model = self._drafter.model if isinstance(self._drafter, BlockDrafter) else None
+        if isinstance(model, StepwiseModel):
+            model.suppose(outputs.texts, tokens.tolist())
         return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:
@@ -166,8 +167,10 @@ class OracleGenerator(AggressiveGenerator):
             copied = padded(texts, self.pad, source.device)
             return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))
         drafter = super().make_drafter(batch)
-        assert isinstance(drafter, BlockDrafter)
-        return OracleBlockDrafter(drafter, drafter.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos)
+        assert self.block_draft is not None
+        return OracleBlockDrafter(
+            drafter, self.block_draft.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos
+        )
 
 
 def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:

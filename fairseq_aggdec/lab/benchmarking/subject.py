@@ -48,8 +48,6 @@ class Subject:
     source_lang: str | None = None
     target_lang: str | None = None
     drafter_path: str | None = None
-    small_drafter: str | None = None
-    """what drafts for `speculative`, in place of `drafter_path`"""
     block_size: int = 0
     device: str = "cpu"
     precision: str = "fp32"
@@ -62,6 +60,8 @@ class Subject:
     """the value of --drafts, for modes whose names do not say `+whole`"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
+    small_drafter: str | None = None
+    """what drafts for `speculative`, in place of `drafter_path`"""
     keep: str | None = None
     """folder for models converted for other programs; None for a temporary one"""
 
