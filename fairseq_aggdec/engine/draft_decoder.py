@@ -18,7 +18,6 @@ from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
-from fairseq_aggdec.engine.shortlist import Shortlist
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
@@ -87,7 +86,6 @@ class DraftDecoder(LateStart):
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         super().__init__(self._new_engine(arithmetic, mask))
-        self._shortlist = Shortlist(self._engine, decoder, arithmetic)
         self.waits = self._engine.backend.waits
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
@@ -97,7 +95,6 @@ class DraftDecoder(LateStart):
         return BlockDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask)
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        self._shortlist.see(texts)
         return self._choose(*self._block(texts, block_size))
 
     def choose(
@@ -149,12 +146,11 @@ class DraftDecoder(LateStart):
 
     def _choose(self, features: Tensor, last: Tensor) -> Tensor:
         """Draft tokens, B x k; `last`: the token before each block, B."""
-        few = self._shortlist
-        logits = (few.product or self._engine.project)(features)
+        logits = self._engine.project(features)
         if self._transitions is None:
-            return few.symbols(self._decoder.best_tokens(logits))
+            return self._decoder.best_tokens(logits)
         exclude(logits, self._decoder.never_drafted)
-        return self._transitions.chain(features, logits, last, few.symbols)
+        return self._transitions.chain(features, logits, last)
 
     def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> tuple[Tensor, Tensor]:
         """Decoder output at the masks behind each row's prefix, B x k x D, and the token before the masks, B.
@@ -218,20 +214,17 @@ class TransitionTables:
             self._before = head.before(decoder.embed(torch.arange(len(decoder.dictionary)).to(head.out.weight.device)))
             self._after = decoder.output_projection.weight @ head.out.weight
 
-    def chain(
-        self, features: Tensor, logits: Tensor, last: Tensor, symbols: Callable[[Tensor], Tensor] = lambda x: x
-    ) -> Tensor:
+    def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
         """Choose the tokens of a draft, B x k.
 
         Args:
             features: B x k x D, of the block positions, without the head's correction.
             logits: B x k x V, of these features; minus infinity for tokens that are never drafted.
             last: B, the token before each block.
-            symbols: maps numbers among the V to the symbols that they stand for.
         """
         best = self._backend.choice.best_entries(logits.flatten(0, 1), min(_CANDIDATES, logits.size(-1)))
         scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
-        return self._backend.chain(self._before, self._after, self._here(features), symbols(candidates), scores, last)
+        return self._backend.chain(self._before, self._after, self._here(features), candidates, scores, last)
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:

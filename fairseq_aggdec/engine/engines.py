@@ -361,7 +361,7 @@ class LoadedDrafter:
         choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
         if self._why_no_engine is None:
             kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
-            return StepwiseModel(_made(kind, decoder, arithmetic), decoder, choice, arithmetic)
+            return StepwiseModel(_made(kind, decoder, arithmetic), decoder, choice)
         logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
         return StepwiseModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
 

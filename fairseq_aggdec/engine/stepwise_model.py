@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.plain.choice import Choice
@@ -28,19 +27,13 @@ class StepwiseModel(LateStart):
     _engine: BlockDecoder | RecomputeVerifier
     waits = False  # it has waited for each token
 
-    def __init__(
-        self,
-        engine: BlockDecoder | RecomputeVerifier,
-        decoder: Any,
-        choice: Choice,
-        arithmetic: Arithmetic = AS_THE_MODEL,
-    ) -> None:
-        """`engine`: of `decoder` and `arithmetic`, for a cache of its own; `choice` finds the highest scores."""
+    def __init__(self, engine: BlockDecoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
+        """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
         super().__init__(engine)
         self.max_positions: int = decoder.max_positions()
         self._device = next(decoder.parameters()).device
         self._choice = choice
-        self._shortlist = Shortlist(engine, decoder, arithmetic)
+        self._shortlist = Shortlist(engine, decoder)
         words = decoder.dictionary
         self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
@@ -80,15 +73,12 @@ class StepwiseModel(LateStart):
         `best` reads a block, and returns the best token behind each of its tokens, N.
         """
         self._begin()
-        few = self._shortlist
-        few.see(texts)
-        if few.product is not None and isinstance(self._engine, BlockDecoder):
-            self._engine.look_at(few.product)
+        self._shortlist.see(texts)
         block, columns = self._unread(texts), list[list[int]]()
         ended = [False] * len(texts)
         none = torch.empty(len(texts), 0, dtype=torch.long)
         while True:
-            columns.append(few.symbols(best(block)[_lasts(block)]).tolist())
+            columns.append(self._shortlist.symbols(best(block)[_lasts(block)]).tolist())
             ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
             if len(columns) == size or all(ended):
                 break

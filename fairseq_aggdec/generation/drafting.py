@@ -184,7 +184,7 @@ class Drafting:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             drafter = self._block.drafter
             decoder, steps = drafter.model.decoder, drafter.is_stepwise
-            symbols = shortlisted(decoder, self._drafters_arithmetic())
+            symbols = shortlisted(decoder) if steps else None
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised, steps, symbols)
         return Costs.of(verifiers, cpu, ragged, draft)
 
