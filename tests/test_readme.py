@@ -88,7 +88,9 @@ def run(
 def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
     """The variables of the commands: the toy model, and a drafter where it is to be trained."""
     drafter = checkout / "drafter/checkpoint_best.pt"
-    return {"DATA_BIN": str(toy_model_dir.data), "CHECKPOINT": str(toy_model_dir.checkpoint), "DRAFTER": str(drafter)}
+    small = checkout / "small/checkpoint_best.pt"
+    paths = {"DATA_BIN": toy_model_dir.data, "CHECKPOINT": toy_model_dir.checkpoint, "DRAFTER": drafter, "SMALL": small}
+    return {name: str(path) for name, path in paths.items()}
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +111,13 @@ def test_the_first_command_runs_as_it_was_installed(checkout: Path, names: dict[
 
 @pytest.mark.parametrize("command", RUN)
 def test_command_runs(command: str, checkout: Path, names: dict[str, str], request: pytest.FixtureRequest) -> None:
-    if "$DRAFTER" in command:
+    if "--drafter-path" in command:
         request.getfixturevalue("drafter")
     done = run(command, checkout, names)
     assert "H-0\t" in done.stdout
     (decoding,) = re.findall(r"--decoding \S+", command)
     assert f"{decoding}: " in done.stdout + done.stderr
+    assert ("$SMALL" in command) == ("small/checkpoint_best.pt shares the verifier's encoder" in done.stderr)
     if " | " in command:  # the shipped corrector
         assert "The student’s book is on the table." in done.stdout
 

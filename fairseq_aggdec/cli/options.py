@@ -152,12 +152,12 @@ class _RandomModel:
         "for iad and iad++: edit ratio between the text that is copied and the output",
         0.1,
     )
-    accepted: float = option("for gad and gad++: mean accepted tokens in an iteration", 5.5)
+    accepted: float = option("for gad, gad++ and speculative: mean accepted tokens of whole drafts", 5.5)
     trained_in: Literal["fp16", "fp32"] = option(
         "the precision whose numbers the weights are: a large model is mostly trained with --fp16", "fp16"
     )
     keep: Path | None = option("keep the models in this folder, for further runs", None, metavar="FOLDER")
-    drafter_layers: int = option("number of layers of the random drafter's decoder", 2)
+    drafter_layers: int = option("number of layers of the random drafters' decoders", 2)
 
 
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:

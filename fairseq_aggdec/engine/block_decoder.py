@@ -219,6 +219,10 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Logits of features, ... x D -> ... x V."""
         return self._vocabulary(features)
 
+    def look_at(self, few: Product) -> None:
+        """Score only the symbols of this product from now on, numbered from 0."""
+        self._vocabulary = few
+
     def embed(self, block: Tensor) -> Tensor:
         """Scaled token embeddings without positions, ... -> ... x D."""
         decoder = self._decoder

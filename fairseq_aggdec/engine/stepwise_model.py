@@ -15,6 +15,7 @@ from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.shortlist import Shortlist
 
 
 class StepwiseModel(LateStart):
@@ -33,6 +34,7 @@ class StepwiseModel(LateStart):
         self.max_positions: int = decoder.max_positions()
         self._device = next(decoder.parameters()).device
         self._choice = choice
+        self._shortlist = Shortlist(engine, decoder)
         words = decoder.dictionary
         self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
@@ -60,21 +62,29 @@ class StepwiseModel(LateStart):
         self._begin()
         self._drafted(texts, block_size, best)
         values, names = (torch.stack(steps, dim=1).flatten(0, 1).cpu() for steps in zip(*found, strict=True))
-        return values, names
+        return values, self._shortlist.symbols(names)
 
     def go_back(self, lengths: Sequence[int]) -> None:
         """Nothing is forgotten: a draft begins by a look at what is still right."""
+
+    def suppose(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
+        """Take the drafts that were asked for, of these texts, for these: a benchmark has replaced them."""
+        self._cached = [
+            [*text, *draft[: len(read) - len(text)]]
+            for text, draft, read in zip(texts, drafts, self._cached, strict=True)
+        ]
 
     def _drafted(self, texts: Sequence[Sequence[int]], size: int, best: Callable[[Block], Tensor]) -> Tensor:
         """At most `size` tokens behind each text, B x k on the host; fewer where all rows have drafted EOS.
 
         `best` reads a block, and returns the best token behind each of its tokens, N.
         """
+        self._shortlist.see(texts)
         block, columns = self._unread(texts), list[list[int]]()
         ended = [False] * len(texts)
         none = torch.empty(len(texts), 0, dtype=torch.long)
         while True:
-            columns.append(best(block)[_lasts(block)].tolist())
+            columns.append(self._shortlist.symbols(best(block)[_lasts(block)]).tolist())
             ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
             if len(columns) == size or all(ended):
                 break

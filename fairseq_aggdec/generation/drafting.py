@@ -20,6 +20,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, host_waits
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.shortlist import shortlisted
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL, Mode
 from fairseq_aggdec.generation.stats_file import StatsFile
@@ -183,7 +184,8 @@ class Drafting:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             drafter = self._block.drafter
             decoder, steps = drafter.model.decoder, drafter.is_stepwise
-            draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised, steps)
+            symbols = shortlisted(decoder) if steps else None
+            draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised, steps, symbols)
         return Costs.of(verifiers, cpu, ragged, draft)
 
 

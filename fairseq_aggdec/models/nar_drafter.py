@@ -11,78 +11,33 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import register_sizes
-from fairseq_aggdec.models.base_checkpoint import take_verifiers_architecture
 from fairseq_aggdec.models.block_sampling import Blocks
-from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig
 from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterDecoder, Reading
-from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE
+from fairseq_aggdec.models.small_drafter import DrafterModel, take_verifier
 
 __all__ = ["NarDrafterConfig", "NarDrafterDecoder", "NarDrafterModel"]
 
 
 @register_model("nar_drafter")
-class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
+class NarDrafterModel(DrafterModel):
     """A Transformer whose decoder drafts blocks."""
 
-    instead_of_finetuning = ", and --decoder-from in place of --finetune-from-model"
+    config = NarDrafterConfig
 
     def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
         self.decoding_block_size = cfg.decoding_block_size or cfg.block_size
-        # the fingerprint of the verifier's encoder if this one is frozen to it, else zeros
-        self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
-        self.exact_weights = {}
-        if cfg.freeze_encoder:
-            encoder.requires_grad_(False)
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Add the options; their defaults come from the architecture."""
-        gen_parser_from_dataclass(parser, NarDrafterConfig(), delete_default=True, with_prefix="")
-
-    @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "NarDrafterModel":
-        """Build from fairseq's options, flat or in groups."""
-        cfg = NarDrafterConfig.from_namespace(cfg)
-        try:
-            return super().build_model(cfg, task)
-        except ValueError as error:  # fairseq's own, such as for dictionaries that are not joined
-            if not cfg.encoder_from:
-                raise
-            raise AggdecError(
-                f"--encoder-from {cfg.encoder_from}: {error}; is this the data it was trained on?"
-            ) from None
 
     @classmethod
     def build_decoder(cls, cfg: NarDrafterConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> NarDrafterDecoder:
         return NarDrafterDecoder(cfg, tgt_dict, embed_tokens)
-
-    def train(self, mode: bool = True) -> "NarDrafterModel":
-        """Training mode; a frozen encoder has no dropout, as in decoding, where the verifier's is used."""
-        super().train(mode)
-        if self.cfg.freeze_encoder:
-            self.encoder.eval()
-        return self
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """As fairseq's; raises `AggdecError` for a checkpoint without the weights shared with a verifier."""
-        if strict and "encoder.embed_tokens.weight" not in state_dict:
-            raise AggdecError(
-                "this drafter was exported without the weights that it shares with its verifier (aggdec export "
-                "--without-shared), so that it cannot work alone: give the verifier as --path and the drafter as "
-                "--drafter-path"
-            )
-        return super().load_state_dict(state_dict, strict, **options)
 
     def forward(
         self,
@@ -164,10 +119,4 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return predicted
 
 
-def _take_verifier(cfg: Any) -> None:
-    verifier = getattr(cfg, "encoder_from", None)
-    if verifier and not is_loading_models():
-        take_verifiers_architecture(cfg, verifier)
-
-
-register_sizes("nar_drafter", _take_verifier, small_decoder=2)
+register_sizes("nar_drafter", take_verifier, small_decoder=2)

@@ -1,4 +1,4 @@
-"""Options of the block drafter."""
+"""Options of drafters."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -11,31 +11,9 @@ from fairseq_aggdec.models.architecture_defaults import refuse_architectures
 
 
 @dataclass
-class NarDrafterConfig(TransformerConfig):
-    """fairseq's Transformer options and the drafter's own."""
+class DrafterConfig(TransformerConfig):
+    """fairseq's Transformer options, and what a drafter takes from its verifier."""
 
-    block_size: int = field(default=10, metadata={"help": "number of tokens in a draft, k"})
-    decoding_block_size: int = field(
-        default=0,
-        metadata={"help": "number of tokens that decoding drafts without a --block-size; 0: as many as in training"},
-    )
-    prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
-        default="causal",
-        metadata={
-            "help": "causal: the prefix attends left to right, so that decoding caches it and --blocks-per-sentence "
-            "share it; bidirectional: prefix and block attend to each other, as in Ge et al. 2022"
-        },
-    )
-    mask_source_copy: bool = field(
-        default=False, metadata={"help": "add a learned soft copy of the source to the mask positions' input"}
-    )
-    transition_dim: int = field(
-        default=0,
-        metadata={
-            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, "
-            "the tokens of a draft are independent of each other, as in Ge et al. 2022"
-        },
-    )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
@@ -60,6 +38,34 @@ class NarDrafterConfig(TransformerConfig):
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
+
+
+@dataclass
+class NarDrafterConfig(DrafterConfig):
+    """Options of the block drafter."""
+
+    block_size: int = field(default=10, metadata={"help": "number of tokens in a draft, k"})
+    decoding_block_size: int = field(
+        default=0,
+        metadata={"help": "number of tokens that decoding drafts without a --block-size; 0: as many as in training"},
+    )
+    prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
+        default="causal",
+        metadata={
+            "help": "causal: the prefix attends left to right, so that decoding caches it and --blocks-per-sentence "
+            "share it; bidirectional: prefix and block attend to each other, as in Ge et al. 2022"
+        },
+    )
+    mask_source_copy: bool = field(
+        default=False, metadata={"help": "add a learned soft copy of the source to the mask positions' input"}
+    )
+    transition_dim: int = field(
+        default=0,
+        metadata={
+            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, "
+            "the tokens of a draft are independent of each other, as in Ge et al. 2022"
+        },
+    )
 
 
 def refuse_unsupported(cfg: NarDrafterConfig) -> None:

@@ -81,20 +81,26 @@ class DraftCost:
         cpu: Processor | None,
         quantised: bool = False,
         steps: bool = False,
+        symbols: int | None = None,
     ) -> DraftCost:
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
-        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8.
+        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`:
+        the number that a drafter with `steps` looks at; None: all.
         """
+        weights = _token_cost(drafter)
+        if symbols is not None:
+            weights -= drafter.output_projection.weight[symbols:].numel()
+        symbols = symbols or drafter.embed_tokens.num_embeddings
         row = sum(map(_token_cost, verifiers))
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row
-        share = scale * _token_cost(drafter)
+        share = scale * weights
         call, read = _GPU_PASS_COST * share, 0.0
         if cpu is not None:
             call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
-            read = scale * _reading_cost(drafter, cpu)
-        choice = _CHOICE_COST_PER_SYMBOL * drafter.embed_tokens.num_embeddings / row
+            read = scale * _reading_cost(weights, cpu)
+        choice = _CHOICE_COST_PER_SYMBOL * symbols / row
         start = _FIRST_DRAFT_SURCHARGE * (call + read)
         if steps:
             return cls(block_size, call, share + choice, share, start, False, read, True)
@@ -128,7 +134,7 @@ class Costs:
             return cls(_GPU_PASS_COST, ragged=ragged, draft=draft)
         row, layers = sum(map(_token_cost, verifiers)), sum(map(_layers, verifiers))
         least = (cpu.call * len(verifiers) + cpu.layer * layers) / row
-        read = sum(_reading_cost(verifier, cpu) for verifier in verifiers) / row
+        read = sum(_reading_cost(_token_cost(verifier), cpu) for verifier in verifiers) / row
         return cls(least, cpu.wide * layers / row, ragged, draft, cpu.host / row, read)
 
     def rows(self, count: float) -> float:
@@ -146,7 +152,6 @@ def _layers(decoder: Any) -> int:
     return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder has no `layers`
 
 
-def _reading_cost(decoder: Any, cpu: Processor) -> float:
-    """The cost of reading a model from memory, in multiplications; 0 where it stays in the processor's caches."""
-    weights = _token_cost(decoder)
+def _reading_cost(weights: int, cpu: Processor) -> float:
+    """The cost of reading weights from memory, in multiplications; 0 where they stay in the processor's caches."""
     return cpu.reading * weights if weights > _WEIGHTS_IN_CACHE else 0.0

@@ -40,14 +40,14 @@ class BlockDrafter(Drafter):
     def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
         """Draft k tokens, of a `nar_drafter` at most as in the model's training; a draft ends with its first `eos`."""
         self.block_size = block_size
-        self._model = model
+        self.model = model
         self._eos = eos
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
-        tokens = self._model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.unseen(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
-        return draft.cut([max(0, self._model.max_positions - len(text)) for text in outputs.texts])
+        tokens = self.model.draft(outputs.texts, min(self.block_size, max(limits)))
+        draft = Draft.unseen(tokens, self._eos) if self.model.waits else Draft.up_to_end(tokens, self._eos)
+        return draft.cut([max(0, self.model.max_positions - len(text)) for text in outputs.texts])
 
     def keep(self, order: Order) -> None:
-        self._model.keep(order)
+        self.model.keep(order)

@@ -49,15 +49,15 @@ class FairseqRunner:
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget
-        of_all = task.cfg.drafter_path
-        task.cfg.drafter_path = mode.drafter or of_all
+        of_all = task.decoding_options.drafter_path
+        task.decoding_options.drafter_path = mode.drafter or of_all
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
         )
-        task.cfg.drafter_path = of_all
+        task.decoding_options.drafter_path = of_all
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
         return self._task.inference_step(self.generator, self.models, self.samples[number])

@@ -91,14 +91,16 @@ def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path
     """
     if args.keep:
         folder = args.keep / f"{args.random_model}-{args.trained_in}"
-    drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
+    blocks = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
+    steps = any(mode.decoding == "speculative" for mode in modes)
     block_size = args.block_size or _RANDOM_BLOCK
     model = random_models.write_random_model(
         folder,
         SIZES[args.random_model],
-        args.drafter_layers if drafts else 0,
+        args.drafter_layers if blocks else 0,
         block_size,
         trained_in=torch.float16 if args.trained_in == "fp16" else torch.float32,
+        small_layers=args.drafter_layers if steps else 0,
     )
     return Subject(
         path=str(model.checkpoint),
@@ -107,7 +109,8 @@ def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path
         source_lang=random_models.SOURCE,
         target_lang=random_models.TARGET,
         drafter_path=None if model.drafter is None else str(model.drafter),
-        block_size=block_size if drafts else 0,
+        small_drafter=None if model.small is None else str(model.small),
+        block_size=block_size if blocks or steps else 0,
         device=args.device,
         precision=args.precision or "fp32",
         generation={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},

@@ -17,8 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Draft, Order
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.engine.stepwise_model import StepwiseModel
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.modes import COPYING
@@ -41,7 +43,7 @@ def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts
 
 
 def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> Texts:
-    """Texts for `gad` and `gad++`: the outputs, with wrong tokens where drafts are to be rejected.
+    """Texts for modes with a drafter: the outputs, with wrong tokens where drafts are to be rejected.
 
     Args:
         outputs: outputs of greedy decoding in the same precision.
@@ -136,6 +138,9 @@ class OracleBlockDrafter(Drafter):
         # an output that parts from the foreseen one at a near-tie may be longer
         places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
+        model = self._drafter.model if isinstance(self._drafter, BlockDrafter) else None
+        if isinstance(model, StepwiseModel):
+            model.suppose(outputs.texts, tokens.tolist())
         return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:

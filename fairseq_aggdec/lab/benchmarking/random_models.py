@@ -33,6 +33,8 @@ class RandomModel:
 
     folder: Path
     drafter: Path | None
+    small: Path | None = None
+    """an ordinary model that drafts"""
 
     @property
     def checkpoint(self) -> Path:
@@ -46,21 +48,24 @@ def write_random_model(
     block_size: int = 25,
     vocabulary: int = VOCABULARY,
     trained_in: torch.dtype = torch.float32,
+    small_layers: int = 0,
 ) -> RandomModel:
-    """Write a random model, its dictionaries and, if wanted, a random drafter that shares its encoder.
+    """Write a random model, its dictionaries and, if wanted, random drafters that share its encoder.
 
     Args:
         folder: created if needed; checkpoints that are there already are kept.
         size: the model's size; the drafter has the same width.
-        drafter_layers: decoder layers of the drafter; 0 for no drafter.
+        drafter_layers: decoder layers of the block drafter; 0 for none.
         block_size: the drafter's block size.
         vocabulary: number of symbols in the dictionary.
         trained_in: weights are numbers of this precision, as those of a model that was trained in it are.
+        small_layers: decoder layers of an ordinary model that drafts; 0 for none.
 
     Raises:
         AggdecError: a file cannot be written.
     """
-    made = RandomModel(folder, folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None)
+    block_drafter = folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None
+    made = RandomModel(folder, block_drafter, folder / f"small-{small_layers}.pt" if small_layers else None)
     folder.mkdir(parents=True, exist_ok=True)
     symbols = Dictionary()
     for number in range(vocabulary - len(symbols)):
@@ -69,21 +74,32 @@ def write_random_model(
         symbols.save(str(folder / f"dict.{language}.txt"))
     dictionaries: Any = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
     if not made.checkpoint.is_file():
-        args = Namespace(arch="transformer", **{**size.options(), **_COMMON})
-        base_architecture(args)
-        model = _random(TransformerModel, args, dictionaries)
-        vary_outputs(model)
-        model.to(trained_in).float()
-        _save(made.checkpoint, model.state_dict(), args)
+        _save(made.checkpoint, *_transformer(size.options(), dictionaries, trained_in))
+    if made.small is not None and not made.small.is_file():
+        weights, args = _transformer(size.options(small_layers), dictionaries, trained_in)
+        _save(made.small, {**weights, **_shared(made.checkpoint)}, args)
     if made.drafter is not None and not made.drafter.is_file():
         args = Namespace(arch="nar_drafter", block_size=block_size, **{**size.options(drafter_layers), **_COMMON})
         ARCH_CONFIG_REGISTRY["nar_drafter"](args)
         drafter = _random(NarDrafterModel, args, dictionaries).to(trained_in).float()
-        weights = read_checkpoint(made.checkpoint)["model"]
-        drafter.load_state_dict({**drafter.state_dict(), **{k: v for k, v in weights.items() if k.startswith(_SHARED)}})
+        drafter.load_state_dict({**drafter.state_dict(), **_shared(made.checkpoint)})
         drafter.encoder_fingerprint.copy_(encoder_fingerprint(drafter.encoder))
         _save(made.drafter, drafter.state_dict(), args)
     return made
+
+
+def _transformer(options: dict[str, Any], dictionaries: Any, trained_in: torch.dtype) -> tuple[Any, Namespace]:
+    """The weights and the options of a random Transformer."""
+    args = Namespace(arch="transformer", **{**options, **_COMMON})
+    base_architecture(args)
+    model = _random(TransformerModel, args, dictionaries)
+    vary_outputs(model)
+    return model.to(trained_in).float().state_dict(), args
+
+
+def _shared(checkpoint: Path) -> dict[str, torch.Tensor]:
+    """The weights that a drafter takes from its verifier."""
+    return {k: v for k, v in read_checkpoint(checkpoint)["model"].items() if k.startswith(_SHARED)}
 
 
 def _random(kind: type[FairseqEncoderDecoderModel], args: Namespace, dictionaries: Any) -> Any:

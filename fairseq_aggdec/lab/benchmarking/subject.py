@@ -34,7 +34,7 @@ class OracleSettings:
     edit_ratio: float
     """of `iad` and `iad++`: edits divided by tokens"""
     accepted: float
-    """of `gad` and `gad++`: mean accepted tokens"""
+    """of modes with a drafter: mean accepted tokens, if as many tokens as possible are drafted"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class Subject:
     """the value of --drafts, for modes whose names do not say `+whole`"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
+    small_drafter: str | None = None
+    """what drafts for `speculative`, in place of `drafter_path`"""
     keep: str | None = None
     """folder for models converted for other programs; None for a temporary one"""
 
@@ -191,6 +193,8 @@ class Runners:
         texts = self._oracle_texts(mode, precision, batch_size)
         if mode.decoding in CUT and mode.drafts == "auto":
             mode = replace(mode, drafts=self.subject.drafts)
+        if mode.decoding == "speculative" and mode.drafter is None:
+            mode = replace(mode, drafter=self.subject.small_drafter)
         return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:
@@ -240,7 +244,7 @@ class Runners:
         settings = self.subject.oracle
         if settings is not None and mode.decoding in COPYING:
             return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
-        if settings is not None and mode.decoding in ("gad", "gad++"):
+        if settings is not None and mode.decoding in ("gad", "gad++", "speculative"):
             outputs = self._greedy_outputs(precision, batch_size)
             return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary(precision))
         return None

@@ -42,6 +42,7 @@ def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
     [
         ("iad", OracleSettings(0.0, 1.0), OracleSettings(0.9, 1.0)),
         ("gad", OracleSettings(0.1, 8.0), OracleSettings(0.1, 2.0)),
+        ("speculative+whole", OracleSettings(0.1, 8.0), OracleSettings(0.1, 2.0)),
     ],
 )
 def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(

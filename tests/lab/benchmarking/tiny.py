@@ -21,7 +21,7 @@ BLOCK = 8
 
 
 def tiny_model(folder: Path, size: Size = TINY, drafter_layers: int = 1) -> RandomModel:
-    return write_random_model(folder, size, drafter_layers, BLOCK, VOCABULARY)
+    return write_random_model(folder, size, drafter_layers, BLOCK, VOCABULARY, small_layers=1)
 
 
 def tiny_subject(model: RandomModel, **changes: object) -> Subject:
@@ -33,6 +33,7 @@ def tiny_subject(model: RandomModel, **changes: object) -> Subject:
         "source_lang": SOURCE,
         "target_lang": TARGET,
         "drafter_path": None if model.drafter is None else str(model.drafter),
+        "small_drafter": str(model.small),
         "block_size": BLOCK if model.drafter else 0,
         "generation": {"min_len": LENGTH, "max_len_a": 0, "max_len_b": LENGTH},
         "oracle": OracleSettings(edit_ratio=0.25, accepted=3.0),

@@ -1,0 +1,58 @@
+"""The part of a large vocabulary that an ordinary drafter looks at; the verifier decides, so outputs stay the same."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
+from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
+
+LARGE = 100_000
+"""symbols of a vocabulary that is worth a shortlist"""
+FIRST = 32_000
+"""symbols of a new shortlist: the first ones, which in most dictionaries are the more frequent ones"""
+
+
+def shortlisted(decoder: Any) -> int | None:
+    """The number of symbols that an ordinary drafter looks at; None: all. On a GPU graphs have the whole projection."""
+    projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None  # None: adaptive softmax
+    if projection is None or projection.bias is not None or len(projection.weight) <= LARGE:
+        return None
+    return None if host_waits(projection.weight.device) else FIRST
+
+
+class Shortlist:
+    """The first symbols, and those that the verifier has written.
+
+    NLLB has 256,000 symbols, nine tenths of a small drafter's weights, and punctuation is among the last.
+    """
+
+    def __init__(self, engine: Any, decoder: Any) -> None:
+        """`engine`: of `decoder`; only a `BlockDecoder` looks at a list, and no graph."""
+        self._applies = shortlisted(decoder) is not None and isinstance(engine, BlockDecoder)
+        self._applies = self._applies and not isinstance(engine, GraphDecoder)
+        self._engine, self._decoder = engine, decoder
+        self._symbols = set(range(FIRST))
+        self._numbers = torch.empty(0, dtype=torch.long)  # those that the engine looks at, in ascending order
+
+    def see(self, texts: Sequence[Sequence[int]]) -> None:
+        """Add what is new in the verifier's output; has the engine look at it where enough is new."""
+        if not self._applies:
+            return
+        self._symbols.update(*texts)
+        known = len(self._numbers)
+        # copying the weights costs some steps: less and less often
+        if known == 0 or len(self._symbols) - known > 20 + (known - FIRST) // 8:
+            self._numbers = torch.tensor(sorted(self._symbols))
+            weight = self._decoder.output_projection.weight.detach()
+            part = nn.Linear(weight.size(1), len(self._numbers), bias=False, device="meta")
+            part.weight = nn.Parameter(weight[self._numbers], requires_grad=False)
+            self._engine.look_at(self._engine.backend.fused(part))
+
+    def symbols(self, numbers: Tensor) -> Tensor:
+        """The symbols that these numbers of the engine stand for, any shape."""
+        return self._numbers[numbers] if self._applies else numbers
