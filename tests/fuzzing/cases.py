@@ -112,7 +112,8 @@ def cases(draw: st.DrawFn) -> Case:
         joined=joined,
         models=models,
         eos_share=rng.one((0.1, 0.02, 0.05, 0.2)),
-        twins=rng.one(("", *[""] * 9, "equal", "apart")),
+        # of speech no sentence can be decoded alone as padded in its batch, which near-ties need
+        twins="" if kinds == ["speech"] else rng.one(("", *[""] * 9, "equal", "apart")),
         used=rng.one(("", *[""] * 3, "other weights", "inference mode", "a beam")),
         batches=[_batch(rng, most) for _ in range(rng.number(1, 2))],
         left_pad=not rng.chance(30),

@@ -299,14 +299,15 @@ class _Checker:
 
     @cached_property
     def _alone(self) -> dict[int, dict[str, Any]]:
-        """Each sentence by itself, padded as in its batch."""
-        return {
-            int(number): {
-                "id": number[None], "net_input": {name: value[row, None] for name, value in sample["net_input"].items()}
-            }
-            for sample in self.samples
-            for row, number in enumerate(sample["id"])
-        }  # fmt: skip
+        """Each sentence by itself, padded as in its batch; speech is not, since fairseq's encoder would fail."""
+        alone = {}
+        for sample in self.samples:
+            source, lengths = sample["net_input"].values()
+            for row, number in enumerate(sample["id"]):
+                width = lengths[row] if self.is_speech else source.size(1)
+                net_input = {"src_tokens": source[row, None, :width], "src_lengths": lengths[row, None]}
+                alone[int(number)] = {"id": number[None], "net_input": net_input}
+        return alone
 
     def _split(self, size: int) -> list[dict[str, Any]]:
         """The batches; if `size` is not 0, split into batches of `size` sentences in reverse order."""
