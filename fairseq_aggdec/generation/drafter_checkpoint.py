@@ -137,7 +137,7 @@ def _recorded_symbols(
     recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
     if recorded:
         return "recorded in the checkpoint", list(recorded)
-    named = (state["cfg"].get("task") or {}).get(f"{side}_lang")
+    named = getattr(state["cfg"].get("task"), f"{side}_lang", None)  # of a legacy task it is a namespace
     file = Path(path).parent / f"dict.{named or language}.txt"
     if file.is_file():
         return str(file), Dictionary.load(str(file)).symbols
