@@ -124,10 +124,10 @@ def draw_heads(model: Any) -> None:
 @torch.no_grad()
 def let_end(model: Any, tgt_dict: Dictionary, share: float, eos: int) -> None:
     """Change EOS's row of the output projection so that EOS is the best token at this share of positions."""
-    if share == 0:
-        return
     decoder = model.decoder
     projection = _projection(decoder)
+    if share == 0 or eos >= projection.weight.size(0):  # below an adaptive softmax's head
+        return
     read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions()))))
     read[:, 0] = eos
     is_speech = hasattr(model.encoder, "subsample")
