@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random
 from typing import Any
 from unittest import mock
@@ -20,7 +20,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, differences, gap_of
+from fairseq_aggdec.lab.lossless.differences import Decode, Gap, beam_gap_of, differences, gap_of
 from tests.fuzzing.cases import Case
 from tests.fuzzing.drafters import FuzzedGenerator
 from tests.random_models import dictionary, random_network, share_encoder, twin_words
@@ -97,7 +97,7 @@ class _Checker:
         engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
         if arithmetic != Arithmetic():
             try:
-                expected = self._lists(self._begun(self._ours({"decoding": "greedy"}, engines, {})), self.samples)
+                expected = self._lists(self._ours({"decoding": "greedy"}, engines, {}), self.samples)
             except AggdecError:
                 return None
         generator = self._used(self._ours(mode, engines, _tokens(expected)))
@@ -117,7 +117,7 @@ class _Checker:
                     same = torch.equal(found[number][0][name], theirs[name])
                     assert same, f"sentence {number}: {name} {found[number][0][name]}, greedy {theirs[name]}"
         if arithmetic.precision == "own":
-            self._compare(self.reference, found, gap_of(self._stock(1), self.models, self._alone))
+            self._compare(self.reference, found, gap_of(self._decode(self._stock(1)), self._alone))
         return totals
 
     def _check_beam(self, mode: Mapping[str, Any]) -> Any:
@@ -133,8 +133,8 @@ class _Checker:
             engines=self._engines.setdefault(Arithmetic(), Engines()), **self._search(),
         ))  # fmt: skip
         found = self._lists(generator, self.samples)
-        gap = beam_gap_of(self._stock(mode["beam"]), self.models, self._alone, self._prefix)
-        self._compare(expected, found, gap)
+        stock = self._stock(mode["beam"])
+        self._compare(expected, found, beam_gap_of(self._decode(stock), self._alone, stock.search))
         return generator.totals
 
     def _compare(self, expected: Lists, found: Lists, gap: Gap) -> None:
@@ -153,21 +153,23 @@ class _Checker:
                     )
                     assert near, f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
 
+    def _decode(self, generator: SequenceGenerator) -> Decode:
+        def decode(sample: dict[str, Any], prefix: Tensor | None) -> Any:
+            prefix = self._prefix(sample) if prefix is None else prefix
+            first = self.language if self.case.language == "first token" else None
+            return generator.generate(self.models, sample, prefix_tokens=prefix, bos_token=first)
+
+        return decode
+
     def _lists(self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]) -> Lists:
         found: Lists = {}
         for sample in samples:
-            hypotheses = generator.generate(self.models, sample, prefix_tokens=self._prefix(sample))
+            hypotheses = self._decode(generator)(sample, None)
             found.update(zip(sample["id"].tolist(), hypotheses, strict=True))
         return found
 
     def _stock(self, beam: int) -> SequenceGenerator:
-        return self._begun(SequenceGenerator(self.models, self.target, beam_size=beam, **self._search()))
-
-    def _begun(self, generator: Any) -> Any:
-        """A generator whose outputs begin as the case says."""
-        if self.case.language == "first token":
-            generator.generate = partial(generator.generate, bos_token=self.language)
-        return generator
+        return SequenceGenerator(self.models, self.target, beam_size=beam, **self._search())
 
     def _search(self) -> dict[str, Any]:
         """The options, with the strategy that fairseq's task adds."""
@@ -201,7 +203,6 @@ class _Checker:
 
     def _used(self, generator: AggressiveGenerator) -> AggressiveGenerator:
         """The generator, after it has decoded what `Case.used` says; the models are as they were."""
-        generator = self._begun(generator)
         if self.case.used == "a beam":
             self._stock(5)
         elif self.case.used == "inference mode":
