@@ -103,7 +103,9 @@ def test_drafts_are_the_small_models_own_greedy_tokens(shape: str) -> None:
             behind.reset_mock()
             drafts = model.draft(texts, 4).tolist()
             read = behind.call_args_list[0].args[3]
-            assert max(read) <= 2 or turn in (0, 4), "the bonus token, and of a draft that passed as a whole the last one"
+            assert max(read) <= 2 or turn in (0, 4), (
+                "the bonus token, of a draft that passed as a whole the last one, too"
+            )
             for place, row in enumerate(rows):
                 own, _ = greedy(small, sample, row, texts[place], 4)
                 assert drafts[place][: len(own)] == own

@@ -146,12 +146,8 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
 
 def add_task_option(parser: argparse.ArgumentParser) -> None:
     """Add --task."""
-    parser.add_argument(
-        "--task",
-        default="translation",
-        help="fairseq's name of the model's task, such as translation_multi_simple_epoch for NLLB and M2M-100 "
-        "(default: %(default)s)",
-    )
+    text = "fairseq's name of the model's task, such as translation_multi_simple_epoch (default: %(default)s)"
+    parser.add_argument("--task", default="translation", help=text)
 
 
 @dataclasses.dataclass

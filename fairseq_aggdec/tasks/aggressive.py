@@ -130,17 +130,16 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(options_of(cfg))
-        of_languages = (ValueError, AttributeError) if hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs") else ()
+        of_languages = (
+            (ValueError, AttributeError, KeyError) if hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs") else ()
+        )
         try:
             task = super().setup_task(cfg, **kwargs)
+            _ = task.source_dictionary, task.target_dictionary
         except of_languages as error:
             raise AggdecError(
                 f"{str(error).rstrip('.')}: check --langs, --lang-pairs, --source-lang and --target-lang"
             ) from error
-        known = getattr(task, "dicts", {})  # of a task with several
-        for language in task.languages if known else ():
-            if language is not None and language not in known:
-                raise AggdecError(f"{language}: no language of --lang-pairs; check --source-lang and --target-lang")
         return task
 
     def build_generator(

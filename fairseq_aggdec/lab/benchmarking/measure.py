@@ -73,10 +73,10 @@ def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
     """The subject of the benchmark, and the lines of --reference."""
     subject, _ = read_subject(args)
     references = list(read_text_lines(args.reference)) if args.reference else []
-    if references and len(references) != subject.of_split:
+    sentences = subject.of_split
+    if references and len(references) != sentences:
         raise AggdecError(
-            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {subject.of_split} "
-            "sentences"
+            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {sentences} sentences"
         )
     return subject, references
 

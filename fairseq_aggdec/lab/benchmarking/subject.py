@@ -49,12 +49,6 @@ class Subject:
     """sources as token numbers, EOS included"""
     source_lang: str | None = None
     target_lang: str | None = None
-    task: str = "translation"
-    """fairseq's name of the task"""
-    drafts_of_own: Sequence[str] = ()
-    """for each sentence, subwords that `iad` copies in place of the source; none: it copies the source"""
-    of_split: int = 0
-    """number of sentences of the whole split; 0 for a random model"""
     drafter_path: str | None = None
     block_size: int = 0
     device: str = "cpu"
@@ -70,6 +64,12 @@ class Subject:
     """how to make drafts for a random model; None for a trained one"""
     keep: str | None = None
     """folder for models converted for other programs; None for a temporary one"""
+    task: str = "translation"
+    """fairseq's name of the task"""
+    drafts_of_own: Sequence[str] = ()
+    """for each sentence, subwords that `iad` copies in place of the source; none: it copies the source"""
+    of_split: int = 0
+    """number of sentences of the whole split; 0 for a random model"""
 
 
 def read_subject(args: argparse.Namespace) -> tuple[Subject, Any]:
@@ -101,6 +101,10 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, Any]:
                 f"sentence {number} has {size} tokens, more than --max-source-positions {longest}: add "
                 "--truncate-source, or raise it"
             )
+    own = getattr(args, "draft_file", None)
+    drafts = read_text_lines(own) if own else []
+    if own and len(drafts) != len(sources):
+        raise AggdecError(f"--draft-file {own}: has {len(drafts)} lines, and the split {len(sources)} sentences")
     subject = Subject(
         path=args.path,
         data=args.data,
@@ -109,7 +113,7 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, Any]:
         target_lang=target_lang,
         task=name,
         of_split=len(sources),
-        drafts_of_own=_drafts_of_own(getattr(args, "draft_file", None), len(sources))[: args.limit],
+        drafts_of_own=drafts[: args.limit],
         drafter_path=args.drafter_path,
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
@@ -132,16 +136,7 @@ def _raw_sources(args: argparse.Namespace, source: str, target: str, dictionary:
     raise AggdecError(f"{path}: no such split; check the data folder, --gen-subset, --source-lang and --target-lang")
 
 
-def _drafts_of_own(path: Path | None, sentences: int) -> list[str]:
-    """The lines of --draft-file, one for each sentence of the split."""
-    lines = [] if path is None else read_text_lines(path)
-    if path is not None and len(lines) != sentences:
-        raise AggdecError(f"--draft-file {path}: has {len(lines)} lines, and the split {sentences} sentences")
-    return lines
-
-
 Loaded = tuple[Any, list[BaseFairseqModel]]
-"""the plugin's task, and models"""
 
 _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
 """options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
