@@ -130,16 +130,14 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(options_of(cfg))
-        of_languages = (
-            (ValueError, AttributeError, KeyError) if hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs") else ()
-        )
+        of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
+        wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else ()
         try:
             task = super().setup_task(cfg, **kwargs)
             _ = task.source_dictionary, task.target_dictionary
-        except of_languages as error:
-            raise AggdecError(
-                f"{str(error).rstrip('.')}: check --langs, --lang-pairs, --source-lang and --target-lang"
-            ) from error
+        except wrong as error:
+            reason = str(error).rstrip(".")
+            raise AggdecError(f"{reason}: check --langs, --lang-pairs, --source-lang and --target-lang") from error
         return task
 
     def build_generator(
