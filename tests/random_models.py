@@ -63,8 +63,9 @@ def dictionary(words: int, offset: int = 0) -> Dictionary:
 
 
 def random_network(
-    arch: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **options: Any
-) -> Any:
+    arch: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, eos: int | None = None,
+    **options: Any,
+) -> Any:  # fmt: skip
     """A model whose scores differ clearly from token to token, so that near-ties are rare.
 
     Args:
@@ -73,6 +74,7 @@ def random_network(
         src_dict: source dictionary.
         tgt_dict: target dictionary.
         eos_share: approximate share of positions at which EOS is the best token; with 0, EOS is rare.
+        eos: the symbol that ends outputs; None: the dictionary's.
         options: options of the architecture that differ from `TINY`.
     """
     torch.manual_seed(seed)
@@ -83,7 +85,7 @@ def random_network(
     draw_weights(model)
     if arch == "blockwise_transformer":
         draw_heads(model)
-    let_end(model.eval(), tgt_dict, eos_share)
+    let_end(model.eval(), tgt_dict, eos_share, tgt_dict.eos() if eos is None else eos)
     return model
 
 
@@ -120,27 +122,29 @@ def draw_heads(model: Any) -> None:
 
 
 @torch.no_grad()
-def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
-    """Change the EOS row of the output projection so that EOS is the best token at this share of positions."""
-    if share == 0:
-        return
+def let_end(model: Any, tgt_dict: Dictionary, share: float, eos: int) -> None:
+    """Change EOS's row of the output projection so that EOS is the best token at this share of positions."""
     decoder = model.decoder
     projection = _projection(decoder)
+    if share == 0 or eos >= projection.weight.size(0):  # below an adaptive softmax's head
+        return
     read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions()))))
-    read[:, 0] = tgt_dict.eos()
-    encoded = model.encoder(torch.randint(4, 9, (8, 10)), torch.full((8,), 10))
+    read[:, 0] = eos
+    is_speech = hasattr(model.encoder, "subsample")
+    source = torch.randn(8, 20, 8) if is_speech else torch.randint(4, 9, (8, 10))
+    encoded = model.encoder(source, torch.full((8,), source.size(1)))
     states: list[Tensor] = []
     hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
-    to_best = _to_best(model, tgt_dict, read, encoded)
+    to_best = _to_best(model, eos, read, encoded)
     hook.remove()
     if projection.bias is not None:  # fconv and LSTM; the weights of fconv are computed from others
-        projection.bias[tgt_dict.eos()] += to_best.quantile(share)
+        projection.bias[eos] += to_best.quantile(share)
         return
     mean = states[0].mean(dim=0)
     weight = projection.weight
     weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # the mean state then favours no token
-    to_best = _to_best(model, tgt_dict, read, encoded)
-    weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
+    to_best = _to_best(model, eos, read, encoded)
+    weight[eos] += mean / mean.dot(mean) * to_best.quantile(share)
 
 
 @torch.no_grad()
@@ -167,10 +171,10 @@ def _projection(decoder: Any) -> torch.nn.Linear:
     return decoder.adaptive_softmax.head
 
 
-def _to_best(model: Any, tgt_dict: Dictionary, read: Tensor, encoded: Any) -> Tensor:
+def _to_best(model: Any, eos: int, read: Tensor, encoded: Any) -> Tensor:
     """Log-probability of the best token minus that of EOS, at every position."""
     log_probs = model.get_normalized_probs(model.decoder(read, encoder_out=encoded), log_probs=True)
-    return log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
+    return log_probs.max(dim=-1).values - log_probs[..., eos]
 
 
 def share_encoder(drafter: Any, verifier: Any) -> None:

@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="aggdec bench", description="Time decoding modes on the same sentences, in turns."
     )
     options.add_subject_options(parser)
+    options.add_task_option(parser)
     parser.add_argument("--reference", type=Path, help="file with the subset's targets as running text, for BLEU")
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     parser.add_argument(
@@ -115,6 +116,9 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     options.check_least(parser, args, 1, "repeats", "max_source_positions")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
+    of_translation = [name for name in ("peers", "nat_peer", "truncate_source") if getattr(args, name)]
+    if args.task != "translation" and of_translation:
+        parser.error(f"{option_name(of_translation[0])} goes with the task translation, not with --task {args.task}")
     others = [name for name in ("reference", "nat_peer") if getattr(args, name)]
     options.check_random_model_options(parser, args, *map(option_name, [*others, *given_settings(args)]))
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from fairseq_aggdec.cli.options import add_batch_options, add_work_options, check_least
+from fairseq_aggdec.cli.options import add_batch_options, add_task_option, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.generation.modes import MODES, modes_help
 from fairseq_aggdec.shards.settings import STDIN
@@ -61,6 +61,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     parser.add_argument("--output", type=Path, required=True, metavar="OUT", help="folder to write")
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
+    add_task_option(parser)
     text = parser.add_argument_group("text")
     text.add_argument("--tokenizer", choices=TOKENIZERS, help="tokeniser of the input, undone in the output")
     text.add_argument("--bpe", choices=SUBWORDS, help="subwords of the input, joined again in the output")

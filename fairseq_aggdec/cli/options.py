@@ -144,6 +144,12 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
 
 
+def add_task_option(parser: argparse.ArgumentParser) -> None:
+    """Add --task."""
+    text = "fairseq's name of the model's task, such as translation_multi_simple_epoch (default: %(default)s)"
+    parser.add_argument("--task", default="translation", help=text)
+
+
 @dataclasses.dataclass
 class _RandomModel:
     random_model: str | None = option("use this instead of DATA and --path", None, choices=tuple(SIZES), metavar=None)

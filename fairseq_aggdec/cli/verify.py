@@ -83,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
         help="whole: on a CPU verify whole drafts also in batches and with large models; auto: only what saves time "
         "(default: whole for random models; others are verified both ways, by the modes with +whole)",
     )
+    options.add_task_option(parser)
+    parser.add_argument(
+        "--draft-file", type=Path, metavar="FILE", help="a draft for each sentence of the split, for iad and iad++"
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all results to this file")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
     options.add_random_model_options(parser)
@@ -99,7 +103,8 @@ def _precisions(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exit where options make no sense."""
-    options.check_random_model_options(parser, args, *map(option_name, given_search_options(args)))
+    others = [name for name in ("draft_file", *given_search_options(args)) if getattr(args, name)]
+    options.check_random_model_options(parser, args, *map(option_name, others))
     if args.bit_exact is False and "exact" in (args.precisions or ()):
         parser.error("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
     is_exact = args.thorough if args.bit_exact is None else args.bit_exact

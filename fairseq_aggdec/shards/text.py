@@ -161,6 +161,7 @@ class TextWorker:
             args.data,
             source_lang=args.source_lang,
             target_lang=args.target_lang,
+            task=args.task,
             tokenizer=args.tokenizer,
             bpe=args.bpe or "",
             longest=args.longest,

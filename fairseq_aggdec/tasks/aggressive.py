@@ -128,9 +128,17 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
-        """As fairseq's; raises `AggdecError` for an option that makes no sense."""
+        """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(options_of(cfg))
-        return super().setup_task(cfg, **kwargs)
+        of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
+        wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else ()
+        try:
+            task = super().setup_task(cfg, **kwargs)
+            _ = task.source_dictionary, task.target_dictionary
+        except wrong as error:
+            reason = str(error).rstrip(".")
+            raise AggdecError(f"{reason}: check --langs, --lang-pairs, --source-lang and --target-lang") from error
+        return task
 
     def build_generator(
         self,
@@ -149,6 +157,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         mode = MODES[resolved_mode(options, models)]
         if mode.acceptance != "none":
             refuse_drafters(models, options.path)
+        if hasattr(self._given, "lang_pairs") and None in self.languages:
+            raise AggdecError("--source-lang and --target-lang: a model of several languages needs both for decoding")
         if mode.name == "beam" or getattr(args, "score_reference", False):
             given |= {"seq_gen_cls": seq_gen_cls, "extra_gen_cls_kwargs": extra_gen_cls_kwargs}
             given = {name: value for name, value in given.items() if value is not None}

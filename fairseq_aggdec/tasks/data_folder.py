@@ -20,9 +20,11 @@ class NamesMissingSplit(FairseqTask):
     """Mixin, named before fairseq's task: `load_dataset` raises `AggdecError` for a missing split."""
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        # the tasks with a data manager have a table of splits
+        missing = (FileNotFoundError, KeyError) if hasattr(self, "data_manager") else FileNotFoundError
         try:
             super().load_dataset(split, *args, **kwargs)
-        except FileNotFoundError as error:
+        except missing as error:
             raise AggdecError(
                 f"{error}: no such split; check the data folder, --gen-subset, --train-subset and --valid-subset"
             ) from error

@@ -65,7 +65,7 @@ def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], preci
         for row in range(len(found))
     }
     reference = SequenceGenerator(models, JOINED, beam_size=1, **LIMIT)
-    gap = gap_of(reference, models, alone)
+    gap = gap_of(lambda one, prefix: reference.generate(models, one, prefix_tokens=prefix), alone)
     differing = differences(tokens(stock(models, sample)), tokens(found), gap, NEAR_TIES.get(precision, NEAR_TIE))
     faults = [one.describe("found", "fairseq", JOINED.symbols) for one in differing if not one.near_tie]
     assert not faults, faults

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-_ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2}
+_ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2, "speech": 3}
 """kinds of models that the block engine runs, and how often each is drawn"""
 KINDS = {
     **_ENGINE_KINDS,
@@ -14,6 +14,8 @@ KINDS = {
 }  # fmt: skip
 """all kinds of models, and how often each is drawn"""
 _BARTS = ("BART", "mBART")
+LANGUAGES = ("EOS", "first token", "prefix")
+"""for what a task of many languages takes the target's symbol: mBART ends outputs by it, others begin them"""
 ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS", "padding", "foreign", "too long")
 _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
@@ -46,10 +48,13 @@ class Case:
     twins: str
     """"equal" or "apart" where words have twins, see `random_models.twin_words`; else empty"""
     used: str
-    """how each generator has decoded the first batch before: "other weights" or "inference mode"; empty: it has not"""
+    """how each generator has decoded the first batch before: "other weights" or "inference mode"; "a beam": afterwards
+    a generator with a beam was made, for which BART's attention is set; empty: it has not"""
     batches: list[list[int]]
     """length of each sentence of each batch, in words"""
     left_pad: bool
+    language: str
+    """one of `LANGUAGES` where the last symbol of the target's dictionary is used so; else empty"""
     prefix: int
     """number of forced tokens"""
     search: Options
@@ -89,9 +94,9 @@ def cases(draw: st.DrawFn) -> Case:
     many = rng.chance(5)
     words = rng.one((2000, 3000)) if many else rng.number(6, 40)
     kinds = [rng.one([kind for kind, count in KINDS.items() for _ in range(count)])]
-    if rng.chance(20):
-        kinds.append(rng.one(list(KINDS)))
-    joined = not rng.chance(40) or any(kind in _BARTS for kind in kinds)
+    if kinds != ["speech"] and rng.chance(20):
+        kinds.append(rng.one([kind for kind in KINDS if kind != "speech"]))
+    joined = kinds != ["speech"] and (not rng.chance(40) or any(kind in _BARTS for kind in kinds))
     models = [model_options(rng, kind, joined) for kind in kinds]
     search, prefix = _search(rng)
     if "match_source_len" in search:  # fairseq does not check that the model has enough positions
@@ -107,10 +112,12 @@ def cases(draw: st.DrawFn) -> Case:
         joined=joined,
         models=models,
         eos_share=rng.one((0.1, 0.02, 0.05, 0.2)),
-        twins=rng.one(("", *[""] * 9, "equal", "apart")),
-        used=rng.one(("", *[""] * 3, "other weights", "inference mode")),
+        # of speech no sentence can be decoded alone as padded in its batch, which near-ties need
+        twins="" if kinds == ["speech"] else rng.one(("", *[""] * 9, "equal", "apart")),
+        used=rng.one(("", *[""] * 3, "other weights", "inference mode", "a beam")),
         batches=[_batch(rng, most) for _ in range(rng.number(1, 2))],
         left_pad=not rng.chance(30),
+        language=rng.one(("", "", "", *LANGUAGES)),
         prefix=prefix,
         search=search,
         modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.number(1, 3))]
@@ -168,6 +175,11 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
             model[f"encoder_{name}"] = model[f"decoder_{name}"]
     elif kind == "NormFormer":
         model.update(scale_attn=True, scale_fc=rng.chance(50), scale_heads=rng.chance(50))
+    elif kind == "speech":
+        model.update(
+            arch="s2t_transformer", input_channels=1, input_feat_per_channel=8, conv_channels=16,
+            conv_kernel_sizes=rng.one(("5,5", "3")),
+        )  # fmt: skip
     elif kind == "proposal heads":
         model.update(
             arch="blockwise_transformer", block_heads=rng.number(2, 7), identity_head=rng.chance(50),
@@ -243,9 +255,9 @@ def _search(rng: Drawing) -> tuple[Options, int]:
 
 
 def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None) -> Options:
-    has_heads = any("block_heads" in model for model in models)
-    modes = ["greedy", "iad", "iad", "gad", "gad", "speculative", "speculative", *["blockwise"] * (2 * has_heads)]
-    decoding = rng.one(modes)
+    has_heads, is_text = any("block_heads" in model for model in models), models[0]["kind"] != "speech"
+    of_models = [*["gad", "gad", "speculative", "speculative"] * is_text, *["blockwise"] * (2 * has_heads)]
+    decoding = rng.one(["greedy", "iad", "iad", *of_models])
     mode: Options = {"decoding": decoding}
     if decoding == "greedy":
         return mode | (arithmetic or {})
@@ -276,7 +288,7 @@ def _beam(rng: Drawing, models: list[Options], joined: bool) -> Options:
     mode: Options = {"decoding": "aggressive-beam", "beam": rng.one((*range(1, 9), 20))}
     if rng.chance(50):
         mode["budget"] = rng.one((1, 9, 20, 60))
-    if rng.chance(30):
+    if models[0]["kind"] != "speech" and rng.chance(30):
         drafter = _small_model(rng, joined) if rng.chance(40) else _drafter(rng, models[0], joined)
         mode.update(block_size=rng.one((1, 3, 8)), drafter=drafter)
     return mode

@@ -20,7 +20,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, differences, gap_of
+from fairseq_aggdec.lab.lossless.differences import Decode, Gap, beam_gap_of, differences, gap_of
 from tests.fuzzing.cases import Case
 from tests.fuzzing.drafters import FuzzedGenerator
 from tests.random_models import dictionary, random_network, share_encoder, twin_words
@@ -62,16 +62,18 @@ class _Checker:
         self._engines: dict[Arithmetic, Engines] = {}
         self.source = dictionary(case.words[0])
         self.target = self.source if case.joined else dictionary(case.words[1], offset=3)
+        self.is_speech = case.kind == "speech"
+        self.language = len(self.target) - 1
+        self.eos = self.language if case.language == "EOS" else self.target.eos()
         self.models = [self._model(options, number) for number, options in enumerate(case.models)]
         first = [sum(map(len, case.batches[:number])) for number in range(len(case.batches))]
         self.batches = [list(enumerate(lengths, start)) for start, lengths in zip(first, case.batches, strict=True)]
         self.samples = [self._sample(batch) for batch in self.batches]
-        self.stock = self._stock(1)
 
     @torch.no_grad()
     def check(self) -> Counter[str]:
         try:
-            self.reference = self._lists(self.stock, self.samples)
+            self.reference = self._lists(self._stock(1), self.samples)
         except Exception:  # as where the model has too few positions: then there is nothing to compare with
             self.counts["refused"] += 1
             return self.counts
@@ -100,7 +102,7 @@ class _Checker:
                 return None
         generator = self._used(self._ours(mode, engines, _tokens(expected)))
         samples = self._split(mode.get("split", 0))
-        if mode["decoding"] == "iad" and self.case.seed % 2:
+        if mode["decoding"] == "iad" and (self.case.seed % 2 or self.is_speech):
             samples = [self._with_drafts(sample, _tokens(expected)) for sample in samples]
         found = self._lists(generator, samples)
         totals, best = generator.totals, [hypothesis for (hypothesis,) in found.values()]
@@ -115,24 +117,24 @@ class _Checker:
                     same = torch.equal(found[number][0][name], theirs[name])
                     assert same, f"sentence {number}: {name} {found[number][0][name]}, greedy {theirs[name]}"
         if arithmetic.precision == "own":
-            self._compare(self.reference, found, gap_of(self.stock, self.models, self._alone))
+            self._compare(self.reference, found, gap_of(self._decode(self._stock(1)), self._alone))
         return totals
 
     def _check_beam(self, mode: Mapping[str, Any]) -> Any:
         """As `_check_mode`, with whole n-best lists; None where stock fairseq cannot search with this beam."""
-        stock = self._stock(mode["beam"])
         try:
-            expected = self._lists(stock, self.samples)
+            expected = self._lists(self._stock(mode["beam"]), self.samples)
         except Exception:  # as where a forced prefix is empty
             return None
         drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
         generator = self._used(AggressiveBeamGenerator.of(
-            self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
-            budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
-            **self._search(),
+            self.models, self.target, src_dict=None if self.is_speech else self.source, decoding="aggressive-beam",
+            beam_size=mode["beam"], budget=mode.get("budget"), block_draft=drafter,
+            engines=self._engines.setdefault(Arithmetic(), Engines()), **self._search(),
         ))  # fmt: skip
         found = self._lists(generator, self.samples)
-        self._compare(expected, found, beam_gap_of(stock, self.models, self._alone, self._prefix))
+        stock = self._stock(mode["beam"])
+        self._compare(expected, found, beam_gap_of(self._decode(stock), self._alone, stock.search))
         return generator.totals
 
     def _compare(self, expected: Lists, found: Lists, gap: Gap) -> None:
@@ -151,10 +153,18 @@ class _Checker:
                     )
                     assert near, f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
 
+    def _decode(self, generator: SequenceGenerator) -> Decode:
+        def decode(sample: dict[str, Any], prefix: Tensor | None) -> Any:
+            prefix = self._prefix(sample) if prefix is None else prefix
+            first = self.language if self.case.language == "first token" else None
+            return generator.generate(self.models, sample, prefix_tokens=prefix, bos_token=first)
+
+        return decode
+
     def _lists(self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]) -> Lists:
         found: Lists = {}
         for sample in samples:
-            hypotheses = generator.generate(self.models, sample, prefix_tokens=self._prefix(sample))
+            hypotheses = self._decode(generator)(sample, None)
             found.update(zip(sample["id"].tolist(), hypotheses, strict=True))
         return found
 
@@ -166,7 +176,7 @@ class _Checker:
         search = dict(self.case.search)
         if search.get("match_source_len"):
             search["search_strategy"] = LengthConstrainedBeamSearch(self.target, 1, 0, 1, 0)
-        return {"tokens_to_suppress": (), **search}
+        return {"tokens_to_suppress": (), "eos": self.eos, **search}
 
     def _ours(
         self, mode: Mapping[str, Any], engines: Engines, answers: Mapping[int, Sequence[int]]
@@ -176,7 +186,7 @@ class _Checker:
             drafter = self._drafter(mode["drafter"]) if "drafter" in mode else None
             block_draft = BlockDraftOptions(drafter, mode["block_size"])
         options: dict[str, Any] = {
-            "src_dict": self.source,
+            "src_dict": None if self.is_speech else self.source,
             "decoding": mode["decoding"],
             "block_draft": block_draft,
             "max_draft_len": mode.get("longest_copy", 0),
@@ -193,7 +203,9 @@ class _Checker:
 
     def _used(self, generator: AggressiveGenerator) -> AggressiveGenerator:
         """The generator, after it has decoded what `Case.used` says; the models are as they were."""
-        if self.case.used == "inference mode":
+        if self.case.used == "a beam":
+            self._stock(5)
+        elif self.case.used == "inference mode":
             with torch.inference_mode(), suppress(Exception):
                 self._lists(generator, self.samples[:1])
         elif self.case.used == "other weights":
@@ -211,7 +223,7 @@ class _Checker:
         options = {name: value for name, value in options.items() if name != "kind"}
         model = random_network(
             seed=1000 * self.case.seed + number, src_dict=self.source, tgt_dict=self.target,
-            eos_share=self.case.eos_share, **options,
+            eos_share=self.case.eos_share, eos=self.eos, **options,
         )  # fmt: skip
         if self.case.twins:
             twin_words(model, apart=self.case.twins == "apart")
@@ -249,27 +261,32 @@ class _Checker:
         for number, length in batch:
             sentence = [word if word != pad else eos for word in self._words(number, length, "source", self.source)]
             padding = [pad] * (width - length - 1)
-            rows.append([*padding, *sentence, eos] if self.case.left_pad else [*sentence, eos, *padding])
+            rows.append(
+                [*padding, *sentence, eos] if self.case.left_pad and not self.is_speech else [*sentence, eos, *padding]
+            )
+        tokens, lengths = torch.tensor(rows), torch.tensor([length + 1 for _, length in batch])
+        if self.is_speech:  # two frames a word, and zeros behind the last one
+            frames = torch.randn(len(self.source), 16, generator=torch.Generator().manual_seed(self.case.seed))
+            tokens = (frames[tokens] * tokens.ne(pad)[..., None]).view(len(rows), 2 * width, 8)
+            lengths = 2 * lengths
         return {
             "id": torch.tensor([number for number, _ in batch]),
-            "net_input": {
-                "src_tokens": torch.tensor(rows),
-                "src_lengths": torch.tensor([length + 1 for _, length in batch]),
-            },
+            "net_input": {"src_tokens": tokens, "src_lengths": lengths},
         }
 
     def _prefix(self, sample: Mapping[str, Any]) -> Tensor | None:
-        """Forced tokens; some sentences have fewer, followed by EOS and padding."""
+        """Forced tokens; some sentences have fewer, followed by EOS and padding. A language's token is the first."""
+        language = [self.language] if self.case.language == "prefix" else []
         if self.case.prefix == 0:
-            return None
-        pad, eos = self.target.pad(), self.target.eos()
+            return torch.tensor([language] * len(sample["id"])) if language else None
+        pad, eos = self.target.pad(), self.eos
         rows = []
         for number in sample["id"].tolist():
             words = self._words(number, self.case.prefix, "prefix", self.target)
             words = [word if word not in (pad, eos) else self.target.nspecial for word in words]
             if number % 5 == 4:
                 words = [*words[: number % self.case.prefix], eos, *[pad] * self.case.prefix][: self.case.prefix]
-            rows.append(words)
+            rows.append([*language, *words])
         return torch.tensor(rows)
 
     def _with_drafts(self, sample: dict[str, Any], answers: Mapping[int, Sequence[int]]) -> dict[str, Any]:
@@ -283,18 +300,19 @@ class _Checker:
 
     @cached_property
     def _alone(self) -> dict[int, dict[str, Any]]:
-        """Each sentence by itself, padded as in its batch."""
-        return {
-            int(number): {
-                "id": number[None], "net_input": {name: value[row, None] for name, value in sample["net_input"].items()}
-            }
-            for sample in self.samples
-            for row, number in enumerate(sample["id"])
-        }  # fmt: skip
+        """Each sentence by itself, padded as in its batch; speech is not, since fairseq's encoder would fail."""
+        alone = {}
+        for sample in self.samples:
+            source, lengths = sample["net_input"].values()
+            for row, number in enumerate(sample["id"]):
+                width = lengths[row] if self.is_speech else source.size(1)
+                net_input = {"src_tokens": source[row, None, :width], "src_lengths": lengths[row, None]}
+                alone[int(number)] = {"id": number[None], "net_input": net_input}
+        return alone
 
     def _split(self, size: int) -> list[dict[str, Any]]:
         """The batches; if `size` is not 0, split into batches of `size` sentences in reverse order."""
-        if size == 0 or self.case.search.get("max_len_a") or self.case.search.get("match_source_len"):
+        if size == 0 or self.is_speech or self.case.search.get("max_len_a") or self.case.search.get("match_source_len"):
             return self.samples
         backwards = [batch[::-1] for batch in self.batches]
         return [

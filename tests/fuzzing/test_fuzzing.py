@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from tests.fuzzing import run
-from tests.fuzzing.cases import ADVERSARIES, KINDS, Case, cases
+from tests.fuzzing.cases import ADVERSARIES, KINDS, LANGUAGES, Case, cases
 from tests.fuzzing.checking import check
 
 
@@ -38,6 +38,7 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
     }  # fmt: skip
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
     assert {mode.get("precision") for mode in modes} == {None, "int8", "bf16"}
+    assert {case.language for case in found} == {"", *LANGUAGES}
     assert {mode.get("bit_exact") for mode in modes} == {None, True}
     assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32, 256}
     assert {(case.kernels, case.threads, len(case.models)) for case in found} >= {(True, 1, 1), (False, 2, 1)}

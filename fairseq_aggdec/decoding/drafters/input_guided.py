@@ -69,8 +69,10 @@ class SourceMatcher:
         self._read = len(output)
         longest = max(self._suffixes.values(), default=0)
         places = [place for place, length in self._suffixes.items() if length == longest]
-        if is_first and len(places) != 1:  # a forced prefix stands for the source's beginning, as languages' tokens do
-            places = [min(len(output), len(self._source)) - 1]
+        if is_first and len(places) != 1:
+            # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
+            lacks_prefix = self._first_kind == OWN and not places
+            places = [0 if lacks_prefix else min(len(output), len(self._source)) - 1]
             self._suffixes = {places[0]: len(output)}
         if len(places) != 1:
             return [], 0

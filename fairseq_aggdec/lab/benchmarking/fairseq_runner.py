@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from fairseq import utils
 from fairseq.models import BaseFairseqModel
+from torch import Tensor
 
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, Texts
@@ -60,7 +61,11 @@ class FairseqRunner:
         task.decoding_options.drafter_path = of_all
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
-        return self._task.inference_step(self.generator, self.models, self.samples[number])
+        return self._step(self.samples[number])
+
+    def _step(self, sample: dict[str, Any], prefix: Tensor | None = None) -> list[list[dict[str, Any]]]:
+        """Decode as the task does, which may force a first token or another prefix where none is given."""
+        return self._task.inference_step(self.generator, self.models, sample, prefix_tokens=prefix)
 
     def gap(self) -> Gap:
         """The function that measures with this mode how far two tokens, or candidates of a beam, are apart."""
@@ -69,8 +74,9 @@ class FairseqRunner:
             for row, number in enumerate(sentences):
                 net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
                 samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
-        measure = gap_of if self.mode.beam == 1 else beam_gap_of
-        return measure(self.generator, self.models, samples)
+        if self.mode.beam == 1:
+            return gap_of(self._step, samples)
+        return beam_gap_of(self._step, samples, self.generator.search)
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
         return {

@@ -71,9 +71,9 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
 
 def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
     """The subject of the benchmark, and the lines of --reference."""
-    subject, task = read_subject(args)
+    subject, _ = read_subject(args)
     references = list(read_text_lines(args.reference)) if args.reference else []
-    sentences = len(task.dataset(args.gen_subset))
+    sentences = subject.of_split
     if references and len(references) != sentences:
         raise AggdecError(
             f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {sentences} sentences"
@@ -164,7 +164,7 @@ def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> fl
         task.target_dictionary.string(torch.tensor(result.outputs[number].tokens), bpe_symbol="subword_nmt")
         for number in numbers
     ]
-    return detokenised_bleu(lines, [[references[number] for number in numbers]], task.cfg.target_lang)
+    return detokenised_bleu(lines, [[references[number] for number in numbers]], task.languages[1])
 
 
 def _edit_ratios(runners: Runners, results: Sequence[ModeResult], batch_size: int) -> list[float]:

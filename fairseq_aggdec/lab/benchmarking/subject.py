@@ -11,9 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from fairseq.data import data_utils
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
@@ -24,7 +26,7 @@ from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.lab.lossless.differences import kept_in
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.tasks.draft_file import draft_tokens
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,21 @@ class Subject:
     """what drafts for `speculative`, in place of `drafter_path`"""
     keep: str | None = None
     """folder for models converted for other programs; None for a temporary one"""
+    task: str = "translation"
+    """fairseq's name of the task"""
+    drafts_of_own: Sequence[str] = ()
+    """for each sentence, subwords that `iad` copies in place of the source; none: it copies the source"""
+    of_split: int = 0
+    """number of sentences of the whole split; 0 for a random model"""
 
 
-def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslationTask]:
+def read_subject(args: argparse.Namespace) -> tuple[Subject, Any]:
     """Read the first sentences of a split; returns the subject and the task that has loaded the split.
 
     Args:
         args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`,
-            `precision` and, where the command has them, `block_size` and those of `given_settings`.
+            `precision` and, where the command has them, `task`, `draft_file`, `block_size` and those of
+            `given_settings`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
@@ -79,9 +88,14 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
     given = given_settings(args)
     of_task = {name: given.pop(name) for name in SOURCE_OPTIONS if name in given}
     block_ngrams = given.pop("block_ngrams", False)
-    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **of_task)
-    task.load_dataset(args.gen_subset)
-    sources = task.dataset(args.gen_subset).src
+    name = getattr(args, "task", "translation")
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, task_name=name, **of_task)
+    source_lang, target_lang = task.languages
+    if name == "translation":
+        task.load_dataset(args.gen_subset)
+        sources = task.dataset(args.gen_subset).src
+    else:  # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
+        sources = _raw_sources(args, source_lang, target_lang, task.source_dictionary)
     longest = of_task.get("max_source_positions", math.inf)
     for number, size in enumerate(sources.sizes[: args.limit].tolist()):
         if size > longest:  # fairseq-generate refuses it, too
@@ -89,12 +103,19 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
                 f"sentence {number} has {size} tokens, more than --max-source-positions {longest}: add "
                 "--truncate-source, or raise it"
             )
+    own = getattr(args, "draft_file", None)
+    drafts = read_text_lines(own) if own else []
+    if own and len(drafts) != len(sources):
+        raise AggdecError(f"--draft-file {own}: has {len(drafts)} lines, and the split {len(sources)} sentences")
     subject = Subject(
         path=args.path,
         data=args.data,
         sentences=[sources[number].tolist() for number in range(len(sources))[: args.limit]],
-        source_lang=task.cfg.source_lang,
-        target_lang=task.cfg.target_lang,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        task=name,
+        of_split=len(sources),
+        drafts_of_own=drafts[: args.limit],
         drafter_path=args.drafter_path,
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
@@ -105,7 +126,19 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
     return subject, task
 
 
-Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
+def _raw_sources(args: argparse.Namespace, source: str, target: str, dictionary: Any) -> Any:
+    """The source side of a split as fairseq-preprocess wrote it."""
+    if dictionary is None:
+        raise AggdecError(f"--task {args.task}: its source is no text; compare two runs of fairseq-generate instead")
+    for pair in (f"{source}-{target}", f"{target}-{source}"):
+        path = Path(args.data) / f"{args.gen_subset}.{pair}.{source}"
+        found = data_utils.load_indexed_dataset(str(path), dictionary)
+        if found is not None:
+            return found
+    raise AggdecError(f"{path}: no such split; check the data folder, --gen-subset, --source-lang and --target-lang")
+
+
+Loaded = tuple[Any, list[BaseFairseqModel]]
 
 _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
 """options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
@@ -161,7 +194,9 @@ class Runners:
             subject = self.subject
             options: dict[str, Any] = {key[1]: True} if key[1] else {}
             options |= {name: getattr(subject, name) for name in ("drafter_path", "block_size", "block_ngrams")}
-            task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
+            task, models = loading.load(
+                subject.path, subject.data, subject.source_lang, subject.target_lang, task_name=subject.task, **options
+            )
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)
             for model in models:
@@ -197,7 +232,7 @@ class Runners:
             mode = replace(mode, drafter=self.subject.small_drafter)
         return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
-    def any_task(self) -> AggressiveTranslationTask:
+    def any_task(self) -> Any:
         """A task, for its dictionaries; any precision will do."""
         return next(iter(self._loaded.values()))[0] if self._loaded else self.load("fp32")[0]
 
@@ -210,10 +245,14 @@ class Runners:
     def _sentences(self) -> list[torch.Tensor]:
         return [torch.tensor(sentence) for sentence in self.subject.sentences]
 
-    def _batches(self, task: AggressiveTranslationTask, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
+    def _batches(self, task: Any, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
         count = len(self.subject.sentences)
         order = Random(1).sample(range(count), count) if shuffled else None
-        return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
+        batches = loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
+        lines, dictionary = self.subject.drafts_of_own, task.target_dictionary
+        for batch in batches if lines else ():
+            batch["drafts"] = [draft_tokens(lines[number], dictionary) for number in batch["id"].tolist()]
+        return batches
 
     def _nat_runner(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
         assert mode.nat is not None
@@ -226,7 +265,7 @@ class Runners:
 
     def _ctranslate2_runner(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
         task = self.any_task()
-        languages = (task.cfg.source_lang, task.cfg.target_lang)
+        languages = task.languages
         if precision not in self._translators:
             if self._folder is None:
                 self._folder = self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # reading records must not import PyTorch
-    from fairseq.sequence_generator import SequenceGenerator
+    from torch import Tensor
 
 NEAR_TIE = 1e-4
 """largest difference of log-probabilities (nats) that rounding in fp32 explains"""
@@ -38,6 +38,9 @@ def near_tie_of(precision: str, device: str) -> float:
 Gap = Callable[[int, Sequence[int], int, int], float]
 """number of the sentence, tokens before the difference, expected token, found token -> log-probability of the expected
 token minus that of the found one"""
+
+Decode = Callable[[dict[str, Any], "Tensor | None"], list[list[dict[str, Any]]]]
+"""a batch and its forced tokens, None for those that its task forces -> hypotheses, as fairseq's generator has them"""
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,11 @@ def differences(
     return result
 
 
-def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
+def gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]]) -> Gap:
     """Measure gaps by the reference: both tokens are forced as a prefix, and their scores compared.
 
     Args:
-        generator: the generator of the reference: fairseq's with a beam of one, or this plugin's `greedy`.
-        models: its models.
+        decode: the reference: fairseq's search with a beam of one, or this plugin's `greedy`.
         samples: for each sentence, a batch of this sentence alone, padded as it was decoded.
     """
     import torch
@@ -119,7 +121,7 @@ def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[i
         sample = samples[sentence]
         prefix = torch.tensor([tokens], device=sample["net_input"]["src_tokens"].device)
         with torch.no_grad():
-            ((best, *_),) = generator.generate(models, sample, prefix_tokens=prefix)
+            ((best, *_),) = decode(sample, prefix)
         if best["tokens"][: len(tokens)].tolist() != list(tokens):
             return -math.inf  # a rule of the search, such as the length limit, forces another token
         return float(best["positional_scores"][len(tokens) - 1])
@@ -130,28 +132,21 @@ def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[i
     return gap
 
 
-def beam_gap_of(
-    generator: "SequenceGenerator",
-    models: list[Any],
-    samples: Mapping[int, dict[str, Any]],
-    prefix: Callable[[dict[str, Any]], Any] = lambda sample: None,
-) -> Gap:
+def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: Any) -> Gap:
     """Measure how near to each other two candidates of a beam search come anywhere in a sentence.
 
     The choice between two hypotheses at a near-tie changes all later steps of all hypotheses. So the answer is the same
     for all tokens of a sentence.
 
     Args:
-        generator: fairseq's own, of the beam in question.
-        models: its models.
+        decode: fairseq's own search, with the beam in question.
         samples: of each sentence, a batch of it alone, as it was decoded.
-        prefix: the forced tokens of such a batch.
+        search: the `search` of fairseq's generator.
     """
     import torch
 
     def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
         smallest = math.inf
-        search = generator.search
         own_step = search.step
 
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -164,8 +159,7 @@ def beam_gap_of(
         search.step = step
         try:
             with torch.no_grad():
-                sample = samples[sentence]
-                (hypotheses,) = generator.generate(models, sample, prefix_tokens=prefix(sample))
+                (hypotheses,) = decode(samples[sentence], None)
         finally:
             del search.step
         scores = [float(one["score"]) for one in hypotheses]

@@ -70,7 +70,7 @@ def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTr
     if gold:
         check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
     running = [text[: len(numbers)]] if text else []
-    return subject, ReferenceSet(sources, [references], running, task.cfg.target_lang, gold), task
+    return subject, ReferenceSet(sources, [references], running, task.languages[1], gold), task
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
