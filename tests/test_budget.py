@@ -22,12 +22,12 @@ def sizes() -> list[Row]:
     whole = _lines(package.rglob("*.py"))
     pages, records = list(docs.glob("*.md")), list(docs.rglob("*.json"))
     return [
-        ("fairseq_aggdec, lines of Python", whole, 28_250),
-        (f"- plugin: {', '.join(PLUGIN)}", plugin, 13_750),
-        (f"- front door: {', '.join(FRONT_DOOR)}", front_door, 1_500),
-        ("- the rest", whole - plugin - front_door, 13_000),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 19_400),
-        ("docs, pages at the top", len(pages), 17),
+        ("fairseq_aggdec, lines of Python", whole, 29_450),
+        (f"- plugin: {', '.join(PLUGIN)}", plugin, 14_650),
+        (f"- front door: {', '.join(FRONT_DOOR)}", front_door, 1_550),
+        ("- the rest", whole - plugin - front_door, 13_250),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 20_400),
+        ("docs, pages at the top", len(pages), 18),
         ("- their lines", _lines(pages), 3_000),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 10),
         ("docs, megabytes of JSON", sum(path.stat().st_size for path in records) / 1e6, 0.6),

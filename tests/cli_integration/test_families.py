@@ -4,7 +4,6 @@ A draft is what stock fairseq answers, with every sixth word changed, or is made
 many pass, and some do not.
 """
 
-import copy
 import io
 import sys
 from argparse import Namespace
@@ -105,9 +104,8 @@ def made(family: Family, data: Path, folder: Path, sizes: str = SIZES) -> list[P
     args = options.parse_args_and_arch(options.get_training_parser(), [str(data), *arguments.split()])
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)
-    ends = copy.copy(task.target_dictionary)
-    if family.task == "translation_from_pretrained_bart":
-        ends.eos_index = ends.index("[tgt]")
+    words = task.target_dictionary
+    eos = words.index("[tgt]") if family.task == "translation_from_pretrained_bart" else words.eos()
     paths = [folder / f"model{number}.pt" for number in range(family.models + 1)]
     for number, path in enumerate(paths):
         torch.manual_seed(number % family.models)
@@ -116,7 +114,7 @@ def made(family: Family, data: Path, folder: Path, sizes: str = SIZES) -> list[P
         speech = family.task == "speech_to_text"
         vary(single(model).decoder, speech)
         if not speech:
-            let_end(single(model), ends, 0.1)
+            let_end(single(model), words, 0.1, eos)
         if number == family.models:
             for weight in model.parameters():
                 weight.data += 0.02 * weight.std() * torch.randn_like(weight)
