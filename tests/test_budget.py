@@ -26,7 +26,7 @@ def sizes() -> list[Row]:
         (f"- plugin: {', '.join(PLUGIN)}", plugin, 14_650),
         (f"- front door: {', '.join(FRONT_DOOR)}", front_door, 1_550),
         ("- the rest", whole - plugin - front_door, 13_250),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 20_400),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 20_550),
         ("docs, pages at the top", len(pages), 18),
         ("- their lines", _lines(pages), 3_000),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 10),
