@@ -44,9 +44,8 @@ def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
     with Runners(subject) as runners:
         made = [runners.make(Mode.parse("greedy"), 1)]
         for size in sizes:
-            runners.load(subject.precision)[
-                0
-            ].decoding_options.block_size = size  # read when the runner builds its generator
+            task, _ = runners.load(subject.precision)
+            task.decoding_options.block_size = size  # read when the runner builds its generator
             made.append(runners.make(Mode.parse("gad"), 1))
         greedy, *results = compare(made, ROUNDS)
         different = compare_with_greedy(made, [greedy, *results], runners.precision)
