@@ -1,6 +1,7 @@
 """Runs `aggdec bench`: from its options to a record."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,9 @@ def _runs(
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
         results = compare(made, args.repeats)
+        # a long run that is stopped has not been for nothing
+        times = ", ".join(f"{result.mode.name} {result.seconds:.3g} s" for result in results)
+        print(f"batch size {batch_size}: {times}", file=sys.stderr)
         untimed = [runners.make(mode, batch_size) for mode in missing]
         decoded = [*results, *compare(untimed, repeats=1)]
         compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, args.block_ngrams)
