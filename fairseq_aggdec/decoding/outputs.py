@@ -32,7 +32,7 @@ class Outputs:
         batch_size = first_tokens.size(0)
         self.device = first_tokens.device
         """the verifier's device"""
-        self._forced = rules.common_prefix() or [()] * batch_size  # B x P tokens; none once the verifier has read them
+        self._forced = rules.common_prefix or [()] * batch_size  # B x P tokens; none once the verifier has read them
         self.texts = [[first, *own] for first, own in zip(first_tokens.tolist(), self._forced, strict=True)]
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))

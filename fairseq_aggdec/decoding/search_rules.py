@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice, takewhile
 
 from torch import Tensor
@@ -42,6 +43,7 @@ class SearchRules:
         """Whether sentences of a batch have rules of their own."""
         return self.prefix is not None or self.source_lengths is not None
 
+    @cached_property
     def common_prefix(self) -> list[tuple[int, ...]]:
         """The tokens with which outputs are forced to begin, B x P, as far as all outputs have some; empty if P is 0.
 

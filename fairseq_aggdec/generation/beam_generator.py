@@ -94,7 +94,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         step = None
-        forced = rules.common_prefix()
+        forced = rules.common_prefix
         is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
         if planner is None and is_common:
             step = beam_step(first_tokens.size(0), options.size, options.eos)

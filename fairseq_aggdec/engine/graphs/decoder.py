@@ -136,7 +136,7 @@ class GraphDecoder(BlockDecoder):
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         shape = self.shape_of(block.ragged.width, block.last_start)
-        common = rules.common_prefix() if block.last_start == 0 else []
+        common = rules.common_prefix if block.last_start == 0 else []
         forced = len(common[0]) if common else 0  # the block begins with these tokens behind the first
         if shape is None or not self._can_choose(shape, rules, block.first_start + forced):
             return super().verify(block, rules, ranks, sequence)
@@ -180,7 +180,7 @@ class GraphDecoder(BlockDecoder):
         size = _LIMITS + shape.tokens * (2 + longest)
         graph = self.graphs.get(key, size, lambda: (self._tree_pass(shape, longest, count, rules.pad, rules.eos), ()))
         numbers = graph.numbers()
-        numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
+        numbers[:_LIMITS] = _limits_of(rules)
         table = numbers[_LIMITS:].reshape(shape.rows, shape.width, 2 + longest)
         rows, written = len(block.ragged.widths), block.paths.size(1)
         tokens, at, paths = (part.numpy() for part in (block.tokens, block.positions, block.paths))
@@ -227,7 +227,7 @@ class GraphDecoder(BlockDecoder):
         graph = self.graphs.get(key, size, lambda: (self._steps_pass(shape, steps, rules.pad, rules.eos), ()))
         numbers = graph.numbers()
         numbers.fill(0)
-        numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
+        numbers[:_LIMITS] = _limits_of(rules)
         rows = len(block.lasts)
         table = numbers[_LIMITS:].reshape(shape.rows, -1)[:rows]
         table[:, 0], table[:, 1] = block.known_starts, np.subtract(block.ragged.widths, 1)
@@ -316,7 +316,7 @@ class GraphDecoder(BlockDecoder):
         numbers = graph.numbers()
         numbers.fill(0)  # further rows read symbol 0 at position 0
         if rules is not None:
-            numbers[:_LIMITS] = rules.pad, rules.eos, rules.min_len, rules.max_len
+            numbers[:_LIMITS] = _limits_of(rules)
         table = numbers[_LIMITS:].reshape(shape.rows, -1)
         table[:rows, 0], table[:rows, 1] = block.known_starts, block.lasts
         if drafted and seen:
@@ -434,6 +434,11 @@ class GraphDecoder(BlockDecoder):
         if self._positions is not None:
             self._positions.reaching(capacity)  # now, since a table that grows moves
         self.graphs.clear()
+
+
+def _limits_of(rules: SearchRules) -> tuple[int, ...]:
+    """What the numbers of a pass begin with, see `_LIMITS`."""
+    return rules.pad, rules.eos, rules.min_len, rules.max_len
 
 
 class _Whole:

@@ -71,7 +71,7 @@ def _in_one_pool() -> Iterator[None]:
 
 
 class Packet:
-    """A tensor on the host and one of the same shape on the device.
+    """A tensor on the host for numbers of a device.
 
     The host's memory is pinned for a GPU: then a copy can be a part of a graph, and the host does not wait for it.
     """
@@ -79,13 +79,12 @@ class Packet:
     @torch.inference_mode(False)  # it outlives the batch for which it is made
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
         self.on_host = torch.zeros(*shape, dtype=dtype, pin_memory=device.type == "cuda")
-        self.on_device = torch.zeros(*shape, dtype=dtype, device=device)
         self.numbers = self.on_host.numpy()
         """`on_host` again: numpy takes a fifth of the time to write a few numbers"""
 
-    def down(self) -> Tensor:
+    def down(self, to: Tensor) -> Tensor:
         """Copy to the device without waiting; the host must not write before the copy is done."""
-        return self.on_device.copy_(self.on_host, non_blocking=True)
+        return to.copy_(self.on_host, non_blocking=True)
 
     def up(self, numbers: Tensor) -> None:
         """Copy numbers of the device to the host without waiting; the host must not read before the copy is done."""
@@ -114,6 +113,8 @@ class Graph:
         """but for the first, on the device, from the first run on; the next run overwrites them"""
         self._function = function
         self._numbers = Packet((size,), torch.long, device)
+        with torch.inference_mode(False):
+            self._on_device = torch.zeros(size, dtype=torch.long, device=device)
         self._first: Packet | None = None
         self._done = torch.cuda.Event() if device.type == "cuda" else None
 
@@ -125,7 +126,7 @@ class Graph:
     @torch.no_grad()
     def compute(self) -> None:
         """Copy the numbers down, call the function, and copy its first result up, without waiting."""
-        first, *others = self._function(self._numbers.down())
+        first, *others = self._function(self._numbers.down(self._on_device))
         if self._first is None:
             packet = Packet(first.shape, first.dtype, first.device)
             with torch.inference_mode(False):
