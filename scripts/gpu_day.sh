@@ -2,89 +2,188 @@
 # Tests, verification and speed on a GPU. PARTs need a machine with a GPU, its driver and a PyTorch for it; no network.
 #   here:    bash scripts/gpu_day.sh pack [FOLDER]      wheels of all but PyTorch, into FOLDER (default work/gpu_pack)
 #   there:   bash scripts/gpu_day.sh install [FOLDER]   .venv of the machine's own PyTorch and the wheels
-#            bash scripts/gpu_day.sh PART               one of the parts below; reports in $OUT (default work/gpu)
-# Parts, in the order in which a day on a GPU runs them, about three minutes each:
-#   tests     pytest tests/cuda (training in fp16, too), aggdec verify --thorough in fp16 and fp32
-#   base      every mode of a random base model, alone and in batches of 8 and 32, beside fairseq and CTranslate2
-#   profile   where the time of an iteration goes: host, kernels, gaps
-#   big       big and BART-large (12+12)
+#            bash scripts/gpu_day.sh first              what one wants to know of today's engine, in eleven minutes
+#            bash scripts/gpu_day.sh PART...            some of the parts below, in this order
+# Parts of `first`, each with a limit of time, records and logs in $OUT (default work/gpu):
+#   right     side by side: pytest tests/cuda; aggdec verify of base, bit-exact, in fp16 and in bf16; random models written
+#   base      every mode of a random base model, alone and in batches of 8 and 32, beside fairseq and CTranslate2: one run
+#   profile   where the time of an iteration goes
+#   large     BART-large and big, a sentence alone
+#   memory    peak memory of base and big, 32 sentences
+# Others:
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
-#   memory    peak memory of base and big in every mode
-#   exact     --bit-exact: the same bits in every batch; verification in it
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
-# Bring the checked out files and FOLDER. Both machines have the same version of Python (PYTHON names it, default python3).
-# fairseq is compiled by `pack`, which needs a C++ compiler. What the parts print is true for that machine only.
+# DEVICE=cpu rehearses: tiny counts, two minutes a part, times that mean nothing. Bring the checked out files and FOLDER.
+# Both machines have the same version of Python (PYTHON names it, default python3). fairseq is compiled by `pack`, which
+# needs a C++ compiler. What the parts print is true for that machine only.
 set -euo pipefail
 root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
-python="${PYTHON:-python3}" folder="${2:-work/gpu_pack}" out="${OUT:-work/gpu}"
+python="${PYTHON:-python3}" out="${OUT:-work/gpu}" device="${DEVICE:-cuda}" models=work/gpu_models
 needed=(antlr4-python3-runtime bitarray hydra-core omegaconf packaging PyYAML tqdm tabulate sacremoses subword-nmt joblib
-    click regex sacrebleu portalocker colorama lxml pytest pluggy iniconfig pygments hypothesis sortedcontainers cattrs attrs
-    filelock ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
+    click regex sacrebleu portalocker colorama lxml pytest pytest-xdist execnet pluggy iniconfig pygments hypothesis
+    sortedcontainers cattrs attrs filelock ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
 
-aggdec() { python -m "fairseq_aggdec.cli.$1" "${@:2}"; }
+half=(--fp16) processes=12 alone=1 batches=1,8,32 sentences=32
+if [[ $device == cpu ]]; then
+    half=() processes=2 batches=1,2 sentences=2
+fi
 
-of_random() { # of_random SHAPE bench|verify OPTIONS...
-    aggdec "$2" --random-model "$1" --keep work/gpu/models --device cuda "${@:3}"
+# step SECONDS NAME COMMAND...: a command with a limit; its output is in $out/NAME.log, how it ended is printed at once.
+step() {
+    local seconds="$1" name="$2" began=$SECONDS how=done
+    shift 2
+    timeout --kill-after=5 "$seconds" "$@" >"$out/$name.log" 2>&1 || how="FAILED ($?; 124 and 137: its $seconds s were up)"
+    # one write, so that steps side by side do not mix their lines
+    printf '%s\n' "== $name: $how, $((SECONDS - began)) s" "$(grep -v -E '^\s*$|Warning|warn' "$out/$name.log" |
+        tail -n "${SHOWN:-12}" | cut -c 1-220)" | tee -a "$out/summary.txt"
 }
 
-modes=beam5,beam1,greedy,iad,gad,aggressive-beam:5
-peers=ctranslate2:greedy@fp16,ctranslate2:beam5@fp16
-timed=(--fp16 --batch-sizes 1,8,32 --limit 64 --no-memory)
+of_random() { # of_random SHAPE bench|verify OPTIONS...: as words of a command
+    command=(python -m "fairseq_aggdec.cli.$2" --random-model "$1" --keep "$models" --device "$device" "${@:3}")
+}
+
+bench() { # bench SECONDS NAME SHAPE OPTIONS...
+    of_random "$3" bench "${half[@]}" --no-profile --no-memory --json "$out/$2.json" "${@:4}"
+    SHOWN=60 step "$1" "$2" "${command[@]}"
+}
+
+verify() { # verify SECONDS NAME SHAPE OPTIONS...
+    of_random "$3" verify --json "$out/$2.json" --modes greedy,iad,gad,gad++,speculative,aggressive-beam:5 "${@:4}"
+    step "$1" "$2" "${command[@]}"
+}
+
+prepare() {
+    # the machine may have a folder of PyTorch's own, and CTranslate2 looks for the cuBLAS of CUDA 12 in .venv/cublas
+    export PATH="$root/.venv/bin:$PATH" PYTHONPATH="$root" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+    export LD_LIBRARY_PATH="$root/.venv/cublas:${LD_LIBRARY_PATH:-}"
+    [[ $device == cuda ]] || export AGGDEC_TEST_DEVICE=$device
+    [[ ! -f work/gpu_pack/commit || -n ${AGGDEC_COMMIT:-} ]] || AGGDEC_COMMIT="$(<work/gpu_pack/commit)"
+    export AGGDEC_COMMIT="${AGGDEC_COMMIT:-}"
+    mkdir -p "$out"
+}
+
+run() {
+    case "$1" in
+        right)
+            local size
+            step 180 tests python -m pytest -q -p no:cacheprovider -n "$processes" tests/cuda &
+            # the models that the later parts read are written meanwhile, the one for the verifications first
+            for size in base big bart-large; do
+                command=(python -m fairseq_aggdec.cli.bench --random-model "$size" --keep "$models" --device cpu --length 2
+                    --limit 1 --repeats 1 --no-profile --no-memory --modes gad,speculative)
+                SHOWN=1 step 150 "write_$size" "${command[@]}" &
+                if [[ $size == base ]]; then wait $!; fi
+            done
+            if [[ $device == cuda ]]; then
+                verify 170 verify_exact base --precisions exact --batch-sizes 1,8,32 --limit 32 &
+                verify 170 verify_fp16 base --precisions fp16 --batch-sizes 1,8,32 --limit 8 &
+                verify 170 verify_bf16 base --precisions bf16 --batch-sizes 1,8,32 --limit 8 &
+            fi
+            wait
+            ;;
+        base)
+            local peer=() modes=beam5 one
+            [[ $device == cpu ]] || peer=(ctranslate2:greedy@fp16 ctranslate2:beam5@fp16)
+            # a peer that does not run here must not take the others' time
+            bench 60 peer base --batch-sizes 1 --limit 1 --repeats 1 --modes "greedy,ctranslate2:greedy${half:+@fp16}"
+            grep -q "^== peer: done" "$out/summary.txt" || peer=()
+            for one in beam1 greedy iad gad gad++ speculative aggressive-beam:5 "${peer[@]}"; do modes+=",$one"; done
+            bench 200 random_base base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
+            ;;
+        profile)
+            of_random base bench "${half[@]}" --batch-sizes "$alone" --limit 8 --profile --no-memory \
+                --modes beam1,greedy,iad,gad --json "$out/random_base_profile.json"
+            SHOWN=60 step 60 random_base_profile "${command[@]}"
+            ;;
+        large)
+            bench 75 random_bart-large bart-large --limit 4 --batch-sizes 1 --modes beam5,greedy,iad,gad,aggressive-beam:5
+            bench 75 random_big big --limit 8 --batch-sizes 1 --modes beam5,greedy,iad,gad,aggressive-beam:5
+            ;;
+        memory)
+            local size
+            for size in base big; do
+                of_random "$size" bench "${half[@]}" --batch-sizes 32 --limit "$sentences" --repeats 1 --no-profile --memory \
+                    --modes beam5,greedy,iad,gad,aggressive-beam:5 --json "$out/memory_$size.json"
+                SHOWN=60 step 60 "memory_$size" "${command[@]}"
+            done
+            ;;
+        shipped)
+            # the data-bins of scripts/measure.sh, brought along
+            local timed=(--device "$device" "${half[@]}" --batch-sizes "$batches" --limit 64 --no-memory --no-profile)
+            SHOWN=60 step 200 shipped_gec aggdec bench work/jfleg/data-bin -s src -t tgt --gen-subset test1 \
+                --path fairseq_aggdec/demo/gec/model.pt "${timed[@]}" \
+                --modes beam5,beam1,greedy,iad,aggressive-beam:5 --json "$out/shipped_gec.json"
+            SHOWN=60 step 200 shipped_mt aggdec bench work/tatoeba_en_de/data-bin --path fairseq_aggdec/demo/mt/model.pt \
+                --drafter-path fairseq_aggdec/demo/mt/drafter.pt "${timed[@]}" \
+                --modes beam5,beam1,greedy,gad,aggressive-beam:5 --json "$out/shipped_mt.json"
+            ;;
+        pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
+        *) usage ;;
+    esac
+}
+
+usage() {
+    sed -n '2,/^set/s/^# \?//p' "${BASH_SOURCE[0]}" | grep -v '^set' >&2
+    exit 2
+}
+
+pack() {
+    local folder="$1" wheel
+    scratch="$(mktemp -d)"
+    trap 'rm -rf "${scratch:-}"' EXIT
+    mkdir -p "$folder"
+    "$python" -m venv work/gpu_build # fairseq's extensions are compiled beside PyTorch, Cython and NumPy
+    pip=(work/gpu_build/bin/python -m pip --disable-pip-version-check)
+    "${pip[@]}" install --quiet --constraint scripts/constraints.txt setuptools wheel cython numpy torch
+    "${pip[@]}" wheel --quiet --no-deps --no-build-isolation --constraint scripts/constraints.txt \
+        --wheel-dir "$scratch" fairseq-fixed "${needed[@]}"
+    # nine tenths of some are information for debuggers; packed together, what is left has a third of its size
+    for wheel in "$scratch"/*.whl; do
+        work/gpu_build/bin/python -m wheel unpack --dest "$scratch/unpacked" "$wheel" >/dev/null
+        find "$scratch/unpacked" -name '*.so*' -type f -exec strip -g {} +
+        find "$scratch/unpacked" -path '*/fairseq/examples/*' -type f ! -name '*.py' -delete
+        rm "$wheel"
+        (cd "$scratch"/unpacked/* && "$root/work/gpu_build/bin/python" -c "import sys
+from zipfile import ZipFile
+from pathlib import Path
+with ZipFile(sys.argv[1], 'w') as stored:
+    for path in Path('.').rglob('*'):
+        stored.write(path)" "$wheel")
+        rm -rf "$scratch/unpacked"
+    done
+    tar -C "$scratch" -c . | xz -T0 -9 >"$folder/wheels.tar.xz"
+    git describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
+    echo "$folder: $(du -sh "$folder" | cut -f 1)"
+}
+
+install() {
+    local folder="$1" packages library
+    [[ $device == cpu ]] || "$python" -c "import torch; assert torch.cuda.is_available(), 'PyTorch sees no GPU'"
+    "$python" -m venv --system-site-packages .venv
+    # PyTorch may be in an environment of its own
+    packages="$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')"
+    echo "$packages" >"$(echo .venv/lib/python*/site-packages)/of_pytorch.pth"
+    mkdir -p .venv/wheels
+    tar -xJf "$folder/wheels.tar.xz" -C .venv/wheels
+    .venv/bin/python -m pip install --quiet --no-index --no-deps --no-compile --ignore-installed .venv/wheels/*.whl
+    .venv/bin/python setup.py -q build_ext --inplace
+    mkdir -p .venv/cublas # the few functions that CTranslate2 takes from cuBLAS 12 are in 13, too
+    for library in "$packages"/nvidia/*/lib/libcublas*.so.13; do
+        [[ ! -e $library ]] || ln -sf "$library" ".venv/cublas/$(basename "${library%13}")12"
+    done
+}
 
 case "${1:-}" in
-    tests | base | profile | big | shipped | memory | exact | pair)
-        export PATH="$root/.venv/bin:$PATH" PYTHONPATH="$root"
-        # CTranslate2 finds the libraries that PyTorch brings, if both are made for the same version of CUDA
-        LD_LIBRARY_PATH="$(python -c 'import glob, site; print(":".join(glob.glob(site.getsitepackages()[0] + "/nvidia/*/lib")))'):${LD_LIBRARY_PATH:-}"
-        export LD_LIBRARY_PATH
-        mkdir -p "$out"
-        ;;&
-    pack)
-        mkdir -p "$folder"
-        "$python" -m venv work/gpu_build # fairseq's extensions are compiled beside PyTorch, Cython and NumPy
-        pip=(work/gpu_build/bin/python -m pip --disable-pip-version-check)
-        "${pip[@]}" install --quiet --constraint scripts/constraints.txt setuptools wheel cython numpy torch
-        "${pip[@]}" wheel --quiet --no-deps --no-build-isolation --constraint scripts/constraints.txt \
-            --wheel-dir "$folder" fairseq-fixed "${needed[@]}"
+    pack) pack "${2:-work/gpu_pack}" ;;
+    install) install "${2:-work/gpu_pack}" ;;
+    first)
+        prepare
+        for part in right base profile large memory; do run "$part"; done
         ;;
-    install)
-        "$python" -c "import torch; assert torch.cuda.is_available(), 'PyTorch sees no GPU'"
-        "$python" -m venv --system-site-packages .venv
-        # PyTorch may be in an environment of its own
-        "$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
-            >"$(echo .venv/lib/python*/site-packages)/of_pytorch.pth"
-        .venv/bin/python -m pip install --quiet --no-index --no-deps --ignore-installed "$folder"/*.whl
-        .venv/bin/python setup.py -q build_ext --inplace
+    "") usage ;;
+    *)
+        prepare
+        for part in "$@"; do run "$part"; done
         ;;
-    tests)
-        python -m pytest -q -p no:cacheprovider tests/cuda -k "not exact"
-        of_random base verify --thorough --precisions fp16,fp32 --batch-sizes 1,8,32 --limit 32 --json "$out/verify_base.json"
-        ;;
-    base) of_random base bench "${timed[@]}" --no-profile --modes "$modes,$peers" --json "$out/random_base.json" ;;
-    profile) of_random base bench "${timed[@]}" --profile --modes beam1,greedy,iad,gad --json "$out/random_base_profile.json" ;;
-    big)
-        for shape in big bart-large; do
-            of_random "$shape" bench "${timed[@]}" --no-profile --limit 16 --modes "$modes,$peers" --json "$out/random_$shape.json"
-        done
-        ;;
-    shipped)
-        # the data-bins of scripts/measure.sh, brought along
-        aggdec bench work/jfleg/data-bin -s src -t tgt --gen-subset test1 --path fairseq_aggdec/demo/gec/model.pt \
-            --device cuda "${timed[@]}" --no-profile --modes beam5,beam1,greedy,iad,aggressive-beam:5 --json "$out/shipped_gec.json"
-        aggdec bench work/tatoeba_en_de/data-bin --path fairseq_aggdec/demo/mt/model.pt --drafter-path fairseq_aggdec/demo/mt/drafter.pt \
-            --device cuda "${timed[@]}" --no-profile --modes "$modes" --json "$out/shipped_mt.json"
-        ;;
-    memory)
-        for shape in base big; do
-            of_random "$shape" bench --fp16 --batch-sizes 1,32 --limit 32 --repeats 1 --no-profile --memory \
-                --modes beam5,greedy,iad,gad,aggressive-beam:5 --json "$out/memory_$shape.json"
-        done
-        ;;
-    exact)
-        python -m pytest -q -p no:cacheprovider tests/cuda -k exact
-        of_random base verify --precisions exact --batch-sizes 1,8,32 --limit 32 --json "$out/verify_exact.json"
-        ;;
-    pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
-    *) sed -n '2,19s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac
