@@ -32,9 +32,9 @@ _BEYOND = re.compile(r"\d ?[ap]\.?m\b|\bhalf past\b|\w+ty-one\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\b(\w{4,}) \1\b", re.IGNORECASE)
 _NUMERALS = dict(pair.split("=") for pair in (
     "two=zwei three=drei four=vier five=fünf six=sechs seven=sieben eight=acht nine=neun ten=zehn eleven=elf "
-    "twelve=zwölf thirteen=dreizehn fourteen=vierzehn fifteen=fünfzehn sixteen=sechzehn seventeen=siebzehn eighteen=achtzehn nineteen=neunzehn "
-    "twenty=zwanzig thirty=dreißig forty=vierzig fifty=fünfzig sixty=sechzig seventy=siebzig "
-    "eighty=achtzig ninety=neunzig hundred=hundert thousand=tausend million=million billion=milliarde"
+    "twelve=zwölf thirteen=dreizehn fourteen=vierzehn fifteen=fünfzehn sixteen=sechzehn seventeen=siebzehn "
+    "eighteen=achtzehn nineteen=neunzehn twenty=zwanzig thirty=dreißig forty=vierzig fifty=fünfzig sixty=sechzig "
+    "seventy=siebzig eighty=achtzig ninety=neunzig hundred=hundert thousand=tausend million=million billion=milliarde"
 ).split())  # fmt: skip
 _GERMAN_NUMERAL = re.compile("|".join(sorted(_NUMERALS.values(), key=len, reverse=True)))
 _NAMES = dict(pair.split("=") for pair in (
@@ -42,8 +42,8 @@ _NAMES = dict(pair.split("=") for pair in (
     "Sunday=sonntag January=januar February=februar March=märz May=mai June=juni July=juli October=oktober "
     "December=dezember Africa=afrika America=amerika American=amerikan British=brit Canada=kanada Europe=europa "
     "France=frankreich French=franz German=deutsch Germany=deutschland God=gott Hello=hallo Italian=italien "
-    "Italy=italien Mexico=mexiko President=präsident Rome=rom Russian=russ Spain=spanien Spanish=spani "
-    "States=staaten Swiss=schweiz Switzerland=schweiz United=vereinigte World=welt Yeah=ja"
+    "Italy=italien Mexico=mexiko President=präsident Mr=herr Mrs=frau Rome=rom Russian=russ Spain=spanien "
+    "Spanish=spani States=staaten Swiss=schweiz Switzerland=schweiz United=vereinigte World=welt Yeah=ja"
 ).split())  # fmt: skip
 """{a name: what stands in its German form}, of those that often stand in everyday sentences"""
 _GERMAN = set(

@@ -41,6 +41,11 @@ def test_an_address_that_cannot_be_had_is_named() -> None:
         serve.main(["--host", "192.0.2.1", "--port", "0"])
 
 
+def test_the_shipped_translator_is_no_second_one() -> None:
+    with pytest.raises(AggdecError, match="give --translator or --demo, not both"):
+        serve.main(["--demo", "--translator", "model.pt"])
+
+
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "find_spec", lambda name: None)
     with pytest.raises(AggdecError, match=r"pip install 'fairseq-aggdec\[serve\]'"):
