@@ -163,7 +163,7 @@ class Model:
         """the most subwords of a sentence, EOS included"""
         # of the small corrector's edits, only those that `kept_edits` trusts it with
         self._cautious = self.corrects and learnt is not None
-        self._distrusted = False  # whether `translate` looks at its output: `shipped` decides
+        self._distrusted = False  # whether `translate` checks the output; `shipped` decides
         self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False

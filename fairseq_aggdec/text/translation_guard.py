@@ -73,10 +73,7 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
     """
     english, model = _dictionary("gec", "en"), _dictionary("mt", "de")
     words = _WORD.findall(source)
-    yield from (f"'{address}' is lost" for address in _ADDRESS.findall(source) if address not in output)
-    strange = sorted(set("".join(source.split())) - set("".join(model)))
-    if strange:
-        yield f"'{''.join(strange[:5])}' is unknown to the model"
+    yield from (f"'{address}' would be lost" for address in _ADDRESS.findall(source) if address not in output)
     yield from _numbers(source, output)
     foreign = sum(word.lower() in _GERMAN or (word.islower() and word in model - english) for word in words)
     if foreign > 1 and 10 * foreign >= 3 * len(words):
@@ -84,6 +81,9 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
     known = sum(_in(english, word) and _in(model, word) and word.lower() not in _GERMAN for word in words)
     if len(words) > 3 and 2 * known < len(words):
         yield "most of its words are unknown to the model"
+    strange = sorted(set("".join(source.split())) - set("".join(model)))
+    if strange:
+        yield f"'{''.join(strange[:5])}' is unknown to the model"
     yield from _names(source, output)
     doubled = _DOUBLED.search(output)
     if doubled and not _DOUBLED.search(source):
@@ -104,16 +104,16 @@ def _numbers(source: str, output: str) -> Iterator[str]:
         forms = [swapped, swapped.replace(".", ""), *([] if "," in number else [number, number.replace(":", ".")])]
         form = next((form for form in forms if made[form]), None)
         if form is None:
-            yield f"the number {number} is lost"
+            yield f"the number {number} would be lost"
         else:
             made[form] -= 1
-    yield from (f"the number {number} is made up" for number, count in made.items() if count)
+    yield from (f"the number {number} would be made up" for number, count in made.items() if count)
     for sign, word in _SIGNS.items():
         if sign in source and source.count(sign) != output.count(sign) + output.lower().count(word):
-            yield f"the sign {sign} is not carried over"
+            yield f"the sign {sign} would not come out right"
     numerals = Counter(_NUMERALS[word] for word in _WORD.findall(source.lower()) if word in _NUMERALS)
     lost = numerals - Counter(_GERMAN_NUMERAL.findall(output.lower().replace("beide", "zwei")))
-    yield from (f"the number '{word}' is lost" for word, german in _NUMERALS.items() if german in lost)
+    yield from (f"the number '{word}' would be lost" for word, german in _NUMERALS.items() if german in lost)
     yield from (f"'{found}' is beyond the model" for found in _BEYOND.findall(source))
 
 
@@ -129,7 +129,7 @@ def _names(source: str, output: str) -> Iterator[str]:
         german = _NAMES.get(word) or _NAMES.get(word[:-1])  # Mondays
         stands = german in output.lower() if german else word in model or any(own.startswith(word) for own in written)
         if not stands:
-            yield f"'{word}' is lost"
+            yield f"'{word}' would be lost"
 
 
 def _in(dictionary: frozenset[str], word: str) -> bool:

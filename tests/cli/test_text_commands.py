@@ -57,10 +57,10 @@ def test_a_sentence_that_the_shipped_translator_would_spoil_stays_and_a_note_say
     translate(["The price is 3.5 million euros. Where do you live?"])
     printed = capsys.readouterr()
     assert printed.out == "The price is 3.5 million euros. Wo wohnt ihr?\n"
-    assert printed.err == "note: 'The price is 3.5 million euros.': the number 3.5 is lost; not translated\n"
+    assert printed.err == "note: 'The price is 3.5 million euros.': the number 3.5 would be lost; not translated\n"
     translate(["--json", "Chapter 1"])
     (sentence,) = json.loads(capsys.readouterr().out)["sentences"]
-    assert (sentence["text"], sentence["note"]) == ("Chapter 1", "the number 1 is made up; not translated")
+    assert (sentence["text"], sentence["note"]) == ("Chapter 1", "the number 1 would be made up; not translated")
 
 
 def test_what_is_not_decoded_is_said_on_stderr_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
