@@ -18,7 +18,7 @@ from fairseq_aggdec.errors import AggdecError
 
 @pytest.mark.usefixtures("quick_commands")
 def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
-    command = [sys.executable, "-m", "fairseq_aggdec.cli.verbs", "serve", "--port", "0", "--threads", "1"]
+    command = [sys.executable, "-m", "fairseq_aggdec.cli.verbs", "serve", "--demo", "--port", "0", "--threads", "1"]
     text = " ".join(f"She have {number} brother and he go to school." for number in range(100))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(1) as client:
         assert process.stdout is not None

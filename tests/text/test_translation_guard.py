@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_the_demos_sentences_are_the_models_own_greedy_output_every_one() -> Non
 
 def test_the_same_checkpoint_as_ones_own_says_what_fairseq_says() -> None:
     folder = SHIPPED["mt"].folder
-    options = {"moses_no_escape": True, "moses_no_dash_splits": True}
+    options: dict[str, Any] = {"moses_no_escape": True, "moses_no_dash_splits": True}
     own = load(folder / "model.pt", source_lang="en", target_lang="de", tokenizer="moses", **options)
     text = "The price is 3.5 million euros."
     assert own.translate(text, "greedy") == own.decode(text, "greedy")
