@@ -1,6 +1,6 @@
-"""Serve a corrector in the protocol of LanguageTool and a translator in that of LibreTranslate.
+"""Serve a corrector in the protocol of LanguageTool, and a translator, if asked for, in that of LibreTranslate.
 
-There is a page to try the corrector. There is no authentication: it is not for the open net.
+There is a page to try them. There is no authentication: it is not for the open net.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Options:
     language: str | None = option("ISO code of its texts (default: its source language)", None)
     mode: str = option("mode that corrects", CAREFUL["mode"])
     tolerance: float | None = option("of iad++: higher keeps more of the text as it is (default for iad++: 2)", None)
-    translator: str | None = option("checkpoint (default: the shipped one, English to German)", None, metavar="CKPT")
+    demo: bool = option("the shipped translator: a demonstration for short everyday sentences, en-de", False)
+    translator: str | None = option("checkpoint (default: no translator)", None, metavar="CKPT")
     translator_data: str | None = option("folder of its dictionaries and subword codes", None)
     translator_tokenizer: str | None = option("as in fairseq-interactive's --tokenizer", None)
     translator_bpe: str | None = option("as in fairseq-interactive's --bpe", None)
@@ -46,16 +47,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = options.read(Options, "serve", argv, __doc__)
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise AggdecError("aggdec serve needs Starlette and uvicorn: pip install 'fairseq-aggdec[serve]'")
+    if given.demo and given.translator:
+        raise AggdecError("give --translator or --demo, not both")
     options.start(given.threads)
     from fairseq_aggdec.serve.app import listen, make_app, make_server
 
     with listen(given.host, given.port) as listening:
-        corrector, translator = _loaded(given, "corrector", "gec"), _loaded(given, "translator", "mt")
+        corrector = _loaded(given, "corrector", "gec")
+        translator = _loaded(given, "translator", "mt") if given.demo or given.translator else None
         settings: dict[str, Any] = dict(CAREFUL) if given.mode == CAREFUL["mode"] else {"mode": given.mode}
         if given.tolerance is not None:
             settings["tolerance"] = given.tolerance
         corrector.decode("This is ready.", **settings)  # a wrong option is refused now, and the first request is fast
-        translator.decode("This is ready.")
+        if translator is not None:
+            translator.translate("This is ready.")
         app = make_app(corrector, translator, given.language, **settings)
         host = f"[{given.host}]" if ":" in given.host else given.host
         print(f"http://{host}:{listening.getsockname()[1]} (no authentication: not for the open net)", flush=True)

@@ -32,7 +32,8 @@ examples:
   pbpaste | aggdec correct > corrected.txt"""
 _TRANSLATE = """\
 Translate text of any number of sentences and lines.
-The model that comes with this package has learnt short, everyday sentences.
+The model that comes with this package is a demonstration for short everyday sentences: one that
+it cannot be trusted with comes back as it was, and a note on stderr (a field of --json) says why.
 
 examples:
   aggdec translate "Where do you live?"
@@ -135,9 +136,10 @@ def _run(
         model = load(given.path, corrects=True if verb == "correct" else None, **own, **common)
     else:
         model = load.shipped(shipped, **common)
+    decode = model.translate if verb == "translate" else model.decode
     try:
         for text, end in texts:
-            result = model.decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
+            result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
             for note in result.notes:
                 print(f"note: {note}", file=sys.stderr)
             sys.stdout.buffer.write((_written(result, given) + ("\n" if given.json else end)).encode())

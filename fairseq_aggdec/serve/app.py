@@ -46,7 +46,7 @@ LONGEST_RACE = 600
 
 def make_app(
     corrector: Model,
-    translator: Model,
+    translator: Model | None = None,
     language: str | None = None,
     seconds: float = 30,
     **settings: Any,
@@ -54,13 +54,15 @@ def make_app(
     """The application; one thread decodes for all of its requests.
 
     Args:
-        corrector, translator: models.
+        corrector: a model.
+        translator: another, or None.
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
         settings: further arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
-    correcting, translating = Batcher(corrector, worker, language, **settings), Batcher(translator, worker)
+    correcting = Batcher(corrector, worker, language, **settings)
+    batchers = {"corrector": correcting} | ({"translator": Batcher(translator, worker)} if translator else {})
     measures = Measures()
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
@@ -86,7 +88,7 @@ def make_app(
         return PlainTextResponse("ok\n")
 
     async def measured(request: Request) -> Response:
-        page = measures.page(corrector=correcting, translator=translating)
+        page = measures.page(**batchers)
         return PlainTextResponse(page, media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
@@ -100,7 +102,7 @@ def make_app(
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
         Route("/metrics", measured, methods=["GET"]),
         *languagetool_routes(correcting),
-        *libretranslate_routes(translating),
+        *libretranslate_routes(batchers.get("translator")),
     ]
     return Starlette(
         routes=routes,

@@ -130,7 +130,8 @@ class Batcher:
     def _decode_batch(self, sentences: list[str]) -> list[Result | Exception]:
         """The result of each sentence, or what the model raised for it; one that fails spoils no other."""
         try:
-            return list(self.model.decode(sentences, **self._settings))
+            decode = self.model.decode if self.model.corrects else self.model.translate
+            return list(decode(sentences, **self._settings))
         except Exception as error:
             if len(sentences) == 1:
                 return [error]

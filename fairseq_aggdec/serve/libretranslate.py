@@ -14,11 +14,13 @@ from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
 
 
-def libretranslate_routes(translator: Batcher) -> list[Route]:
-    """The endpoints of a translator."""
-    source, target = translator.language, translator.model.target_lang
+def libretranslate_routes(translator: Batcher | None) -> list[Route]:
+    """The endpoints of a translator; without one, they say how to have one."""
+    source, target = (translator.language, translator.model.target_lang) if translator else ("", "")
 
     async def translate(request: Request) -> Response:
+        if translator is None:
+            raise HTTPException(404, "no translator here: start with --translator CKPT, or with --demo to try one")
         body = await read_body(request)
         fields: dict[str, Any] = read_json(body) if body.lstrip().startswith(b"{") else dict(read_form(body))
         for name in ("q", "source", "target"):
@@ -34,19 +36,19 @@ def libretranslate_routes(translator: Batcher) -> list[Route]:
             raise HTTPException(400, f"{fields['target']} is not supported: the target is {target}")
         if fields.get("format", "text") != "text":
             raise HTTPException(400, f"format {fields['format']} is not supported: send text")
-        translations = [result.text for result in await asyncio.gather(*map(translator.decode_text, texts))]
+        results = await asyncio.gather(*map(translator.decode_text, texts))
+        translations = [result.text for result in results]
         answer: dict[str, Any] = {"translatedText": translations if isinstance(q, list) else translations[0]}
+        notes = [note for result in results for note in result.notes]
+        if notes:  # beyond LibreTranslate's fields
+            answer["notes"] = notes
         if fields["source"] == "auto":
             detected = {"confidence": 0.0, "language": source}  # nothing is detected
             answer["detectedLanguage"] = [detected] * len(texts) if isinstance(q, list) else detected
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
-        return JSONResponse(
-            [
-                {"code": source, "name": NAMES.get(source, source), "targets": [target]},
-                {"code": target, "name": NAMES.get(target, target), "targets": []},
-            ]
-        )
+        codes: tuple[tuple[str, list[str]], ...] = ((source, [target]), (target, [])) if translator else ()
+        return JSONResponse([{"code": code, "name": NAMES.get(code, code), "targets": to} for code, to in codes])
 
     return [Route("/translate", translate, methods=["POST"]), Route("/languages", languages, methods=["GET"])]

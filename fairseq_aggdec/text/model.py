@@ -39,6 +39,7 @@ from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
+from fairseq_aggdec.text.translation_guard import PLAIN, guarded
 from fairseq_aggdec.writing.line import WrittenLine
 from fairseq_aggdec.writing.spacing import match_spacing
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
@@ -162,6 +163,7 @@ class Model:
         """the most subwords of a sentence, EOS included"""
         # of the small corrector's edits, only those that `kept_edits` trusts it with
         self._cautious = self.corrects and learnt is not None
+        self._distrusted = False  # whether `translate` checks the output; `shipped` decides
         self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
@@ -191,7 +193,7 @@ class Model:
             options["drafter"] = shipped.folder / shipped.drafter
         if shipped.tokenizer == "moses":
             options |= {"moses_no_dash_splits": True, "moses_no_escape": True}
-        return cls(
+        model = cls(
             shipped.folder / "model.pt",
             source_lang=shipped.source_language,
             target_lang=shipped.target_language,
@@ -200,6 +202,8 @@ class Model:
             bpe_codes=str(shipped.folder / "bpecodes"),
             **options,
         )
+        model._distrusted = shipped.source_language != shipped.target_language
+        return model
 
     @property
     def modes(self) -> list[str]:
@@ -278,6 +282,24 @@ class Model:
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
         results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
+        return results[0] if isinstance(texts, str) else results
+
+    @overload
+    def translate(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
+
+    @overload
+    def translate(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
+
+    def translate(self, texts: str | Sequence[str], mode: str = "aggressive", **options: Any) -> Result | list[Result]:
+        """As `decode`, but with the shipped translator a sentence that it cannot be trusted with stays as it was.
+
+        `Sentence.note` then says why. With a model of one's own this is `decode`.
+        """
+        if not self._distrusted:
+            return self.decode(texts, mode, **options)
+        several = [texts] if isinstance(texts, str) else list(texts)
+        decoded = self.decode([text.translate(PLAIN) for text in several], mode, **options)
+        results = list(map(guarded, several, decoded))
         return results[0] if isinstance(texts, str) else results
 
     def sentences(self, text: str) -> list[str]:

@@ -51,6 +51,18 @@ def test_translation_by_the_shipped_model_and_by_ones_own_is_the_same(capsys: py
     assert capsys.readouterr().out == shipped
 
 
+def test_a_sentence_that_the_shipped_translator_would_spoil_stays_and_a_note_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    translate(["The price is 3.5 million euros. Where do you live?"])
+    printed = capsys.readouterr()
+    assert printed.out == "The price is 3.5 million euros. Wo wohnt ihr?\n"
+    assert printed.err == "note: 'The price is 3.5 million euros.': the number 3.5 would be lost; not translated\n"
+    translate(["--json", "Chapter 1"])
+    (sentence,) = json.loads(capsys.readouterr().out)["sentences"]
+    assert (sentence["text"], sentence["note"]) == ("Chapter 1", "the number 1 would be made up; not translated")
+
+
 def test_what_is_not_decoded_is_said_on_stderr_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
     word = "abcdefghij" * 100
     correct([f"She have two brother. {word}"])

@@ -18,7 +18,7 @@ from fairseq_aggdec.errors import AggdecError
 
 @pytest.mark.usefixtures("quick_commands")
 def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
-    command = [sys.executable, "-m", "fairseq_aggdec.cli.verbs", "serve", "--port", "0", "--threads", "1"]
+    command = [sys.executable, "-m", "fairseq_aggdec.cli.verbs", "serve", "--demo", "--port", "0", "--threads", "1"]
     text = " ".join(f"She have {number} brother and he go to school." for number in range(100))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(1) as client:
         assert process.stdout is not None
@@ -39,6 +39,11 @@ def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
 def test_an_address_that_cannot_be_had_is_named() -> None:
     with pytest.raises(AggdecError, match=r"--host 192\.0\.2\.1 --port 0: "):
         serve.main(["--host", "192.0.2.1", "--port", "0"])
+
+
+def test_the_shipped_translator_is_no_second_one() -> None:
+    with pytest.raises(AggdecError, match="give --translator or --demo, not both"):
+        serve.main(["--demo", "--translator", "model.pt"])
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

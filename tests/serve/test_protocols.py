@@ -145,18 +145,20 @@ def test_a_page_of_another_origin_may_ask(url: str) -> None:
     assert requests.options(f"{url}/v2/check").status_code == 200
 
 
-def test_libretranslatepy_translates_as_decode_does(url: str, translator: Model) -> None:
+def test_libretranslatepy_translates_as_translate_does(url: str, translator: Model) -> None:
     client = LibreTranslateAPI(url)
     text = "Two men are playing football.\n\nA dog runs in the snow."
-    expected = translator.decode(text).text
+    expected = translator.translate(text).text
     assert client.translate(text, "en", "de") == expected == "\n\n".join(expected.split("\n\n"))
     assert {language["code"] for language in client.languages()} == {"en", "de"}
 
 
 def test_a_list_is_translated_one_by_one_and_half_an_emoji_is_no_error(url: str, translator: Model) -> None:
-    texts = ["Two men are playing football.", "", "A dog \ud83d runs."]
+    texts = ["Two men are playing football.", "", "A dog \ud83d runs. Where do you live?"]
     answer = requests.post(f"{url}/translate", json={"q": texts, "source": "auto", "target": "de"}).json()
-    assert answer["translatedText"] == [result.text for result in translator.decode([*texts[:2], "A dog \ufffd runs."])]
+    kept = "A dog \ufffd runs."
+    assert answer["translatedText"] == [translator.translate(texts[0]).text, "", f"{kept} Wo wohnt ihr?"]
+    assert answer["notes"] == [f"'{kept}': '\ufffd' is unknown to the model; not translated"]
     assert [found["language"] for found in answer["detectedLanguage"]] == ["en"] * 3
     data = json.dumps({"text": "She have two \ud83d brothers."})
     assert requests.post(f"{url}/v2/check", data={"data": data, "language": "en"}).json()["matches"][0]["offset"] == 4
@@ -175,6 +177,14 @@ def test_a_wrong_translation_is_refused_in_json(url: str, fields: dict[str, Any]
     answer = requests.post(f"{url}/translate", json=fields)
     assert answer.status_code == 400
     assert said in answer.json()["error"]
+
+
+def test_without_a_translator_the_server_says_how_to_have_one(corrector: Model) -> None:
+    with serving(make_app(corrector)) as address:
+        refused = requests.post(f"{address}/translate", data={"q": "Hello.", "source": "en", "target": "de"})
+        assert (refused.status_code, "--demo" in refused.json()["error"]) == (404, True)
+        assert requests.get(f"{address}/languages").json() == []
+        assert "translator" not in requests.get(f"{address}/metrics").text
 
 
 def test_the_race_shows_each_pass_of_each_mode(url: str) -> None:
