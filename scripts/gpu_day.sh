@@ -67,7 +67,7 @@ run() {
     case "$1" in
         right)
             local size
-            step 180 tests python -m pytest -q -p no:cacheprovider -n "$processes" tests/cuda &
+            step 240 tests python -m pytest -q -p no:cacheprovider -n "$processes" tests/cuda &
             # the models that the later parts read are written meanwhile, the one for the verifications first
             for size in base big bart-large; do
                 command=(python -m fairseq_aggdec.cli.bench --random-model "$size" --keep "$models" --device cpu --length 2
@@ -105,7 +105,7 @@ run() {
             for size in base big; do
                 of_random "$size" bench "${half[@]}" --batch-sizes 32 --limit "$sentences" --repeats 1 --no-profile --memory \
                     --modes beam5,greedy,iad,gad,aggressive-beam:5 --json "$out/memory_$size.json"
-                SHOWN=60 step 60 "memory_$size" "${command[@]}"
+                SHOWN=60 step 100 "memory_$size" "${command[@]}"
             done
             ;;
         shipped)
