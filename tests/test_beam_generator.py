@@ -1,6 +1,9 @@
 """The generator of n-best lists against fairseq's own, over random models, batches and options."""
 
 import functools
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.beam.roles import Planner
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.random_drafters import random_drafter
@@ -133,6 +138,56 @@ def test_words_with_the_same_score(size: int) -> None:
     stock = SequenceGenerator(models, words, beam_size=size, max_len_b=8).generate(models, sample)
     assert any(len({float(one["score"]) for one in outputs}) < size for outputs in stock)
     assert_same_lists(generator.generate(models, sample), stock)
+
+
+@pytest.mark.parametrize("backend", ["", "graphs"])
+@pytest.mark.parametrize(("seed", "word"), [(0, 8), (0, 25), (2, 10)])
+def test_a_hypothesis_that_overflows_takes_no_other_with_it(
+    seed: int, word: int, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On graphs the others read what it has left in the cache of their sentence, with weight zero."""
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
+    model = model_of_shape(ENGINE_SHAPES[0], seed, WORDS, WORDS, 0.1, share_decoder_input_output_embed=False)
+    with torch.no_grad():
+        model.decoder.embed_tokens.weight[word] = torch.inf
+    models, sample = [model], random_batch(seed, WORDS, [7, 5])
+    stock = by_fairseq(models, sample, 4, max_len_b=10)
+    for budget in (0, 16):
+        assert_same_lists(beams(models, 4, max_len_b=10, budget=budget).generate(models, sample), stock)
+
+
+def test_the_device_is_the_models_before_its_engines_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are launched on the current one."""
+    entered: list[torch.device] = []
+
+    @contextmanager
+    def on_device(device: torch.device) -> Iterator[None]:
+        entered.append(device)
+        yield
+
+    def unsupported(self: Engines, decoder: Any) -> str:
+        assert entered == [torch.device("cpu")]
+        return "nothing"
+
+    monkeypatch.setattr(beam_generator, "on_device", on_device)
+    monkeypatch.setattr(Engines, "unsupported", unsupported)
+    beams([cached_model(ENGINE_SHAPES[0], 1)], 3).generate([], random_batch(1, WORDS, [3]))
+
+
+@pytest.mark.parametrize("budget", [0, 16])
+def test_pythons_collector_waits_for_the_end_of_a_batch(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, on = BlockDecoder.verify_tree, list[bool]()
+
+    def watched(*arguments: Any) -> Any:
+        on.append(gc.isenabled())
+        return right(*arguments)
+
+    generator, sample = beams([cached_model(ENGINE_SHAPES[0], 1)], 3, budget=budget), random_batch(1, WORDS, [3])
+    generator.generate([], sample)
+    monkeypatch.setattr(BlockDecoder, "verify_tree", watched)
+    generator.generate([], sample)
+    assert set(on) == {False}
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("shape", list(FALLBACK_SHAPES))

@@ -225,6 +225,7 @@ class Engines:
             weight = next(module.parameters())
             if not host_waits(weight.device):
                 keep_freed_memory()
+            fault = None
             for level in _levels(weight, self.arithmetic):
                 if reason is not None:
                     logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
@@ -240,11 +241,13 @@ class Engines:
                     if isinstance(error, ValueError):  # kernels refuse it by name
                         continue
                 if reason is None:
+                    if fault is not None and level is _GRAPHS:  # else it is the model that is unlike fairseq's
+                        give_up(fault)
                     if level is not _OPERATIONS:
                         logger.info(f"{level.name} compute the {type(module).__name__}")
                     return engine, None
                 if level is _KERNELS:
-                    give_up(reason)
+                    fault = reason
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
@@ -377,6 +380,11 @@ class LoadedDrafter:
         own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
         if own is not None:
             return own(source if rows is None else source[rows])
+        limit = encoder.max_positions()
+        if source.dim() == 2 and source.size(1) > limit:  # it drafts from the beginning of a longer source
+            pad = encoder.dictionary.pad()
+            source = source.masked_fill(source.ne(pad).cumsum(dim=1) > limit, pad)
+            net_input = {**net_input, "src_tokens": source}
         encoded = encoder.forward_torchscript(net_input)  # all rows: fairseq's LSTM needs the longest first
         return encoded if rows is None else encoder.reorder_encoder_out(encoded, rows)
 

@@ -19,7 +19,7 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.choose_backend import host_waits, on_device
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -141,7 +141,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
-        with self._engines.lock, plain_attention(self.model.models):
+        device = next(self.model.models[0].parameters()).device
+        with self._engines.lock, on_device(device), plain_attention(self.model.models):
             reasons = [self._engines.unsupported(model.decoder) for model in self.model.models]
         reason = next(filter(None, reasons), None)
         if self.vocab_size <= 2 * self.beam_size:

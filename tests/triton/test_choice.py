@@ -1,12 +1,14 @@
 """The kernels around a decoder's layers against the search rules and PyTorch's operations."""
 
 import math
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.cuda import choice
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.plain.choice import RuledChoice
 
@@ -124,6 +126,14 @@ def test_a_row_is_chosen_with_the_same_bits_among_any_others() -> None:
     for first, last in ((0, 1), (5, 7), (16, 33)):
         part = slice(first, last)
         assert torch.equal(chosen(logits[part], positions[part], LIMITS, proposed[part]), together[part])
+
+
+def test_a_pass_may_have_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a grid's dimensions, CUDA allows only the first more than 65,535 programs."""
+    launch = MagicMock()
+    monkeypatch.setattr(choice, "read_chunk", launch)
+    chosen(logits_of(5, 3000, torch.float16), torch.arange(5), LIMITS)
+    launch.__getitem__.assert_called_once_with((5, 3))
 
 
 @pytest.mark.parametrize(("symbols", "dim"), [(70, 96), (33, 512), (40, 768), (17, 1024), (5, 1280)])

@@ -11,6 +11,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda import launching
 from fairseq_aggdec.engine.cuda.backend import DecoderKernels
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -92,6 +93,22 @@ def test_bit_exact_takes_models_whose_layers_are_wide_inside() -> None:
     model = model_of_shape(SHAPE, 1, WORDS, WORDS, 0.1, **{**SIZES, "decoder_ffn_embed_dim": 1040}).half()
     engines = Engines(Arithmetic(bit_exact=True))
     assert engines.decoder(model.decoder) is not None
+
+
+def test_a_model_that_is_unlike_fairseqs_leaves_the_kernels_to_others() -> None:
+    odd, good = half_model(), half_model()
+    odd.decoder.layers[0].register_forward_hook(lambda module, inputs, output: (1.5 * output[0], *output[1:]))
+    assert Engines().decoder(odd.decoder) is None
+    assert launching.why_no_triton() is None
+    assert getattr(Engines().decoder(good.decoder), "_kernels", None) is not None
+
+
+def test_kernels_that_compute_something_else_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "_failures", [])
+    layered = DecoderKernels.layered
+    monkeypatch.setattr(DecoderKernels, "layered", lambda *given, **options: 1.5 * layered(*given, **options))
+    assert type(Engines().decoder(half_model().decoder)) is GraphDecoder
+    assert "log-probabilities that differ by" in str(launching.why_no_triton())
 
 
 def test_a_kernel_that_fails_in_mid_run_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

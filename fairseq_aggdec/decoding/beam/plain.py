@@ -17,6 +17,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.beam.loop import NotNumbersError, no_garbage_collection
 from fairseq_aggdec.decoding.beam.prefix_tree import Rows
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
@@ -94,6 +95,7 @@ class BeamStep(Protocol):
         """
 
 
+@no_garbage_collection()
 def plain_beam_search(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, first_tokens: Tensor, step: BeamStep
 ) -> list[tuple[list[Output], BeamStats]]:
@@ -136,14 +138,18 @@ def plain_beam_search(
 def _best_entries(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
 ) -> tuple[Tensor, Tensor, list[Rows]]:
-    """The best log-probabilities behind each hypothesis and their tokens, twice M x E, and all, in chunks."""
+    """The best log-probabilities behind each hypothesis and their tokens, twice M x E, and all, in chunks.
+
+    Raises `NotNumbersError`.
+    """
     block = beams.block(widths, options.size)
     texts = beams.texts[: sum(widths)] if rules.no_repeat_ngram_size > 1 else None
     chunks: list[Entries] = list(verifier.verify_tree(block, rules, options.entries, texts))
     values, names, whole = map(list, zip(*chunks, strict=True))
-    if len(whole) == 1:
-        return values[0], names[0], whole
-    return torch.cat(values), torch.cat(names), whole
+    best, tokens = (values[0], names[0]) if len(whole) == 1 else (torch.cat(values), torch.cat(names))
+    if math.isnan(best[:, 0].sum()):
+        raise NotNumbersError
+    return best, tokens, whole
 
 
 def _resolve_ties(

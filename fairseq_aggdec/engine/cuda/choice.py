@@ -114,7 +114,7 @@ def _read_in_chunks(inputs: tuple[Any, ...], count: int, alone: bool) -> tuple[A
     numbers = [logits.new_empty(shape, dtype=torch.float32) for _ in range(3)]  # each aligned as all memory is
     parts = (positions.new_empty(*shape, count), *numbers, shape[1])
     sizes = {"chunk": chunk, "count": count, "alone": alone, "num_warps": chunk // 256}
-    read_chunk[shape[::-1]](inputs, parts, **sizes, **launch_options(logits.device))
+    read_chunk[shape](inputs, parts, **sizes, **launch_options(logits.device))
     return parts
 
 
@@ -128,7 +128,7 @@ def read_chunk(
     scores above the proposed token's. `alone`: a forced token leaves no other.
     """
     keys, peaks, sums, higher, chunks = parts
-    part, row = tl.program_id(0), tl.program_id(1)
+    row, part = tl.program_id(0), tl.program_id(1)  # CUDA allows 65,535 in the second place
     names = part * chunk + tl.arange(0, chunk)
     entry = row * chunks + part
     wait(pdl)
