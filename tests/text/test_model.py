@@ -187,7 +187,7 @@ def test_bad_input_is_named() -> None:
         ({"foo": 1}, "foo: neither an option of the task"),
         ({"device": "cuda:99"}, "device cuda:99: cannot be used here"),
         ({"tokenizer": "mosses"}, "tokenizer mosses: choose one of as_written, moses"),
-        ({"bpe_codes": str(MT)}, f"--bpe-codes {MT}: a folder; name a file in it"),
+        ({"bpe": "subword_nmt", "bpe_codes": str(MT)}, f"--bpe-codes {MT}: a folder; name a file in it"),
         (
             {"task": "translation_from_pretrained_bart"},
             "was trained without --langs: name the task of its training, or",
