@@ -65,11 +65,10 @@ def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _KINDS: dict[str, Any] = {
-    **dict.fromkeys(("model", "extra_state", "task_state"), Mapping),
-    **{"cfg": Mapping | None, "args": argparse.Namespace | None},
+    **{"model": Mapping, "cfg": Mapping | None, "args": argparse.Namespace | None},
     **dict.fromkeys(("cfg.model", "cfg.task"), Mapping | argparse.Namespace),
 }
-"""of the parts of a checkpoint that fairseq reads"""
+"""of the parts of a checkpoint that make a model"""
 
 
 def _refuse_content(path: str, state: dict[str, Any]) -> None:
