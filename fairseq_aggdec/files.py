@@ -193,14 +193,19 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def fingerprints(path: str) -> list[str]:
-    """The SHA-256 of each checkpoint; `path` joins those of an ensemble by `:`.
+def checkpoint_files(path: str) -> list[Path]:
+    """The checkpoints of an ensemble, which `path` joins by `:`.
 
     Raises:
         AggdecError: a file does not exist.
     """
     for name in path.split(":"):
         if not Path(name).is_file():
-            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file"
+            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file; check the path"
             raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")
-    return [file_sha256(Path(name)) for name in path.split(":")]
+    return list(map(Path, path.split(":")))
+
+
+def fingerprints(path: str) -> list[str]:
+    """The SHA-256 of each of `checkpoint_files`."""
+    return list(map(file_sha256, checkpoint_files(path)))

@@ -139,6 +139,9 @@ def test_what_is_no_checkpoint_is_refused_with_file_and_reason(toy_model_dir: To
         (torch.zeros(3), "holds a Tensor, not a fairseq checkpoint"),
         ({"state_dict": {}, "epoch": 3}, "holds state_dict, epoch"),
         ({"model": {}, "args": None}, r"needs `model` and `cfg` \(or `args`\)"),
+        ({**state_of(toy_model_dir), "model": []}, "its `model` is of type list; name a file that fairseq-train saved"),
+        ({**state_of(toy_model_dir), "cfg": [1]}, "its `cfg` is of type ListConfig"),
+        ({**state_of(toy_model_dir), "cfg": {"model": [1]}}, "its `cfg.model` is of type ListConfig"),
         (None, "no such file"),
     ]
     for content, reason in contents:

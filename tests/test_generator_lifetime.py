@@ -20,7 +20,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.random_drafters import random_drafter
-from tests.random_models import random_batch, share_encoder
+from tests.random_models import model_of_shape, random_batch, share_encoder
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -107,12 +107,22 @@ def test_conversions_are_noticed() -> None:
         assert engines.decoder(model.decoder) is not before
 
 
-def test_a_drafter_may_have_fewer_positions_than_its_verifier() -> None:
+@pytest.mark.parametrize("mode", ["gad", "speculative", "speculative by fairseq's own code", "aggressive-beam"])
+def test_a_drafter_may_have_fewer_positions_than_its_verifier(mode: str) -> None:
+    """It drafts behind the beginning of a longer source."""
     model, fewer = small_model(), {"encoder_learned_pos": True, "max_source_positions": 12}
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)
-    batch = random_batch(1, WORDS, [15, 2])
-    ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5))
-    assert tokens(ours.generate([model], batch)) == stock(model, "gad", batch)
+    drafter: Any = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)
+    if mode != "gad":
+        shape = "post-norm sinusoidal" if mode == "speculative" else "adaptive softmax"
+        drafter = model_of_shape(shape, 1, WORDS, WORDS, 0.1, **fewer)
+    mode = mode.split()[0]
+    for left_pad in (True, False):
+        batch = random_batch(1, WORDS, [15, 2], left_pad)
+        options: dict[str, Any] = {"budget": 16} if mode == "aggressive-beam" else {"drafts": "whole"}
+        ours = generator([model], mode, block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5), **options)
+        found = ours.generate([model], batch)
+        assert tokens(found) == stock(model, mode, batch)
+        assert all(sum(n_best[0]["stats"].drafted) > 0 for n_best in found)
 
 
 def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:

@@ -4,6 +4,8 @@ import ctypes
 import gc
 import random
 import sys
+import weakref
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,25 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         if growth[-1][0] < SENTENCES / 10 and growth[-1][1] < 100 * SENTENCES:
             return
     pytest.fail(f"objects or bytes stay behind in each round of {SENTENCES:,} sentences: {growth}")
+
+
+@pytest.mark.skipif(mallinfo is None, reason="needs glibc's mallinfo2")
+def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
+    """Neither the task, the models and what decoded with them, nor memory for one of twenty."""
+    kept: list[weakref.ref[Any]] = []
+    used = []
+    for number in range(20):
+        model = random_model(number, WORDS, WORDS, 0.1, encoder_ffn_embed_dim=20_000, decoder_ffn_embed_dim=20_000)
+        task = AggressiveTranslationTask(AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS)
+        generator = task.build_generator([model], Namespace())
+        task.inference_step(generator, [model], random_batch(number, WORDS, [3, 5]))
+        engine, size = task._engines.decoder(model.decoder), sum(weight.nbytes for weight in model.parameters())
+        kept += map(weakref.ref, (task, model, generator, engine))
+        del task, model, generator, engine
+        gc.collect()
+        used.append(allocated_bytes())
+    assert not any(reference() for reference in kept)
+    assert used[-1] - used[4] < size
 
 
 def test_fairseq_interactive_forgets_a_buffer_once_it_is_answered() -> None:

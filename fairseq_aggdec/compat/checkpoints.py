@@ -8,6 +8,7 @@ that fairseq would evaluate as Python (`stored_options`). docs/options.md lists 
 
 from __future__ import annotations
 
+import argparse
 import errno
 import functools
 import os
@@ -49,13 +50,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise CheckpointError(f"checkpoint {path}: {_reason(path, error)}") from None
     if not isinstance(state, dict):
         raise CheckpointError(f"checkpoint {path}: holds a {type(state).__name__}, not a fairseq checkpoint{_ADVICE}")
-    if "model" not in state or (state.get("cfg") is None and state.get("args") is None):
-        keys = ", ".join(map(str, list(state)[:5])) or "nothing"
-        raise CheckpointError(
-            f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
-            f"{_ADVICE}"
-        )
-    _refuse_code(path, state)
+    _refuse_content(path, state)
     return state
 
 
@@ -69,8 +64,26 @@ def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _refuse_code(path: str, state: dict[str, Any]) -> None:
-    """Raise `CheckpointError` where one of the stored options could run code."""
+_KINDS: dict[str, Any] = {
+    **{"model": Mapping, "cfg": Mapping | None, "args": argparse.Namespace | None},
+    **dict.fromkeys(("cfg.model", "cfg.task"), Mapping | argparse.Namespace),
+}
+"""of the parts of a checkpoint that make a model"""
+
+
+def _refuse_content(path: str, state: dict[str, Any]) -> None:
+    """Raise `CheckpointError` where a part is missing or of another kind, or a stored option could run code."""
+    if "model" not in state or not (state.get("cfg") or state.get("args")):
+        keys = ", ".join(map(str, list(state)[:5])) or "nothing"
+        raise CheckpointError(
+            f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
+            f"{_ADVICE}"
+        )
+    for name, kind in _KINDS.items():
+        group, _, within = name.rpartition(".")
+        parts = state.get(group) if group else state
+        if isinstance(parts, Mapping) and within in parts and not isinstance(parts[within], kind):
+            raise CheckpointError(f"checkpoint {path}: its `{name}` is of type {type(parts[within]).__name__}{_ADVICE}")
     found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
     if found:
         raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
@@ -119,7 +132,7 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
             local_path = checkpoint_utils.PathManager.get_local_path(path)
             read_checkpoint(local_path)  # raises a better message if the file itself is the reason
             raise
-        _refuse_code(path, state)
+        _refuse_content(path, state)
         if is_loading_models():
             given = kwargs.get("arg_overrides", args[0] if args else None)
             _forget_precision(state, given or {})

@@ -1,7 +1,7 @@
 """The mixin that gives any fairseq task this plugin's decoding modes, and `aggressive`, which makes such a task."""
 
-import atexit
 import logging
+import weakref
 from argparse import ArgumentParser
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar, Optional
@@ -15,6 +15,7 @@ from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -93,6 +94,31 @@ def aggressive(task: type[FairseqTask]) -> Any:
     return type(f"Aggressive{task.__name__}", (AggressiveDecoding, task), content)
 
 
+class _Run:
+    """The totals of a task's current generator, without the generator: it outlives the task and its models."""
+
+    _totals, _mode, _drafts = DecodingTotals(), "", ""
+
+    def begin(self, generator: AggressiveGenerator) -> None:
+        self._totals, self._mode, self._drafts = generator.totals, generator.decoding, ""
+        drafted = generator.block_draft
+        if drafted is not None:
+            by = "proposal heads" if drafted.drafter is None else "a model"
+            self._drafts = f"; drafts of at most {drafted.max_draft_len} tokens by {by}"
+
+    def report(self) -> None:
+        """Log the totals, once."""
+        if self._totals.sentences > 0:
+            logger.info(f"--decoding {self._mode}: {self._totals.summary()}{self._drafts}")
+            self._totals = DecodingTotals()
+
+    def end(self) -> None:
+        """Log the totals of fairseq-interactive, or of an interrupted run: the task is gone, or the program ends."""
+        raises, logging.raiseExceptions = logging.raiseExceptions, False  # the log may be closed (--results-path)
+        self.report()
+        logging.raiseExceptions = raises
+
+
 class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     """Mixin, named before fairseq's task: its checkpoints are decoded by this plugin's modes, without retraining."""
 
@@ -106,8 +132,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         self._stats_file: StatsFile | None = None
         self._engines = Engines(arithmetic_of(self.decoding_options))
         self._drafters: dict[str, LoadedDrafter] = {}
-        self._running: AggressiveGenerator | None = None
-        atexit.register(self._report_at_exit)
+        self._run = _Run()
+        weakref.finalize(self, self._run.end)
 
     @property
     def languages(self) -> tuple[Any, Any]:
@@ -131,13 +157,13 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(options_of(cfg))
         of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
-        wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else ()
+        wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else (FileNotFoundError,)
+        named = "--langs, --lang-pairs, --source-lang and --target-lang" if of_several else "data folder and task"
         try:
             task = super().setup_task(cfg, **kwargs)
             _ = task.source_dictionary, task.target_dictionary
         except wrong as error:
-            reason = str(error).rstrip(".")
-            raise AggdecError(f"{reason}: check --langs, --lang-pairs, --source-lang and --target-lang") from error
+            raise AggdecError(f"{str(error).rstrip('.')}: check {named}") from error
         return task
 
     def build_generator(
@@ -184,10 +210,11 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
         settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
-        self._report()
+        self._run.report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
-        self._running = (seq_gen_cls or own)(stock, settings, **others)
-        return self._running
+        generator = (seq_gen_cls or own)(stock, settings, **others)
+        self._run.begin(generator)
+        return generator
 
     def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
         """The settings by the task's options."""
@@ -240,9 +267,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             drafter.forget_verifiers()
 
     def release(self) -> None:
-        """Free the models, engines and drafters; the task itself lives as long as the program."""
-        self._report()
-        self._running = None
+        """Free the engines and drafters, and with them the copies of models' weights."""
+        self._run.report()
         if self._stats_file is not None:
             self._stats_file.close()
             self._stats_file = None
@@ -259,7 +285,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         if self._is_split(dataset):
             next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._report)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._run.report)
         return batches
 
     def _shard(self) -> tuple[int, int]:
@@ -268,19 +294,3 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if not 0 <= number < shards:
             raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
         return shards, number
-
-    def _report(self) -> None:
-        """Log the totals of the current generator, once."""
-        if self._running is not None and self._running.totals.sentences > 0:
-            drafted = self._running.block_draft
-            length = ""
-            if drafted is not None:
-                by = "proposal heads" if drafted.drafter is None else "a model"
-                length = f"; drafts of at most {drafted.max_draft_len} tokens by {by}"
-            logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}{length}")
-            self._running = None
-
-    def _report_at_exit(self) -> None:
-        """Log the totals of fairseq-interactive, or of an interrupted run."""
-        logging.raiseExceptions = False  # the log may be a closed file (--results-path)
-        self._report()

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.files import read_text_lines
 
 
@@ -24,7 +24,10 @@ class DraftFile(FairseqTask):
     @cached_property
     def _draft_lines(self) -> list[str] | None:
         path = self.decoding_options.draft_file
-        return None if path is None else read_text_lines(Path(path))
+        try:
+            return None if path is None else read_text_lines(Path(path))
+        except OSError as error:
+            raise AggdecError(f"--draft-file {reason_of(error)}: name a file of text") from error
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """As fairseq's; raises `AggdecError` where --draft-file has not a line for each sentence of a split."""

@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -64,14 +64,29 @@ def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> Any:
     if kind is None or f"aggressive_{name}" in TASK_DATACLASS_REGISTRY:
         known = sorted(task for task in TASK_REGISTRY if f"aggressive_{task}" in TASK_REGISTRY)
         raise AggdecError(f"task {name}: this plugin loads models of {', '.join(known)}")
-    stored = read_checkpoint(path)
-    trained = (stored.get("cfg") or {}).get("task") or stored["args"]
-    options = dict(trained) if isinstance(trained, Mapping) else vars(trained)
+    options = trained_options(path)
     # fairseq reads these from words, and precisions are those of this run
-    words = {side: str(options[side]) for side in ("left_pad_source", "left_pad_target") if side in options}
-    args = Namespace(**{**options, **words, "fp16": False, "bf16": False, "decoding": "beam", **given})
+    options |= {side: str(options[side]) for side in ("left_pad_source", "left_pad_target") if side in options}
+    args = Namespace(**{**options, "fp16": False, "bf16": False, "decoding": "beam", **given})
     _set_legacy_defaults(args, kind)
-    return kind.setup_task(args)
+    try:
+        return kind.setup_task(args)
+    except (AggdecError, AttributeError) as error:
+        missing = error.__cause__ or error
+        if not isinstance(missing, AttributeError) or missing.obj is not args:
+            raise
+        option = missing.name or ""
+        raise AggdecError(
+            f"task {name}: {path} was trained without {option_name(option)}: name the task of its training, or give "
+            f"the option ({option}=...)"
+        ) from error
+
+
+def trained_options(path: str) -> dict[str, Any]:
+    """The options of the task that a checkpoint was trained for; raises as `read_checkpoint`."""
+    stored = read_checkpoint(path)
+    trained: Any = (stored.get("cfg") or {}).get("task") or stored.get("args") or {}
+    return dict(trained) if isinstance(trained, Mapping) else vars(trained)
 
 
 def batches_of(

@@ -25,8 +25,8 @@ from fairseq.registry import REGISTRIES
 from tqdm import tqdm
 
 import fairseq_aggdec
-from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.files import checkpoint_files
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL, readers
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
@@ -132,13 +132,10 @@ class Model:
         except (AssertionError, RuntimeError) as error:
             raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
         path = os.fspath(path)
-        for name in path.split(":"):
-            if not Path(name).is_file():
-                raise AggdecError(f"checkpoint {name}: no such file; check the path")
-        folder = Path(data) if data is not None else Path(path.split(":")[0]).parent
+        first, *_ = checkpoint_files(path)
+        folder = Path(data) if data is not None else first.parent
         if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
-            stored = read_checkpoint(path.split(":")[0])
-            of_training = stored["cfg"]["task"] if stored.get("cfg") else vars(stored["args"])
+            of_training = loading.trained_options(str(first))
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
@@ -474,6 +471,8 @@ def _encoders(
     for name in options:
         if name not in known:
             raise AggdecError(f"{name}: neither an option of the task nor of tokenizer {tokenizer} and bpe {bpe}")
+        if isinstance(options[name], str) and Path(options[name]).is_dir():
+            raise AggdecError(f"{option_name(name)} {options[name]}: a folder; name a file in it")
     of_fairseq = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
     try:
         return encoders.build_tokenizer(of_fairseq), encoders.build_bpe(of_fairseq)

@@ -81,6 +81,7 @@ def test_draft_files(refusal: Any, correction_drafter: Path, tmp_path: Path) -> 
     drafts = tmp_path / "drafts"
     given = ["--draft-file", drafts]
     assert f"--draft-file {drafts}: no such file" in refusal("iad", *given)
+    assert f"--draft-file {tmp_path}: Is a directory: name a" in refusal("iad", "--draft-file", tmp_path)
     drafts.write_text("ba\n\n", encoding="utf-8")
     message = refusal("iad++", *given)
     assert f"--draft-file {drafts}: has 2 lines, and the split test {SENTENCES} sentences" in message

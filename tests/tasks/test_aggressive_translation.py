@@ -1,5 +1,7 @@
 """What the task decides by itself; the command line's tests are in tests/cli_integration."""
 
+import gc
+import logging
 from argparse import ArgumentParser, Namespace
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.tasks.aggressive import aggressive
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from tests.random_models import dictionary, model_of_shape
+from tests.random_models import dictionary, model_of_shape, random_batch
 
 VOCABULARY = dictionary(12)
 
@@ -55,6 +57,21 @@ def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search
     generator = task("aggressive-beam").build_generator([model], options)
     assert isinstance(generator, AggressiveBeamGenerator)
     assert (generator.beam_size, options.beam) == (3, 3)
+
+
+def test_the_totals_of_a_task_that_is_gone_are_logged_once(
+    model: FairseqEncoderDecoderModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where fairseq-interactive ends, whose log may be closed by then."""
+    caplog.set_level("INFO")
+    mine = task("iad")
+    generator = mine.build_generator([model], Namespace())
+    mine.inference_step(generator, [model], random_batch(1, VOCABULARY, [3, 5]))
+    assert "sentences" not in caplog.text
+    del mine
+    gc.collect()
+    assert caplog.text.count("--decoding iad: 2 sentences") == 1
+    assert logging.raiseExceptions
 
 
 def test_a_task_that_is_registered_without_its_dataclass() -> None:

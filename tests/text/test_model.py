@@ -187,10 +187,17 @@ def test_bad_input_is_named() -> None:
         ({"foo": 1}, "foo: neither an option of the task"),
         ({"device": "cuda:99"}, "device cuda:99: cannot be used here"),
         ({"tokenizer": "mosses"}, "tokenizer mosses: choose one of as_written, moses"),
+        ({"bpe": "subword_nmt", "bpe_codes": str(MT)}, f"--bpe-codes {MT}: a folder; name a file in it"),
+        (
+            {"task": "translation_from_pretrained_bart"},
+            "was trained without --langs: name the task of its training, or",
+        ),
+        ({"task": "speech_to_text"}, f"{MT}/config.yaml not found: check data folder and task"),
     ):
         with pytest.raises(AggdecError, match=message):
             load(MT / "model.pt", **cast(dict[str, Any], options))
-    with pytest.raises(AggdecError, match="no such file"):
-        load("nowhere/model.pt", data=MT, source_lang="en", target_lang="de")
+    for path, message in (("nowhere/model.pt", "no such file"), (MT, f"checkpoint {MT}: a folder; name a file in it")):
+        with pytest.raises(AggdecError, match=message):
+            load(path, data=MT, source_lang="en", target_lang="de")
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
         load.shipped("no")
