@@ -199,8 +199,14 @@ def fingerprints(path: str) -> list[str]:
     Raises:
         AggdecError: a file does not exist.
     """
-    for name in path.split(":"):
-        if not Path(name).is_file():
-            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file"
-            raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")
+    check_checkpoints(path)
     return [file_sha256(Path(name)) for name in path.split(":")]
+
+
+def check_checkpoints(*paths: str | None) -> None:
+    """Raise `AggdecError` where a checkpoint does not exist; a path joins those of an ensemble by `:`, None is none."""
+    for path in filter(None, paths):
+        for name in path.split(":"):
+            if not Path(name).is_file():
+                what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file; check the path"
+                raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")

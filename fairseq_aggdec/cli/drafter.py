@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _MINUTES = 30.0
 
@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error("--minutes inf: must have an end")
     if args.minutes is None and args.updates is None:
         args.minutes = _MINUTES
+    if not args.verifier.is_file():
+        raise AggdecError(f"--verifier {args.verifier}: no such file; name one checkpoint, no ensemble")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it
     options.start_distilling()
     from fairseq_aggdec.lab.drafter_training.drafter_command import make_drafter

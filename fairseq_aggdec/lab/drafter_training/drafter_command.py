@@ -76,8 +76,6 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     Raises:
         AggdecError: it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
     """
-    if not path.is_file():
-        raise AggdecError(f"--verifier {path}: no such file; name one checkpoint, no ensemble")
     weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
     if "decoder.mask_embedding" in weights:
         raise AggdecError(f"--verifier {path}: is a block drafter; name the model that it is to draft for")
