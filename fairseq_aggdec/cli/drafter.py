@@ -6,6 +6,7 @@ import argparse
 import math
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
+    args.begun = time.monotonic()
     options.check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
     if args.minutes == math.inf:
         parser.error("--minutes inf: must have an end")
@@ -63,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     length.add_argument(
         "--minutes",
         type=float,
-        help="time for distillation and training together, at most a third of it for distillation; a short trial and "
-        f"the measurement come on top (default: {_MINUTES:g})",
+        help="time for all that the command does; it ends a little later where the machine gets slower meanwhile "
+        f"(default: {_MINUTES:g})",
     )
     length.add_argument("--updates", type=int, help="distil the whole training set, and train so many updates")
     parser.add_argument(
