@@ -45,7 +45,23 @@ setup(
     description="Lossless, several times faster decoding of sequence-to-sequence Transformers, as a fairseq plugin",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
+    author="fairseq_aggdec contributors",
     license="MIT",
+    license_files=["LICENSE", "fairseq_aggdec/demo/*/README.md"],  # the cards name the licences of the models' data
+    keywords="fairseq seq2seq transformer decoding translation correction lossless speculative",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Science/Research",
+        "License :: OSI Approved :: MIT License",
+        "Operating System :: POSIX",
+        "Programming Language :: C",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
     packages=find_packages(include=["fairseq_aggdec", "fairseq_aggdec.*"]),
     package_data={
         "fairseq_aggdec": [
@@ -58,12 +74,11 @@ setup(
     },
     ext_modules=[kernels(name) for name in VECTORS] if platform.machine() in ("x86_64", "AMD64") else [],
     cmdclass={"build_ext": BuildKernels},
-    python_requires=">=3.10",
+    python_requires=">=3.11",  # tested: see the classifiers
     install_requires=[
-        # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); fairseq-fixed is its maintained
-        # build there, under the same import name.
-        'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
-        'fairseq>=0.12.2; python_version < "3.11"',
+        # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); this is its maintained build,
+        # under the same import name
+        "fairseq-fixed==0.12.3.1",
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
         "cattrs",
         "matplotlib",

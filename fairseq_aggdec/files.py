@@ -193,19 +193,19 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def checkpoint_files(path: str) -> list[Path]:
-    """The checkpoints of an ensemble, which `path` joins by `:`.
+def fingerprints(path: str) -> list[str]:
+    """The SHA-256 of each checkpoint; `path` joins those of an ensemble by `:`.
 
     Raises:
         AggdecError: a file does not exist.
     """
-    for name in path.split(":"):
+    check_checkpoints(path)
+    return [file_sha256(Path(name)) for name in path.split(":")]
+
+
+def check_checkpoints(*paths: str | None) -> None:
+    """Raise `AggdecError` where a checkpoint does not exist; a path joins those of an ensemble by `:`, None is none."""
+    for name in [name for path in paths if path is not None for name in path.split(":")]:
         if not Path(name).is_file():
-            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file; check the path"
-            raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")
-    return list(map(Path, path.split(":")))
-
-
-def fingerprints(path: str) -> list[str]:
-    """The SHA-256 of each of `checkpoint_files`."""
-    return list(map(file_sha256, checkpoint_files(path)))
+            what = "a folder; name a file in it" if name and Path(name).is_dir() else "no such file; check the path"
+            raise AggdecError(f"checkpoint {name or 'without a name in ' + ', '.join(map(str, paths))}: {what}")

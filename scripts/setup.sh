@@ -61,12 +61,12 @@ make_venv() {
 }
 
 pip_install() {
-    local what=$1 quiet=--quiet
+    local what=$1 progress=--progress-bar=off # pip's steps are lines in a file, too
     shift
     say "installing $what"
-    [[ ! -t 2 ]] || quiet= # on a terminal pip shows its progress
+    [[ ! -t 2 ]] || progress=
     # --no-compile: of a hundred packages' modules a tenth is ever imported, and Python keeps what it compiles then
-    "$venv/bin/python" -m pip install $quiet --no-compile --disable-pip-version-check \
+    "$venv/bin/python" -m pip install $progress --no-compile --disable-pip-version-check \
         --constraint scripts/constraints.txt "$@" ||
         die "could not install $what: pip's message is above." \
             "Is the network, or the package index that pip is configured for, within reach? Run this again afterwards."
@@ -90,6 +90,7 @@ if command -v flock >/dev/null; then # of two at once for one folder, the second
     is_ready && exit 0
 fi
 
+say "about five minutes on two cores: PyTorch is downloaded, and fairseq compiled"
 if [[ -e $unfinished ]] || ! supported "$(python_version "$venv/bin/python" || true)" ||
     [[ -n ${PYTHON:-} && $(python_version "$PYTHON" || true) != "$(python_version "$venv/bin/python")" ]]; then
     python=$(find_python)

@@ -9,6 +9,7 @@ bin=.venv/bin
 # one process and one thread a core: many tests wait for commands that they start
 export OMP_NUM_THREADS=1
 export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
+(($#)) || echo "test: a quarter of an hour on two quiet cores; half as long again where .venv or .venv-3.12 has to be made" >&2
 
 other= log=
 made_of=$bin/python # or what scripts/setup.sh tries first
@@ -33,7 +34,7 @@ run ruff check
 run ruff format --check
 run mypy
 failed=0
-run python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?
+run python -u -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?
 if [[ -n $other ]]; then
     printf '== %s\n' "under Python 3.12: bash scripts/test_python.sh --few" >&2
     if wait "$other"; then

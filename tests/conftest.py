@@ -23,11 +23,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None):
         fork_server.start()
         return
+    logging.disable(logging.INFO)  # fairseq says while it is imported which packages it does not find
     import torch
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()  # whichever module a test imports first
+    logging.disable(logging.NOTSET)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
 
 

@@ -78,8 +78,10 @@ def main() -> None:
         listening.bind(sys.argv[1])
         listening.listen(64)
         print("ready", flush=True)  # for those who can wait
+        logging.disable(logging.INFO)  # what they say while they are imported is of no test
         for name in _PRELOADED:
             __import__(name)
+        logging.disable(logging.NOTSET)
         gc.collect()
         gc.freeze()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors

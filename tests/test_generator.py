@@ -258,9 +258,16 @@ def test_min_len_above_the_longest_output_is_refused() -> None:
         generator.generate(models, sample)
 
 
-def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    models, sample = [cached_model("adaptive softmax", 0)], random_batch(0, JOINED, [3, 4])
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ("adaptive softmax", "adaptive softmax"),
+        ("dynamic convolutions", "LightConvDecoder, which is not fairseq's plain Transformer decoder"),
+    ],
+)
+def test_the_fallback_is_said_once(shape: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    models, sample = [cached_model(shape, 0)], random_batch(0, JOINED, [3, 4])
     generator = AggressiveGenerator.of(models, JOINED, src_dict=JOINED, decoding="iad")
     for _ in range(2):
         generator.generate(models, sample)
-    assert caplog.text.count("this plugin's engine does not support adaptive softmax") == 1
+    assert caplog.text.count(f"this plugin's engine does not support {reason}") == 1

@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-import tomllib
 
 from tests.helpers import ToyModel, parse_generate, run_cli
 
@@ -44,14 +44,22 @@ def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "scripts/", "configs/"))]
 
 
+def test_the_wheel_says_what_it_is_tested_on_and_under_which_licences_it_and_its_models_are(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (about,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    models = [f"License-File: fairseq_aggdec/demo/{name}/README.md" for name in ("gec", "mt")]
+    tested = [f"Classifier: Programming Language :: Python :: 3.{minor}" for minor in (11, 12)]
+    known = ["Author: fairseq_aggdec contributors", "License: MIT", "License-File: LICENSE", "Requires-Python: >=3.11"]
+    assert {*models, *tested, *known} <= {*about.splitlines()}
+
+
 def test_every_requirement_is_pinned() -> None:
     lines = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if not line.startswith("#")}
     required = distribution("fairseq-aggdec").requires or []
     for requirement in required:
-        if 'python_version < "3.11"' not in requirement:
-            name = re.split(r"[\[;=<>!~ ]", requirement)[0].lower()
-            assert name in pinned, requirement
+        name = re.split(r"[\[;=<>!~ ]", requirement)[0].lower()
+        assert name in pinned, requirement
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     assert {name.split(">")[0] for name in build} <= pinned
 
@@ -121,6 +129,8 @@ class TestSetup:
         calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
         assert ["torch" in call.split() for call in calls] == [True, False], "torch first: fairseq compiles with it"
         assert all("--constraint scripts/constraints.txt" in call for call in calls)
+        assert all("--progress-bar=off" in call and "--quiet" not in call for call in calls), "stderr is a file here"
+        assert done.stderr.startswith("setup: about five minutes")
         assert "--no-build-isolation --editable .[dev]" in calls[1]
         assert self.setup(copy).stderr == ""
         assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, "nothing installed again"
@@ -136,3 +146,20 @@ class TestSetup:
         assert "could not install PyTorch" in done.stderr
         assert "network" in done.stderr
         assert not (copy / ".venv" / ".setup-done").exists()
+
+
+def test_the_script_of_the_tests_says_how_long_all_of_them_take(tmp_path: Path) -> None:
+    """Nothing is set up or tested here."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/test.sh", tmp_path / "scripts")
+    (tmp_path / "scripts/setup.sh").touch()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    for name in ("python", "ruff", "mypy"):
+        program = tmp_path / ".venv/bin" / name
+        program.write_text('#!/bin/sh\n[ "$1" = -c ] && echo 12 || echo "$@"\n')
+        program.chmod(0o755)
+    for arguments, said in (([], "test: a quarter of an hour on two quiet cores"), (["tests/x.py"], "== ruff check")):
+        command = ["bash", str(tmp_path / "scripts/test.sh"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stderr.startswith(said)
+        assert "-u -m pytest --numprocesses 2" in done.stdout  # unbuffered: a file shows the progress, too

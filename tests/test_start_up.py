@@ -41,6 +41,14 @@ def test_the_plugin_costs_a_command_little() -> None:
     pytest.fail(f"{TRIES} times at least {TARGET} seconds, the last time {seconds:.2f}")
 
 
+COLLECTION = "-m pytest --collect-only --quiet tests/test_errors.py"
+
+
+def test_pytest_prints_no_line_of_fairseqs_imports() -> None:
+    done = subprocess.run([sys.executable, *COLLECTION.split()], capture_output=True, text=True, timeout=300)
+    assert (done.stderr, done.stdout.splitlines()[0].partition("::")[0]) == ("", "tests/test_errors.py")
+
+
 HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}
 
 HELP = """
@@ -62,3 +70,33 @@ def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_t
     assert not HEAVY & set(packages)
     assert done.stderr.count(": error: ") == len(VERBS)
     assert float(seconds) < 2
+
+
+MISSING = """
+import sys
+from fairseq_aggdec.cli import verbs
+from fairseq_aggdec.errors import AggdecError
+for words in sys.stdin.read().splitlines():
+    try:
+        verbs.main(words.split())
+    except AggdecError as error:
+        assert "no.pt: no such file" in str(error), words
+print({"torch", "fairseq"} & sys.modules.keys())
+"""
+COMMANDS = """\
+decode DATA --path no.pt --output out --bpe subword_nmt --bpe-codes codes
+decode DATA --path no.pt --output out
+verify DATA --path no.pt
+bench DATA --path no.pt
+tune DATA --path no.pt --drafter-path no.pt --output out
+super-resolve DATA --path no.pt --output out
+translate Yes. --path no.pt
+distill DATA OUT --teacher no.pt
+drafter --verifier no.pt --data DATA --out OUT
+"""
+
+
+def test_a_checkpoint_that_does_not_exist_is_refused_before_torch_is_imported() -> None:
+    command = [sys.executable, "-c", MISSING]
+    done = subprocess.run(command, input=COMMANDS, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if args.json:
         check_result_file(args.json, "{")
-    options.start(args.threads)
+    options.start(args.threads, args.path, args.drafter_path)
     from fairseq_aggdec.lab.benchmarking import measure, tables
     from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
 

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from fairseq_aggdec.cli.options import add_batch_options, add_task_option, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.modes import MODES, modes_help
 from fairseq_aggdec.shards.settings import STDIN
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
@@ -102,9 +103,11 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     chosen, _ = parser.parse_known_args(argv)
     for name in ("tokenizer", "bpe"):
         if choice := getattr(chosen, name):
+            check_checkpoints(chosen.path, chosen.drafter_path)  # before fairseq is imported, which takes seconds
             passed |= _add_options_of_encoder(parser.add_argument_group(f"{name} {choice}"), name, choice)
     args = parser.parse_args(argv)
     _check(parser, args)
+    check_checkpoints(args.path, args.drafter_path)
     values = vars(args)
     given = {name: value for name, value in values.items() if value != parser.get_default(name)}
     return args, {name: values[name] for name in passed}, given

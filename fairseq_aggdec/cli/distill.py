@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.shards.settings import DECODINGS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
@@ -100,6 +101,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     options.check_least(parser, args, 1, *names)
     if bool(args.from_generate) == bool(args.teacher):
         parser.error("give --teacher, the checkpoint that decodes the data, or --from-generate")
+    check_checkpoints(args.teacher)
 
 
 if __name__ == "__main__":

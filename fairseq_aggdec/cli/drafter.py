@@ -6,11 +6,12 @@ import argparse
 import math
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _MINUTES = 30.0
 
@@ -30,11 +31,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
+    args.begun = time.monotonic()
     options.check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
     if args.minutes == math.inf:
         parser.error("--minutes inf: must have an end")
     if args.minutes is None and args.updates is None:
         args.minutes = _MINUTES
+    if not args.verifier.is_file():
+        raise AggdecError(f"--verifier {args.verifier}: no such file; name one checkpoint, no ensemble")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it
     options.start_distilling()
     from fairseq_aggdec.lab.drafter_training.drafter_command import make_drafter
@@ -61,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     length.add_argument(
         "--minutes",
         type=float,
-        help="time for distillation and training together, at most a third of it for distillation; a short trial and "
-        f"the measurement come on top (default: {_MINUTES:g})",
+        help="time for all that the command does; it ends a little later where the machine gets slower meanwhile "
+        f"(default: {_MINUTES:g})",
     )
     length.add_argument("--updates", type=int, help="distil the whole training set, and train so many updates")
     parser.add_argument(

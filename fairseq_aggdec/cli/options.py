@@ -18,6 +18,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fairseq_aggdec import errors
+from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.shards.settings import MAX_TOKENS
 
@@ -258,8 +259,13 @@ def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least
         parser.error(str(error))
 
 
-def start(threads: int | None = None) -> None:
-    """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only."""
+def start(threads: int | None = None, *checkpoints: str | None) -> None:
+    """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only.
+
+    Raises:
+        AggdecError: before all that, which takes seconds: one of the checkpoints does not exist.
+    """
+    check_checkpoints(*checkpoints)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported
         logging.getLogger(logger).setLevel(logging.WARNING)

@@ -39,7 +39,7 @@ class Options:
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
     args = options.read(Options, "super-resolve", argv, __doc__, epilog=_EPILOG)
-    options.start(args.threads)
+    options.start(args.threads, args.path)
     from fairseq_aggdec.files import written_whole
     from fairseq_aggdec.lab.benchmarking.images import decode, draw, load, table
     from fairseq_aggdec.lab.benchmarking.machine import describe

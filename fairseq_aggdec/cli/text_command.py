@@ -128,7 +128,7 @@ def _run(
     if given.mode is None and not given.path:
         decoding = defaults | decoding
     texts = _texts(given)
-    options.start(given.threads)
+    options.start(given.threads, given.path, given.drafter_path)
     from fairseq_aggdec.text.model import load
 
     common: dict[str, Any] = {"device": given.device, "precision": given.precision}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
@@ -52,7 +53,7 @@ for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare",
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> int | None:
-    """Run a verb and return its exit status; without one, or with --help, lists all of them.
+    """Run a verb and return its exit status; without one, or with --help, list all; --version prints the version.
 
     Raises:
         AggdecError: there is no such verb, or what the verb raises.
@@ -60,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(_help())
+        return None
+    if words[0] == "--version":
+        print(f"aggdec {version('fairseq-aggdec')}")
         return None
     verb, *rest = words
     if verb not in VERBS:
@@ -74,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
 
 def _help() -> str:
     width = max(map(len, VERBS))
-    lines = ["usage: aggdec VERB ...", "", "`aggdec VERB --help` says what a verb takes."]
+    lines = ["usage: aggdec VERB ...  or  aggdec --version", "", "`aggdec VERB --help` says what a verb takes."]
     for group, verbs in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {verb:{width}}  {text}" for verb, text in verbs.items())]
     return "\n".join(lines)

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if args.json:
         check_result_file(args.json, "{")
-    options.start(args.threads)
+    options.start(args.threads, args.path, args.drafter_path)
     from fairseq_aggdec.lab.lossless.verify_command import run
 
     report = run(args, options.command("verify", argv))

@@ -60,6 +60,7 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
             overrides = ast.literal_eval(overrides)
         if not isinstance(overrides, dict):
             raise AggdecError(f"--model-overrides {overrides}: must be a dictionary, as in \"{{'data': 'data-bin'}}\"")
+        getattr(TASK_REGISTRY.get(given.task), "check_arguments", lambda _: None)(given)
         is_training, on_gpu = hasattr(given, "max_update"), torch.cuda.is_available() and not given.cpu
         if is_training and given.fp16 and not (on_gpu or given.tpu or given.memory_efficient_fp16):
             raise AggdecError("--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16, or leave it out")

@@ -1,1 +1,1 @@
-"""Data made by this package: synthetic grammatical errors and image tokens."""
+"""Data sets: downloads, the steps of `aggdec prepare`, sentence pairs and M2 files, images as tokens."""

@@ -42,7 +42,7 @@ _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedd
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
     """The reason why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
     if type(decoder) not in kinds:
-        return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"
+        return f"{type(decoder).__name__}, which is not fairseq's plain Transformer decoder"
     if decoder.adaptive_softmax is not None:
         return "adaptive softmax"
     if decoder.cross_self_attention:
@@ -56,7 +56,7 @@ def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> st
 def unsupported_encoder(encoder: Any) -> str | None:
     """The reason why the engine cannot run an encoder, or None."""
     if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
-        return f"{type(encoder).__name__} is not fairseq's plain Transformer encoder"
+        return f"{type(encoder).__name__}, which is not fairseq's plain Transformer encoder"
     return _unsupported_stack(encoder, _ENCODER_LAYERS)
 
 

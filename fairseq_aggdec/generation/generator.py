@@ -38,7 +38,7 @@ from fairseq_aggdec.generation.modes import COPIES, MODES
 from fairseq_aggdec.generation.stats_file import DecodedText
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Measures and compares: benchmarks, scores, reports, tuning, the fuzzer. Decoding and training never import it."""
+"""Benchmarks, scores, reports, tuning, `aggdec drafter`. Decoding and training never import it."""

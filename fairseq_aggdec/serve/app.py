@@ -183,7 +183,7 @@ class Limits:
         refusal: HTTPException | None = None
         try:
             await asyncio.wait_for(self._app(scope, receive, sending), self._seconds)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             refusal = HTTPException(
                 503, f"not done within {self._seconds:g} seconds: try again later", {"Retry-After": "2"}
             )

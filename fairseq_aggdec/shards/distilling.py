@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -149,6 +150,7 @@ class Distillation:
         batch_size: int | None = None,
         max_source_len: int | None = None,
         shard_sentences: int = SHARD_SENTENCES,
+        until: float = math.inf,
     ) -> None:
         """Decode the shards that are not finished, and write the folder when all are.
 
@@ -159,6 +161,7 @@ class Distillation:
             batch_size: the most sentences of a batch; None for any number.
             max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
             shard_sentences: the sentences of a shard.
+            until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
 
         Raises:
             AggdecError: a file cannot be used, or was made with other settings.
@@ -186,7 +189,9 @@ class Distillation:
             {split: json.dumps(data[split], sort_keys=True) for split in self.splits},
         )
         rank, ranks = rank_of_environment()
-        decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences")
+        if until < math.inf:  # something of each split is always decoded
+            decode_shards([shard for shard in shards if shard.number == 0], folder, teacher, workers, "sentences")
+        decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
         if ranks > 1:
             logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
             return
@@ -194,7 +199,7 @@ class Distillation:
         for split, plan in plans.items():
             found: dict[int, Tokens] = {}
             for shard in shards:
-                if shard.split == split:
+                if shard.split == split and (until == math.inf or folder.is_finished(shard)):
                     outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
                     found.update(zip(shard.sentences, outputs, strict=True))
             targets = [found.get(int(number)) for number in plan.representative]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -56,8 +58,17 @@ class Workers:
         return self.engine == "local" and self.number == 1
 
 
-def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, workers: Workers, unit: str) -> None:
+def decode_shards(
+    shards: Sequence[Shard],
+    folder: ShardFolder,
+    worker: Worker,
+    workers: Workers,
+    unit: str,
+    until: float = math.inf,
+) -> None:
     """Decode the shards that the folder does not hold, with a progress bar that counts in `unit`.
+
+    No further shard is decoded after `until`, on the clock of `time.monotonic`.
 
     Raises:
         AggdecError: a worker has raised it or has died, or the folder holds something else.
@@ -76,6 +87,8 @@ def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, 
         for shard, decoded in done:
             folder.write(shard, decoded)
             bar.update(shard.size)
+            if time.monotonic() > until:
+                return
 
 
 def _decoded(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:

@@ -78,8 +78,7 @@ def options_of(given: Any) -> DecodingOptions:
 def check_options(options: DecodingOptions) -> None:
     """Raise `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
     check_decoding_options(options)
-    if options.decoding != "beam":
-        refuse_early(options)
+    refuse_early(options)
 
 
 def aggressive(task: type[FairseqTask]) -> Any:
@@ -151,6 +150,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         super().add_args(parser)
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
         narrow_options(parser)
+
+    check_arguments = staticmethod(refuse_early)
+    """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:

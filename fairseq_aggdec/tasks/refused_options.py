@@ -65,6 +65,8 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
 
 def refuse_early(options: Any) -> None:
     """Call `refuse` before models are loaded, by the fields of `RefusableOptions` and `decoding`."""
-    values = {field.name: getattr(options, field.name) for field in fields(RefusableOptions)}
+    if options.decoding == "beam":
+        return
+    values = {field.name: getattr(options, field.name, None) for field in fields(RefusableOptions)}
     if not values["score_reference"]:  # --score-reference decodes nothing
         refuse(options.decoding, Namespace(**{name: value for name, value in values.items() if value is not None}))

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.files import checkpoint_files
+from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL, readers
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
@@ -132,7 +132,8 @@ class Model:
         except (AssertionError, RuntimeError) as error:
             raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
         path = os.fspath(path)
-        first, *_ = checkpoint_files(path)
+        check_checkpoints(path)
+        first = Path(path.split(":")[0])
         folder = Path(data) if data is not None else first.parent
         if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
             of_training = loading.trained_options(str(first))

@@ -30,6 +30,7 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
     environment = os.environ | {"LC_ALL": "C"}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=900, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "demo: about half a minute" in done.stderr
     assert "1 of 1" in done.stdout
     assert f"input   {SENTENCE}" in done.stdout
 

@@ -15,13 +15,14 @@ from fairseq_aggdec.errors import AggdecError
 
 def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fairseq(tmp_path: Path) -> None:
     program = (
-        "import sys; from fairseq_aggdec.cli.verbs import main; main(['--help']); main(['user-dir']); "
-        "print({'torch', 'fairseq', 'numpy'} & set(sys.modules))"
+        "import sys; from fairseq_aggdec.cli.verbs import main; [main([word]) for word in ('--help', '--version', "
+        "'user-dir')]; print({'torch', 'fairseq', 'numpy'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path)
-    *printed, folder, imported = done.stdout.splitlines()
+    *printed, version, folder, imported = done.stdout.splitlines()
     assert imported == "set()"
+    assert version == f"aggdec {fairseq_aggdec.__version__}"
     assert Path(folder).samefile(Path(fairseq_aggdec.__file__).parent)
     assert Path(folder).is_absolute()
     assert [line[:-1] for line in printed if line.endswith(":")] == list(GROUPS)

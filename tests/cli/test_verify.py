@@ -67,6 +67,6 @@ def test_a_fault_exits_with_1_after_the_report(
 
 def test_modes_that_are_not_compared_are_refused_before_anything_is_loaded() -> None:
     with pytest.raises(AggdecError, match="name precisions by --precisions"):
-        main(["DATA", "--path", "x", "--modes", "iad@int8"])
+        main(["DATA", "--path", __file__, "--modes", "iad@int8"])
     with pytest.raises(AggdecError, match="only this plugin's modes are compared"):
-        main(["DATA", "--path", "x", "--modes", "beam1"])
+        main(["DATA", "--path", __file__, "--modes", "beam1"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,6 +106,21 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert f"What {2 * UPDATES} updates will bring here is not known" in capsys.readouterr().out
     assert f'"num_updates": "{2 * UPDATES}"' in _log(tmp_path)
     assert stamps(tmp_path / "distilled") == distilled
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
+
+
+@pytest.mark.usefixtures("quick_commands")
+def test_when_the_minutes_are_over_every_stage_ends(
+    correction_model: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are over at once here, and it would train for days."""
+    monkeypatch.setattr(drafter, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60))
+    monkeypatch.setattr(planning, "_FEWEST_UPDATES", 1_000_000)
+    drafter.main(command(correction_model, tmp_path, "--minutes", 1))
+    printed, said = capsys.readouterr()
+    assert re.search(r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said)
+    assert "--minutes 1 are few: on this machine the trial took" in said
+    assert re.search(rf"^gad +{LARGEST} ", printed, re.MULTILINE)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
 

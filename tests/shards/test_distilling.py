@@ -7,7 +7,8 @@ import torch
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.shards.data_bin import DataBin
-from fairseq_aggdec.shards.distilling import Teacher
+from fairseq_aggdec.shards.distilling import Distillation, Teacher
+from fairseq_aggdec.shards.running import Workers
 from fairseq_aggdec.shards.settings import SearchOptions
 from tests.helpers import ToyModel
 from tests.shards.distilling import Distil, contents
@@ -32,6 +33,16 @@ def test_ranks_and_workers_write_what_one_process_does(
     monkeypatch.delenv("RANK")
     monkeypatch.setattr(Teacher, "decode", None)  # all is decoded
     assert contents(distil(tmp_path / "ranks", *subsets)) == expected
+
+
+def test_what_is_not_decoded_in_time_is_left_out(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
+    search = SearchOptions(beam=1, max_len_b=5)
+    job = Distillation(small_data, tmp_path / "out", ["train"])
+    job.by_teacher(
+        Teacher(str(toy_model_dir.checkpoint), small_data, search, cpu=True), Workers(), 60, shard_sentences=10, until=0
+    )
+    made = DataBin(tmp_path / "out", "src", "tgt")
+    assert 10 <= len(made.source("train")) == len(made.target("train")) < len(small_data.source("train")) / 2
 
 
 def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:

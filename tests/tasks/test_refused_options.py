@@ -15,7 +15,7 @@ from fairseq_aggdec.tasks.refused_options import refuse
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
 REFUSED = {
-    "--sampling": ["--beam", "1"],
+    "--sampling": [],
     "--nbest": ["2"],
     "--constraints": [],
     "--lm-path": ["/nowhere/lm.pt"],
@@ -52,8 +52,8 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("decoding", "command", "options"),
     [
-        ("iad", generate_command, [option for option in REFUSED if option != "--sampling"]),
-        ("iad", interactive_command, ["--sampling"]),  # which fairseq takes with as many hypotheses as beams alone
+        ("iad", generate_command, [*REFUSED]),
+        ("greedy", interactive_command, ["--sampling"]),  # with other numbers of beams and hypotheses fairseq asserts
         ("aggressive-beam", generate_command, [*REFUSED][2:]),  # it has several hypotheses
     ],
 )

@@ -4,7 +4,7 @@ import os
 import platform
 import subprocess
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def commit() -> str | None:
 
 def now() -> str:
     """Present date and time, UTC, in ISO 8601."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _processor() -> str:

@@ -5,18 +5,21 @@ take turns, round by round, so that a machine that slows down slows all of them.
 decodes a few batches untimed. The device is waited for before each reading of the clock.
 """
 
+import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
 
-from tqdm import tqdm
-
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.lossless.progress import Progress
 
 WARM_UP_BATCHES = 3
+_UNSTEADY = 2.0
+"""a slowest round that takes more than so many times the fastest one's time is said"""
 
 
 @dataclass
@@ -87,26 +90,37 @@ class Runner(Protocol):
         """Wait until the device has finished its work."""
 
 
-def compare(runners: Sequence[Runner], repeats: int = 3) -> list[ModeResult]:
-    """Decode all batches with every mode, `repeats` times.
+def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf) -> list[ModeResult]:
+    """Decode all batches with every mode, `repeats` times; says on stderr whose rounds differ much.
 
     Args:
         runners: one runner for each mode.
         repeats: number of rounds over all batches.
+        until: when no further round begins, on the clock of `time.monotonic`.
 
     Returns:
         one result for each mode, in the given order.
     """
     results = [ModeResult(runner.mode, runner.batches) for runner in runners]
     steps = repeats * sum(len(runner.batches) for runner in runners)
-    with tqdm(total=steps, unit="batch", disable=None, leave=False) as bar:
+    with Progress(steps, " batches") as bar:
         for runner in runners:
-            bar.set_description(f"{runner.mode.name}, warming up")
+            bar.set_description(f"{runner.mode.name}, warming up", refresh=False)
             warm_up(runner)
-        for _ in range(repeats):
+        for number in range(repeats):
+            if number > 0 and time.monotonic() > until:
+                break
             for runner, result in zip(runners, results, strict=True):
-                bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}")
+                bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}", refresh=False)
                 run_once(runner, result, bar.update)
+    for result in results:
+        fastest, slowest = min(result.rounds), max(result.rounds)
+        if slowest > _UNSTEADY * fastest > 0:
+            print(
+                f"rounds of {result.mode.name} differ by {slowest / fastest:.1f}x: the machine was busy, or a round is "
+                "too short to time; repeat it on a quiet one",
+                file=sys.stderr,
+            )
     return results
 
 

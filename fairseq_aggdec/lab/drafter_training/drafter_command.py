@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import hashlib
+import math
 import shlex
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,9 @@ from fairseq_aggdec.shards.settings import SearchOptions
 
 _LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""
+_SHARD, _LATE, _LEAST = 100, 1.5, 0.05
+"""sentences that are distilled at a time; how many times its planned minutes the distillation may take; minutes that
+are trained although all are over"""
 
 
 def make_drafter(args: argparse.Namespace) -> None:
@@ -61,7 +66,7 @@ def make_drafter(args: argparse.Namespace) -> None:
         record = Record.open(out, settings)
         width = weights["decoder.layers.0.fc1.weight"].size(1)
         recipe = Recipe(verifier, width, min(args.decoder_layers, layers), args.block_size, cpu=device.type == "cpu")
-        _Work(out, data, record, recipe, device).do()
+        _Work(out, data, record, recipe, device, args.begun + 60 * (args.minutes or math.inf)).do()
 
 
 def _fingerprint(data: DataBin, split: str) -> dict[str, str]:
@@ -76,8 +81,6 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     Raises:
         AggdecError: it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
     """
-    if not path.is_file():
-        raise AggdecError(f"--verifier {path}: no such file; name one checkpoint, no ensemble")
     weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
     if "decoder.mask_embedding" in weights:
         raise AggdecError(f"--verifier {path}: is a block drafter; name the model that it is to draft for")
@@ -96,8 +99,12 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
 class _Work:
     """The stages, in their order."""
 
-    def __init__(self, folder: Path, data: DataBin, record: Record, recipe: Recipe, device: torch.device) -> None:
+    def __init__(
+        self, folder: Path, data: DataBin, record: Record, recipe: Recipe, device: torch.device, end: float
+    ) -> None:
+        """`end`: when the work has to be done, on the clock of `time.monotonic`; infinity where --updates says."""
         self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
+        self.end = end
 
     def do(self) -> None:
         """Run the stages that are not done yet, and print the result."""
@@ -105,10 +112,16 @@ class _Work:
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
         drafter, measured = self.folder / DRAFTER, self.record.measured
         if not drafter.is_file():  # else of a run that was stopped while it measured
-            self._train(plan, self._distil(plan))
+            data = self._distil(plan)
+            if not (self.folder / "training" / _LAST).is_file() and self.end < math.inf:
+                plan = self.record.plan = planning.shortened(plan, self._minutes_left)
+                self.record.save(self.folder)
+            self._train(plan, data)
             write_average(_averaged(self.folder / "training"), drafter)
         if measured is None:
-            measured = self.record.measured = measuring.measure(self._subject(drafter), self._sizes)
+            share = min(1.0, max(0.1, self._minutes_left / plan.minutes["measure"]))
+            subject = self._subject(drafter, math.ceil(share * plan.measured))
+            measured = self.record.measured = measuring.measure(subject, self._sizes, self.end)
             self.record.save(self.folder)
         keep_draft_length(drafter, measuring.fastest(measured).block_size)
         print(f"\n{measuring.table(measured)}\n\n{self._conclusion(drafter)}")
@@ -117,18 +130,30 @@ class _Work:
     def _sizes(self) -> list[int]:
         return measuring.block_sizes(self.recipe.block_size)
 
+    @property
+    def _minutes_left(self) -> float:
+        return (self.end - time.monotonic()) / 60
+
     def _plan(self) -> Plan:
         print("measuring how fast this machine distils and trains ...", file=sys.stderr, flush=True)
         settings, trial = self.record.settings, self.folder / "trial"
         shutil.rmtree(trial, ignore_errors=True)  # of a run that was stopped
         trial.mkdir()
         bf16 = is_bfloat16_fast(self.device)
-        costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial)
-        few = self._subject(trial / _LAST, measuring.few(costs.sentence))
-        (tried,) = measuring.measure(few, [self._sizes[len(self._sizes) // 2]])
+        seconds = planning.trial_seconds(settings.minutes)
+        costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial, seconds)
+        few = self._subject(trial / _LAST, 1 + int(seconds / (4 * costs.sentence)))
+        (tried,) = measuring.measure(few, [self._sizes[len(self._sizes) // 2]], time.monotonic() + seconds / 2)
         shutil.rmtree(trial)
-        decoded = measuring.ROUNDS * (1 + len(self._sizes)) * len(self._measured_sentences())
-        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded)
+        decodings, left = measuring.ROUNDS * (1 + len(self._sizes)), self._minutes_left if settings.minutes else None
+        sentences = len(self._measured_sentences())
+        plan = planning.plan_of(self.data, costs, left, settings.updates, bf16, sentences, decodings)
+        if settings.minutes and left is not None and left - plan.minutes["start"] < settings.minutes / 2:
+            print(
+                f"--minutes {settings.minutes:g} are few: on this machine the trial took {settings.minutes - left:.1f} "
+                f"of them, and to start the training takes {plan.minutes['start']:.1f}",
+                file=sys.stderr,
+            )
         plan = replace(plan, tried=tried)
         self.record.plan = plan
         self.record.save(self.folder)
@@ -140,17 +165,27 @@ class _Work:
         precision = "bf16" if plan.bf16 else "fp32"
         verifier, on_cpu = str(self.recipe.verifier), self.device.type == "cpu"
         teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
-        Distillation(part, distilled, list(plan.sentences)).by_teacher(teacher, Workers())
+        most = _LATE * plan.minutes["distil"] if self.end < math.inf else math.inf
+        # the few validation sentences first: what is not decoded in time is left out
+        job = Distillation(part, distilled, sorted(plan.sentences, reverse=True))
+        job.by_teacher(teacher, Workers(), shard_sentences=_SHARD, until=time.monotonic() + 60 * most)
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:
-        arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
+        arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16, plan.saves)
         last = self.folder / "training" / _LAST
-        if last.is_file() and read_checkpoint(last)["optimizer_history"][-1]["num_updates"] >= plan.updates:
+        before = read_checkpoint(last) if last.is_file() else None
+        if before is not None and before["optimizer_history"][-1]["num_updates"] >= plan.updates:
             return  # stopped before the average was written
+        if self.end < math.inf:  # fairseq counts the time of earlier runs, too, and none before it trains
+            left = self._minutes_left - plan.minutes.get("start", 0.0) - plan.minutes["measure"]
+            earlier = 0.0 if before is None else before["extra_state"]["previous_training_time"] / 3600
+            arguments += ["--stop-time-hours", str(earlier + max(_LEAST, left) / 60)]
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
-        train(arguments, log, plan.updates)
+        done = train(arguments, log, plan.updates)
+        if done < plan.updates:
+            print(f"--minutes are over: {done:,} of {plan.updates:,} updates were trained", file=sys.stderr)
 
     def _measured_sentences(self, most: int = measuring.SENTENCES) -> list[list[int]]:
         sources = self.data.source("valid")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
@@ -15,8 +16,6 @@ from fairseq_aggdec.lab.grid import TERMINAL, text_table
 SENTENCES = 100
 """the most sentences that are decoded, one at a time"""
 ROUNDS = 2
-_FEW_SECONDS = 5.0
-"""for decoding the few sentences of a trial once by `greedy`"""
 _SHARES = (0.4, 0.6, 0.8, 1.0)
 """the block sizes that are tried, as shares of the one that the drafter is trained with"""
 
@@ -26,17 +25,13 @@ def block_sizes(trained: int) -> list[int]:
     return sorted({max(1, round(share * trained)) for share in _SHARES})
 
 
-def few(seconds: float) -> int:
-    """The number of sentences that a trial decodes; `seconds` is the time of one."""
-    return min(SENTENCES // 2, 1 + int(_FEW_SECONDS / seconds))
-
-
-def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
+def measure(subject: Subject, sizes: Sequence[int], until: float = math.inf) -> list[Measured]:
     """Decode the sentences by `greedy` and by `gad` with each block size, in the same rounds.
 
     Args:
         subject: verifier, drafter and sentences.
         sizes: the block sizes.
+        until: when no second round begins, on the clock of `time.monotonic`.
 
     Raises:
         AggdecError: an output is not that of greedy decoding.
@@ -47,7 +42,7 @@ def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
             task, _ = runners.load(subject.precision)
             task.decoding_options.block_size = size  # read when the runner builds its generator
             made.append(runners.make(Mode.parse("gad"), 1))
-        greedy, *results = compare(made, ROUNDS)
+        greedy, *results = compare(made, ROUNDS, until)
         different = compare_with_greedy(made, [greedy, *results], runners.precision)
         print_differences(different, runners.any_task().target_dictionary.symbols)
         refuse_differences(different)

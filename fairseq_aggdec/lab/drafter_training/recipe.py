@@ -16,8 +16,8 @@ AVERAGED = 5
 """the number of last checkpoints of which the drafter is the mean"""
 TOKENS = 2000
 """of an update, padding included"""
-_SAVED = 20
-"""the number of checkpoints that are written; the last `AVERAGED` of them are kept"""
+SAVES = 20
+"""the most checkpoints that are written; the last `AVERAGED` of them are kept"""
 _LOGGED = 200
 """the number of log lines, at least"""
 _FIXED = (
@@ -48,7 +48,7 @@ class Recipe:
         """The peak: 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024."""
         return min(0.002, 0.512 / self.width)
 
-    def arguments(self, data: DataBin, folder: Path, updates: int, bf16: bool) -> list[str]:
+    def arguments(self, data: DataBin, folder: Path, updates: int, bf16: bool, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.
 
         Args:
@@ -56,6 +56,7 @@ class Recipe:
             folder: the folder of the checkpoints; a training that was stopped there goes on.
             updates: their number, which the learning rate depends on.
             bf16: whether to compute in bfloat16.
+            saves: how many checkpoints are written.
         """
         verifier = str(self.verifier)
         options = {
@@ -70,7 +71,7 @@ class Recipe:
             "--warmup-updates": min(500, updates // 5),
             "--total-num-update": updates,
             "--max-update": updates,
-            "--save-interval-updates": -(-updates // _SAVED),
+            "--save-interval-updates": -(-updates // saves),
             "--keep-interval-updates": AVERAGED,
             "--log-interval": max(1, min(10, updates // _LOGGED)),
             "--save-dir": folder,

@@ -57,6 +57,10 @@ class Plan:
     """the time that each stage will take, by its name"""
     tried: Measured | None = None
     """a drafter that has hardly been trained; None in folders of earlier versions"""
+    saves: int = 20
+    """how many checkpoints the training writes"""
+    measured: int = 100
+    """the most sentences that the drafter is measured with"""
 
 
 @dataclass

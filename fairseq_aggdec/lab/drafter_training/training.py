@@ -38,8 +38,8 @@ class Logged:
     figures: dict[str, Any]
 
 
-def train(arguments: Sequence[str], log: Path, updates: int) -> None:
-    """Train to the end, with a progress bar; a stopped training goes on.
+def train(arguments: Sequence[str], log: Path, updates: int) -> int:
+    """Train to the end, with a progress bar; a stopped training goes on. Returns the number of the last update.
 
     Args:
         arguments: of fairseq-train; they ask for a log in JSON.
@@ -50,6 +50,7 @@ def train(arguments: Sequence[str], log: Path, updates: int) -> None:
         AggdecError: fairseq-train ended with an error.
     """
     shown: dict[str, str] = {}
+    done = 0
     with ExitStack() as stack:
         bar = None
         for line in stack.enter_context(closing(logged(arguments, log))):
@@ -61,6 +62,7 @@ def train(arguments: Sequence[str], log: Path, updates: int) -> None:
                 bar = stack.enter_context(Progress(updates, " updates", initial=done))
             bar.set_postfix({"loss": str(line.figures.get("loss")), **shown}, refresh=False)
             bar.update(done - bar.n)
+    return done
 
 
 def logged(arguments: Sequence[str], log: Path) -> Generator[Logged, None, None]:

@@ -2,8 +2,11 @@
 
 import time
 
+import pytest
+
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES, Output, compare
+from fairseq_aggdec.lab.lossless import progress
 
 
 class Sleeper:
@@ -36,6 +39,22 @@ def test_modes_take_turns_after_a_warm_up() -> None:
     warm_up = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(WARM_UP_BATCHES)]
     one_round = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(4)]
     assert decoded == [*warm_up, *one_round, *one_round]
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [(3.5, "rounds of iad differ by 3.5x: the machine was busy, or a round is too short to time"), (2.0, "")],
+)
+def test_rounds_that_differ_by_more_than_two_are_said(
+    second: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And where stderr is a file, how far it is, from time to time."""
+    monkeypatch.setattr(progress, "_SECONDS", 0)
+    monkeypatch.setattr(time, "perf_counter", iter([0, 1, 10, 10 + second, 20, 21.5]).__next__)
+    compare([Sleeper("iad", [], batches=1)])
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert last.startswith(said)
+    assert "iad, batch size 2: 100%" in " ".join([*lines, last])
 
 
 def test_only_decoding_is_timed_and_every_sentence_has_its_output() -> None:
