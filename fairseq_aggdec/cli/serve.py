@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise AggdecError("aggdec serve needs Starlette and uvicorn: pip install 'fairseq-aggdec[serve]'")
     options.start(given.threads)
+    sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
     from fairseq_aggdec.serve.app import listen, make_app, make_server
     from fairseq_aggdec.serve.connections import known_as
 

@@ -219,6 +219,6 @@ def make_server(app: Starlette) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app, loop="asyncio", http=Connection, ws="none", log_level="warning", access_log=False, server_header=False,
-            limit_concurrency=900, backlog=256, headers=[NOSNIFF],
+            limit_concurrency=700, backlog=128, headers=[NOSNIFF],
         )
     )  # fmt: skip

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BATCH, BATCH_CHARACTERS = 32, 1000
 """the most sentences, and characters of several, that are decoded at once: others wait for them"""
+WINDOW = 1024
+"""characters that are split at once: it takes milliseconds, for which the other threads stand still"""
 SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
@@ -94,7 +96,7 @@ class Batcher:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
         most = SUBWORD * self.model.longest
         spans = []
-        for start, end in split_text(text, self.language, markers=self.model.corrects):
+        for start, end in split_text(text, self.language, self.model.corrects, WINDOW):
             parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
             spans += [(start + first, start + last) for first, last in parts if last - first <= most]
         return spans
@@ -115,7 +117,7 @@ class Batcher:
             self._cache.move_to_end(sentence)
         unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
         new = sum(sentence not in self._asked for sentence in unknown)
-        if new > MOST_WAITING:
+        if len(sentences) > MOST_WAITING:
             raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
         if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
             raise busy()

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS_TO_SEND = 10.0
 """from a connection, or the answer before, to the last byte of a request"""
-MOST_SENDING = 600
+MOST_SENDING = 300
 """connections that the server waits for; for a further one, that which it waits for longest is closed"""
 NOSNIFF = ("X-Content-Type-Options", "nosniff")
 

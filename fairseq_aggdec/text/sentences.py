@@ -20,11 +20,9 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
     re.compile(r"(?<=,)[\"'”’»)\]]*(\s+)"),
     re.compile(r"(\s+)"),
 )
-_WINDOW = 4096
-"""characters of a line that sentencex sees at once, as its time grows with their square"""
 
 
-def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
+def split_text(text: str, language: str = "en", markers: bool = True, window: int = 8192) -> list[tuple[int, int]]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -36,6 +34,8 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
         language: its ISO code; for an unknown code the fallback rules of sentencex hold.
         markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
             corrector reads them; a translator would translate them.
+        window: characters of a line that sentencex sees at once, as its time grows with their square, and no other
+            thread runs meanwhile. A quotation that is longer than the half of it may be cut.
     """
     fences = (found.span() for found in _FENCE.finditer(text))
     fence = (0, 0)
@@ -46,7 +46,7 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
             continue
         line = re.sub(r"\s", " ", text[start:end])
         line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
-        for piece in _pieces(line, language):
+        for piece in _pieces(line, language, window):
             words = piece.strip()
             begin = start + len(piece) - len(piece.lstrip())
             if not markers and start == block and (marker := _MARKER.match(words)):
@@ -87,10 +87,10 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-def _pieces(line: str, language: str) -> list[str]:
+def _pieces(line: str, language: str, size: int) -> list[str]:
     """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
-    for piece in _segments(line, language):
+    for piece in _segments(line, language, size):
         if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
             pieces[-1] += piece
         else:
@@ -98,20 +98,20 @@ def _pieces(line: str, language: str) -> list[str]:
     return pieces
 
 
-def _segments(line: str, language: str) -> list[str]:
-    """What sentencex makes of a line, window by window; joined, the segments give the line."""
+def _segments(line: str, language: str, size: int) -> list[str]:
+    """What sentencex makes of a line, windows of this size one by one; joined, the segments give the line."""
     found, start = [""], 0
     while start < len(line):
-        window = line[start : start + _WINDOW]
+        window = line[start : start + size]
         pieces = segment(language, window)
         if "".join(pieces) != window:
             pieces = [window]
         if start + len(window) < len(line):
             if len(pieces) == 1:  # which goes on behind the window
-                pieces = [window[: window.rfind(" ") + 1 or _WINDOW]]
+                pieces = [window[: window.rfind(" ") + 1 or size]]
             else:  # a quotation may end behind it: only the first half is sure
                 ends = accumulate(map(len, pieces))
-                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= _WINDOW]
+                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= size]
                 pieces = [*(sure or pieces[:1]), ""]
         found[-1] += pieces[0]
         found += pieces[1:]
