@@ -21,7 +21,7 @@ from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 if TYPE_CHECKING:
     from fairseq_aggdec.text.model import Model
 
-BATCH, BATCH_CHARACTERS = 32, 1000
+BATCH, BATCH_CHARACTERS = 32, 500
 """the most sentences, and characters of several, that are decoded at once: others wait for them"""
 WINDOW = 1024
 """characters that are split at once: it takes milliseconds, for which the other threads stand still"""

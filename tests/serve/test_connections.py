@@ -56,7 +56,8 @@ def test_a_page_of_another_origin_reads_nothing_but_corrections(url: str, path: 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None])
 def test_what_a_page_can_send_unasked_is_never_read_as_json(url: str, kind: str | None) -> None:
-    json, headers = '{"q": "Hello.", "text": "Hello.", "source": "en", "target": "en"}', {"Content-Type": kind}
+    headers: dict[str, str | bytes] = {} if kind is None else {"Content-Type": kind}
+    json = '{"q": "Hello.", "text": "Hello.", "source": "en", "target": "en"}'
     assert requests.post(f"{url}/race", json, headers=headers).status_code == 415
     answer = requests.post(f"{url}/translate", json, headers=headers)
     assert (answer.status_code, "missing q" in answer.text) in ((415, False), (400, True))
