@@ -5,6 +5,7 @@ There is a page to try them. There is no authentication: it is not for the open 
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 class Options:
     host: str = option("address to listen at", "127.0.0.1")
     port: int = option("0 for a free one", 8081)
+    allow_host: list[str] = option("further names by which it is asked (default: those of this machine alone)", [])
     threads: int | None = option("number of PyTorch's threads", None, least=1)
     corrector: str | None = option("checkpoint (default: the shipped one, English)", None, metavar="CKPT")
     corrector_data: str | None = option("folder of its dictionaries and subword codes", None)
@@ -50,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.demo and given.translator:
         raise AggdecError("give --translator or --demo, not both")
     options.start(given.threads)
+    sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
     from fairseq_aggdec.serve.app import listen, make_app, make_server
+    from fairseq_aggdec.serve.connections import known_as
 
     with listen(given.host, given.port) as listening:
         corrector = _loaded(given, "corrector", "gec")
@@ -61,11 +65,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         corrector.decode("This is ready.", **settings)  # a wrong option is refused now, and the first request is fast
         if translator is not None:
             translator.translate("This is ready.")
-        app = make_app(corrector, translator, given.language, **settings)
+        address, port = listening.getsockname()[:2]
+        hosts = known_as(given.host, address, given.allow_host)
+        app = make_app(corrector, translator, given.language, hosts=hosts, **settings)
         host = f"[{given.host}]" if ":" in given.host else given.host
-        print(f"http://{host}:{listening.getsockname()[1]} (no authentication: not for the open net)", flush=True)
+        print(f"http://{host}:{port} (no authentication: not for the open net)", flush=True)
         if given.host not in ("127.0.0.1", "::1", "localhost"):
             print(f"warning: --host {given.host} lets in whoever can reach this machine", file=sys.stderr)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again when all is answered
         make_server(app).run(sockets=[listening])
 
 

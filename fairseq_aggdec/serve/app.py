@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import socket
 import time
-import timeit
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Collection
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from timeit import timeit
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -29,9 +28,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.serve.batching import Batcher, busy
+from fairseq_aggdec.serve.connections import NOSNIFF, Connection, Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
-from fairseq_aggdec.serve.requests import read_body, read_json
+from fairseq_aggdec.serve.requests import JSON, read_fields
 
 if TYPE_CHECKING:
     from fairseq_aggdec.text.model import Model
@@ -49,6 +49,7 @@ def make_app(
     translator: Model | None = None,
     language: str | None = None,
     seconds: float = 30,
+    hosts: Collection[str] = (),
     **settings: Any,
 ) -> Starlette:
     """The application; one thread decodes for all of its requests.
@@ -58,6 +59,7 @@ def make_app(
         translator: another, or None.
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
+        hosts: by which it may be asked, as in `Door`.
         settings: further arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
@@ -74,14 +76,13 @@ def make_app(
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
     async def race(request: Request) -> Response:
-        text = read_json(await read_body(request)).get("text")
+        text = (await read_fields(request, JSON)).get("text")
         if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RACE:
             raise HTTPException(400, f"give a text of at most {LONGEST_RACE} characters")
         if racing.locked():
             raise busy()
         async with racing:
-            loop = asyncio.get_running_loop()
-            runs = [await loop.run_in_executor(worker, _timed, corrector, text, raced) for raced in RACED]
+            runs = [await _timed(worker, corrector, text, raced) for raced in RACED]
         return JSONResponse({"runs": runs})
 
     async def healthy(request: Request) -> Response:
@@ -107,8 +108,7 @@ def make_app(
     return Starlette(
         routes=routes,
         middleware=[
-            # a browser's extension or an office program asks from an origin of its own
-            Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"]),
+            Middleware(Door, hosts=hosts),
             Middleware(Limits, measures=measures, seconds=seconds, paths={route.path for route in routes}),
         ],
         exception_handlers={HTTPException: _refuse},
@@ -116,10 +116,14 @@ def make_app(
     )
 
 
-def _timed(model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """An entry of the race: its seconds are the least of three runs, none of which records its steps."""
-    seconds = min(timeit.repeat(lambda: model.decode([text], **arguments), number=1, repeat=3))
-    (result,) = model.decode([text], trace=True, **arguments)
+async def _timed(worker: Executor, model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the race: its seconds are the least of three runs, none of which records its steps.
+
+    Between the runs, the worker decodes what others wait for.
+    """
+    run = partial(asyncio.get_running_loop().run_in_executor, worker)
+    seconds = min([await run(lambda: timeit(lambda: model.decode([text], **arguments), number=1)) for _ in range(3)])
+    (result,) = await run(lambda: model.decode([text], trace=True, **arguments))
     sentences = [
         {"source": sentence.source, "text": sentence.text, "steps": [asdict(step) for step in sentence.trace]}
         for sentence in result.sentences
@@ -172,7 +176,6 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["path"] = re.sub("/+", "/", scope["path"]).rstrip("/") or "/"
         start, status = time.perf_counter(), 0
 
         async def sending(message: Message) -> None:
@@ -217,7 +220,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
     """The loop that runs an application; `run(sockets=[...])` returns after SIGTERM or Ctrl-C, when all is answered."""
     return uvicorn.Server(
         uvicorn.Config(
-            app, loop="asyncio", http="h11", ws="none", log_level="warning", access_log=False, server_header=False,
-            limit_concurrency=512,
+            app, loop="asyncio", http=Connection, ws="none", log_level="warning", access_log=False, server_header=False,
+            limit_concurrency=700, backlog=128, headers=[NOSNIFF],
         )
     )  # fmt: skip

@@ -6,24 +6,29 @@ import asyncio
 import heapq
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
+from fairseq_aggdec.serve.requests import aside
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
-from fairseq_aggdec.text.sentences import split_text
+from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 
 if TYPE_CHECKING:
     from fairseq_aggdec.text.model import Model
 
-BATCH = 32
-"""sentences that are decoded at once"""
+BATCH, BATCH_CHARACTERS = 32, 500
+"""the most sentences, and characters of several, that are decoded at once: others wait for them"""
+WINDOW = 1024
+"""characters that are split at once: it takes milliseconds, for which the other threads stand still"""
+SUBWORD = 8
+"""characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
-"""sentences in the queue, beyond which more are refused, and in the cache"""
+"""sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
 
@@ -36,7 +41,8 @@ def busy() -> HTTPException:
 class Batcher:
     """One model with its queue and its cache. All methods are for one event loop; only `worker` decodes.
 
-    Requests take turns in the queue, sentence by sentence: a short text does not wait for the end of a long one.
+    Requests take turns in the queue by the characters that they have had: a short text does not wait for the end of a
+    long one. What waits there is a sentence, or a part of one that is too long for the model.
     """
 
     def __init__(self, model: Model, worker: Executor, language: str | None = None, **settings: Any) -> None:
@@ -55,9 +61,9 @@ class Batcher:
         self.cache_hits = 0
         """those of them that were in the cache"""
         self._settings = settings
-        self._queue: list[tuple[int, int, str]] = []  # a heap of (turn, number, sentence)
+        self._queue: list[tuple[int, str]] = []  # a heap of (turn, sentence)
+        self._turns: dict[str, int] = {}  # of the sentences in the queue; another turn there is out of date
         self._turn = 0  # of the sentences that are decoded now
-        self._numbers = count()
         self._asked: dict[str, asyncio.Future[Result]] = {}
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
@@ -65,20 +71,40 @@ class Batcher:
     @property
     def waiting(self) -> int:
         """The number of sentences in the queue."""
-        return len(self._queue)
+        return len(self._turns)
 
     async def decode_text(self, text: str) -> Result:
-        """The result of a text, as `Model.decode` gives it.
+        """The result of one text; see `decode_texts`."""
+        (result,) = await self.decode_texts([text])
+        return result
+
+    async def decode_texts(self, texts: list[str]) -> list[Result]:
+        """The results of a request's texts, as `Model.decode` gives them.
 
         Raises:
             HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
-        spans = split_text(text, self.language, markers=self.model.corrects)
+        spans = await aside(sum(map(len, texts)), lambda: [self._spans(text) for text in texts])
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
-        results = await self._decode([re.sub(r"\s", " ", text[start:end]) for start, end in spans])
+        sentences = [
+            re.sub(r"\s", " ", text[start:end]) for text, own in zip(texts, spans, strict=True) for start, end in own
+        ]
+        results = iter(await self._decode(sentences))
+        return [self._joined(text, own, results) for text, own in zip(texts, spans, strict=True)]
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
+        most = SUBWORD * self.model.longest
+        spans = []
+        for start, end in split_text(text, self.language, self.model.corrects, WINDOW):
+            parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
+            spans += [(start + first, start + last) for first, last in parts if last - first <= most]
+        return spans
+
+    def _joined(self, text: str, spans: list[tuple[int, int]], results: Iterator[Result]) -> Result:
         sentences: list[Sentence] = []
         edits: list[Edit] = []
-        for (start, _), result in zip(spans, results, strict=True):
+        for (start, _), result in zip(spans, results, strict=False):
             for own in result.sentences:
                 first, last = own.start + start, own.end + start
                 sentences.append(replace(own, source=text[first:last], start=first, end=last))
@@ -90,16 +116,22 @@ class Batcher:
         for sentence in known:
             self._cache.move_to_end(sentence)
         unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
-        new = [sentence for sentence in unknown if sentence not in self._asked]
-        if len(new) > MOST_WAITING:
+        new = sum(sentence not in self._asked for sentence in unknown)
+        if len(sentences) > MOST_WAITING:
             raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
-        if len(self._queue) + len(new) > MOST_WAITING:
+        if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
             raise busy()
         self.sentences += len(sentences)
         self.cache_hits += sum(sentence in known for sentence in sentences)
-        for place, sentence in enumerate(new):
-            self._asked[sentence] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._queue, (self._turn + place, next(self._numbers), sentence))
+        turn = self._turn
+        for sentence in unknown:
+            turn += len(sentence)
+            if sentence not in self._asked:
+                self._asked[sentence] = asyncio.get_running_loop().create_future()
+            elif turn >= self._turns.get(sentence, 0):
+                continue  # it is decoded now, or another request has it decoded sooner
+            self._turns[sentence] = turn
+            heapq.heappush(self._queue, (turn, sentence))
         if self._queue and (self._work is None or self._work.done()):
             self._work = asyncio.create_task(self._decode_queue())
         asked = {sentence: self._asked[sentence] for sentence in unknown}
@@ -110,10 +142,7 @@ class Batcher:
 
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._queue:
-            batch = [heapq.heappop(self._queue) for _ in range(min(BATCH, len(self._queue)))]
-            self._turn = batch[-1][0]
-            sentences = [sentence for _, _, sentence in batch]
+        while sentences := self._next_batch():
             results = await loop.run_in_executor(self.worker, self._decode_batch, sentences)
             for sentence, result in zip(sentences, results, strict=True):
                 future = self._asked.pop(sentence)
@@ -126,6 +155,19 @@ class Batcher:
                     self._cache[sentence] = result
             while len(self._cache) > MOST_CACHED:
                 self._cache.popitem(last=False)
+
+    def _next_batch(self) -> list[str]:
+        """Those whose turn it is; none where the queue is empty."""
+        batch: list[str] = []
+        room = BATCH_CHARACTERS
+        while self._queue and len(batch) < BATCH and (not batch or len(self._queue[0][1]) <= room):
+            turn, sentence = heapq.heappop(self._queue)
+            if self._turns.get(sentence) == turn:
+                del self._turns[sentence]
+                self._turn = turn
+                batch.append(sentence)
+                room -= len(sentence)
+        return batch
 
     def _decode_batch(self, sentences: list[str]) -> list[Result | Exception]:
         """The result of each sentence, or what the model raised for it; one that fails spoils no other."""

@@ -13,9 +13,9 @@ from starlette.routing import Route
 
 import fairseq_aggdec
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
+from fairseq_aggdec.serve.requests import FORM, NAMES, aside, read_fields, read_form, read_json
 from fairseq_aggdec.text.edits import to_utf16, utf16_units, widened
-from fairseq_aggdec.text.results import Edit
+from fairseq_aggdec.text.results import Edit, Result
 
 RULE, CATEGORY = "AGGDEC_CORRECTION", "GRAMMAR"
 """the ids of the one rule of all matches, and of its category"""
@@ -33,7 +33,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
             return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
         fields = read_form(request.url.query)
         if request.method == "POST":
-            fields |= read_form(await read_body(request))
+            fields |= await read_fields(request, FORM, "text/plain", "")  # as clients call a form that they wrote
         language = fields.get("language")
         if not language:
             raise HTTPException(400, "Error: Missing 'language' parameter")
@@ -41,33 +41,22 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
             raise HTTPException(
                 400, f"Error: '{language}' is not a language code known to this server, which has {code}"
             )
-        parts = _parts(fields)
+        parts = await aside(len(fields.get("data", "")), _parts, fields)
         text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
         result = await corrector.decode_text(plain if _wants_corrections(fields) else "")
-        starts = [sentence.start for sentence in result.sentences]
-        found = [
-            (edit, result.sentences[max(0, bisect_right(starts, place) - 1)].source)
-            for edit, place in _placed(widened(plain, result.edits), parts)
-        ]
-        counted = to_utf16(text, [edit for edit, _ in found])
-        return JSONResponse(
-            {
-                "software": {
-                    "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,
-                    "premium": False, "status": "",
-                },
-                "warnings": {"incompleteResults": False},
-                "language": {
-                    "name": name, "code": code if language == "auto" else language,
-                    # nothing is detected
-                    "detectedLanguage": {"name": name, "code": code, "confidence": 0.0},
-                },
-                "matches": [
-                    _match(text, edit, units, sentence)
-                    for (edit, sentence), units in zip(found, counted, strict=True)
-                ],
-            }
-        )  # fmt: skip
+        answer = {
+            "software": {
+                "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,
+                "premium": False, "status": "",
+            },
+            "warnings": {"incompleteResults": False},
+            "language": {
+                "name": name, "code": code if language == "auto" else language,
+                # nothing is detected
+                "detectedLanguage": {"name": name, "code": code, "confidence": 0.0},
+            },
+        }  # fmt: skip
+        return await aside(len(text), lambda: JSONResponse(answer | {"matches": _matches(text, parts, result)}))
 
     async def languages(request: Request) -> Response:
         variants = [(f"{name} ({country})", f"{code}-{country}") for country in _VARIANTS.get(code, ())]
@@ -112,6 +101,16 @@ def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
         else:
             raise HTTPException(400, "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'")
     return parts
+
+
+def _matches(text: str, parts: list[tuple[str, str]], result: Result) -> list[dict[str, Any]]:
+    starts = [sentence.start for sentence in result.sentences]
+    found = [
+        (edit, result.sentences[max(0, bisect_right(starts, place) - 1)].source)
+        for edit, place in _placed(widened(result.source, result.edits), parts)
+    ]
+    counted = to_utf16(text, [edit for edit, _ in found])
+    return [_match(text, edit, units, sentence) for (edit, sentence), units in zip(found, counted, strict=True)]
 
 
 def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit, int]]:

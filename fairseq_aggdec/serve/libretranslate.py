@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -11,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
+from fairseq_aggdec.serve.requests import FORM, JSON, NAMES, read_fields
 
 
 def libretranslate_routes(translator: Batcher | None) -> list[Route]:
@@ -21,8 +20,7 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
     async def translate(request: Request) -> Response:
         if translator is None:
             raise HTTPException(404, "no translator here: start with --translator CKPT, or with --demo to try one")
-        body = await read_body(request)
-        fields: dict[str, Any] = read_json(body) if body.lstrip().startswith(b"{") else dict(read_form(body))
+        fields = await read_fields(request, JSON, FORM)
         for name in ("q", "source", "target"):
             if name not in fields:
                 raise HTTPException(400, f"Invalid request: missing {name} parameter")
@@ -36,7 +34,7 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
             raise HTTPException(400, f"{fields['target']} is not supported: the target is {target}")
         if fields.get("format", "text") != "text":
             raise HTTPException(400, f"format {fields['format']} is not supported: send text")
-        results = await asyncio.gather(*map(translator.decode_text, texts))
+        results = await translator.decode_texts(texts)
         translations = [result.text for result in results]
         answer: dict[str, Any] = {"translatedText": translations if isinstance(q, list) else translations[0]}
         notes = [note for result in results for note in result.notes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from sentencex import segment
 
@@ -13,15 +14,15 @@ _ORDINAL = re.compile(r"\b\d{1,2}\.$")
 _LANGUAGES_WITH_ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr")
 _MARKER = re.compile(r"(?:(?:[>#*+•|–—-]+|\d{1,3}[.)]|\(?[a-z][.)])\s+)+")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.DOTALL | re.MULTILINE)
-_WORD = re.compile(r"(?<!\S)[^\w\s]*(\w[\w-]*)[^\w\s]*(?!\S)")
+_WORD = re.compile(r"(?<!\S)[^\w\s]*(\w+(?:-+\w+)*)[^\w\s]*(?!\S)")
 _CUTS = (  # where a long sentence is cut: best first. White space is the last resort.
-    re.compile(r"(?<=[.!?…;:])[\"'”’»)\]]*(\s+)|(\s+)(?=[-–—]\s)"),
+    re.compile(r"(?<=[.!?…;:])[\"'”’»)\]]*(\s+)|(?<!\s)(\s+)(?=[-–—]\s)"),
     re.compile(r"(?<=,)[\"'”’»)\]]*(\s+)"),
     re.compile(r"(\s+)"),
 )
 
 
-def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
+def split_text(text: str, language: str = "en", markers: bool = True, window: int = 8192) -> list[tuple[int, int]]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -33,19 +34,26 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
         language: its ISO code; for an unknown code the fallback rules of sentencex hold.
         markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
             corrector reads them; a translator would translate them.
+        window: characters of a line that sentencex sees at once, as its time grows with their square, and no other
+            thread runs meanwhile. A quotation that is longer than the half of it may be cut.
     """
-    fences = [found.span() for found in _FENCE.finditer(text)]
+    fences = (found.span() for found in _FENCE.finditer(text))
+    fence = (0, 0)
     spans = []
     for block, end in _blocks(text):
         start = block
+        if text[start:end].isspace():
+            continue
         line = re.sub(r"\s", " ", text[start:end])
         line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
-        for piece in _pieces(line, language):
+        for piece in _pieces(line, language, window):
             words = piece.strip()
-            begin = start + piece.index(words)
+            begin = start + len(piece) - len(piece.lstrip())
             if not markers and start == block and (marker := _MARKER.match(words)):
                 words, begin = words[marker.end() :], begin + marker.end()
-            if has_words(words) and not any(first <= begin < last for first, last in fences):
+            while fence[1] <= begin:
+                fence = next(fences, (len(text) + 1, len(text) + 1))
+            if has_words(words) and begin < fence[0]:
                 spans.append((begin, begin + len(words)))
             start += len(piece)
     return spans
@@ -53,7 +61,7 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
 
 def has_words(text: str) -> bool:
     """Whether a text has a word of letters, signs around it aside; a URL is no word."""
-    return any(word.strip("-'’").replace("-", "").isalpha() for word in _WORD.findall(re.sub("['’]", "", text)))
+    return any(word.replace("-", "").isalpha() for word in _WORD.findall(re.sub("['’]", "", text)))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -79,15 +87,36 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-def _pieces(line: str, language: str) -> list[str]:
+def _pieces(line: str, language: str, size: int) -> list[str]:
     """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
-    for piece in segment(language, line):
+    for piece in _segments(line, language, size):
         if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
             pieces[-1] += piece
         else:
             pieces.append(piece)
-    return pieces if "".join(pieces) == line else [line]
+    return pieces
+
+
+def _segments(line: str, language: str, size: int) -> list[str]:
+    """What sentencex makes of a line, windows of this size one by one; joined, the segments give the line."""
+    found, start = [""], 0
+    while start < len(line):
+        window = line[start : start + size]
+        pieces = segment(language, window)
+        if "".join(pieces) != window:
+            pieces = [window]
+        if start + len(window) < len(line):
+            if len(pieces) == 1:  # which goes on behind the window
+                pieces = [window[: window.rfind(" ") + 1 or size]]
+            else:  # a quotation may end behind it: only the first half is sure
+                ends = accumulate(map(len, pieces))
+                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= size]
+                pieces = [*(sure or pieces[:1]), ""]
+        found[-1] += pieces[0]
+        found += pieces[1:]
+        start += sum(map(len, pieces))
+    return found
 
 
 def _is_punctuation(piece: str) -> bool:

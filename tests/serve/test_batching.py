@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -13,7 +15,9 @@ import requests
 from fairseq_aggdec.serve import batching
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.serve.batching import Batcher
+from fairseq_aggdec.serve.requests import SHORT
 from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.text.sentences import split_text
 from tests.serve.serving import Shouting, serving
 
 
@@ -50,19 +54,51 @@ def test_an_unchanged_sentence_is_not_decoded_again() -> None:
     assert model.batches == [["One stays.", "Two chang.", "Three stays."], ["Two changes."]]
 
 
-def test_a_short_text_does_not_wait_for_the_end_of_a_long_one() -> None:
-    model = Shouting(0.02)
+@pytest.mark.parametrize("unit", ["Sentence {} ends. ", "and number {} has no end "])
+def test_a_short_text_does_not_wait_for_the_end_of_a_long_one(unit: str) -> None:
+    model = Shouting(0.05)
+    text = "".join(unit.format(number) for number in range(400)).strip()
 
     async def use(batcher: Batcher) -> None:
-        long = asyncio.create_task(batcher.decode_text(" ".join(f"Sentence {number} ends." for number in range(320))))
+        long = asyncio.create_task(batcher.decode_text(text))
         while not model.batches:
             await asyncio.sleep(0)
-        await batcher.decode_text("I am short.")
-        await long
+        await asyncio.gather(*map(batcher.decode_text, ["I am short.", "Sentence 399 ends."]))
+        assert not long.done()
+        assert (await long).text == text.upper()
+        assert batcher.waiting == 0
 
     run(model, use)
-    assert "I am short." in model.batches[1]
-    assert len(model.batches) > 10
+    assert {"I am short.", "Sentence 399 ends."} <= {part for batch in model.batches[1:4] for part in batch}
+    assert len(model.batches) > 8
+    assert max(len("".join(batch)) for batch in model.batches) <= batching.BATCH_CHARACTERS
+    assert max(len(part) for batch in model.batches for part in batch) <= batching.SUBWORD * model.longest
+
+
+def test_a_word_that_is_too_long_for_the_model_is_left_as_it_is() -> None:
+    text = f"Say {'a' * 50_000} now."
+    assert run(Shouting(), lambda batcher: batcher.decode_text(text)).text == f"SAY {'a' * 50_000} NOW."
+
+
+def test_while_a_long_text_is_read_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, goes_on = Event(), Event()
+
+    def split(text: str, *settings: Any, **more: Any) -> Any:
+        if len(text) > SHORT:
+            reads.set()
+            goes_on.wait(20)
+        return split_text(text, *settings, **more)
+
+    monkeypatch.setattr(batching, "split_text", split)
+    model = cast(Model, Shouting())
+    with serving(make_app(model, model)) as url, ThreadPoolExecutor(1) as client:
+        long = client.submit(requests.post, f"{url}/v2/check", {"text": "He is here. " * 1000, "language": "en"})
+        assert reads.wait(20)
+        assert requests.get(f"{url}/healthz").text == "ok\n"
+        assert requests.post(f"{url}/v2/check", {"text": "Short.", "language": "en"}).status_code == 200
+        assert not long.done()
+        goes_on.set()
+        assert long.result().status_code == 200
 
 
 def test_a_sentence_that_fails_spoils_no_other() -> None:
@@ -76,13 +112,22 @@ def test_a_sentence_that_fails_spoils_no_other() -> None:
 
 def test_what_is_too_much_is_refused_and_later_texts_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "MOST_WAITING", 100)
-    model = cast(Model, Shouting())
-    with serving(make_app(model, model)) as url:
+    shouting = Shouting(0.3)
+    model = cast(Model, shouting)
+    with serving(make_app(model, model)) as url, ThreadPoolExecutor(1) as client:
         many = requests.post(f"{url}/translate", data={"q": "A. B c.\n" * 10, "source": "en", "target": "en"})
         assert many.status_code == 200
-        texts = [f"Sentence {number} ends." for number in range(101)]
-        refused = requests.post(f"{url}/translate", json={"q": texts, "source": "en", "target": "en"})
+        texts = [f"Sentence {number} ends." for number in range(150)]
+
+        def ask(texts: list[str]) -> requests.Response:
+            return requests.post(f"{url}/translate", json={"q": texts, "source": "en", "target": "en"})
+
+        taken = client.submit(ask, texts[:100])
+        while len(shouting.batches) < 2:
+            time.sleep(0.01)
+        refused = ask(texts[100:])
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "2")
+        assert ask(["A short one is taken."]).status_code == taken.result().status_code == 200
         never = requests.post(f"{url}/v2/check", data={"text": " ".join(texts), "language": "en"})
         assert (never.status_code, "Retry-After" in never.headers) == (413, False)
         long = requests.post(f"{url}/translate", data={"q": "a" * 300_000, "source": "en", "target": "en"})

@@ -78,11 +78,33 @@ def test_no_character_is_lost_of_any_text() -> None:
         check_that_no_words_are_between(sentence, cut_at_clauses(sentence, lambda part: len(part) < 9))
 
 
-@pytest.mark.parametrize("text", ["word " * 200_000, "a" * 1_000_000, "(" * 1_000_000, "He went. " * 110_000])
-def test_a_million_characters_take_seconds_at_most(text: str) -> None:
+def seconds(text: str) -> float:
+    """Of processor time, to split a text and to cut its sentences."""
     start = time.process_time()
-    split_text(text)
-    assert time.process_time() - start < 5
+    for first, last in split_text(text):
+        cut_at_clauses(text[first:last], lambda part: len(part) < 600)
+    return time.process_time() - start
+
+
+@pytest.fixture(scope="module")
+def plain() -> float:
+    """Seconds that 256 KiB of ordinary sentences take."""
+    return seconds("She went to school, and he stayed. " * (2**18 // 35))
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["word ", "a", "(", " ", " &language=en&username=", ".", "-", "'", '." ', "“a. ", "[a]. ", "1. ", "\n", "a\n\n",
+     "```x\n", "```\na.\n```\nA b.\n", "你好。"],
+)  # fmt: skip
+def test_no_text_takes_much_longer_than_plain_text(part: str, plain: float) -> None:
+    assert seconds(f"a{part * (2**18 // len(part.encode()))}b.a") < 25 * plain
+
+
+def test_a_long_line_is_split_as_its_parts_are() -> None:
+    line = "He said: “We were there. We saw it.” (It was late.) Dr. Smith came, etc. " * 200
+    assert sentences(line) == sentences(line[:73]) * 200
+    assert sentences(line.replace(".", ",")) == [line.replace(".", ",").strip()]
 
 
 def cut(sentence: str, words: int) -> list[str]:
