@@ -100,7 +100,6 @@ setup(
             'triton; sys_platform == "linux" and platform_machine == "x86_64"',  # the engine's kernels on a GPU
             "uvicorn",
         ],
-        "ray": ["ray[data]"],  # aggdec decode --engine ray
         "serve": ["starlette", "uvicorn"],
     },
     entry_points={

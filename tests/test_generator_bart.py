@@ -152,7 +152,7 @@ def test_a_bart_that_has_searched_with_a_beam_decodes_as_before() -> None:
         assert_same_up_to_near_ties(decode(iad, models, sample), greedy, models, sample)
         assert iad.totals.drafted > 0
         if kind is TransformerDecoderBase:
-            rounded = {"engines": Engines(Arithmetic("bf16")), **own}
+            rounded = {"engines": Engines(Arithmetic(bit_exact=True)), **own}
             decode(AggressiveGenerator.of(models, JOINED, decoding="greedy", **rounded), models, sample)
     again = stock.generate(models, sample)
     assert [[one["score"] for one in found] for found in again] == [[one["score"] for one in found] for found in lists]

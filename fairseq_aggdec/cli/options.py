@@ -213,8 +213,7 @@ def add_batch_options(group: argparse._ActionsContainer) -> None:
 
 @dataclasses.dataclass
 class _Work:
-    engine: Literal["local", "ray"] = option("local: processes of this machine; ray: a Ray cluster", "local")
-    workers: int = option("number of processes, or of Ray's actors, each of which loads the models", 1)
+    workers: int = option("number of processes, each of which loads the models", 1)
 
 
 def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:

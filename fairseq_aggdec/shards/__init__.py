@@ -1,1 +1,1 @@
-"""Decoding of much text or data in shards: by one process, by several, or on a Ray cluster; distillation, too."""
+"""Decoding of much text or data in shards: by one process or by several; distillation, too."""

@@ -22,8 +22,7 @@ from fairseq_aggdec.files import fingerprints, folder_written_whole
 from fairseq_aggdec.shards.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.shards.data_bin import DataBin, Side, Tokens, write_side
 from fairseq_aggdec.shards.folder import Decoded, ShardFolder
-from fairseq_aggdec.shards.generate_output import gather_generated
-from fairseq_aggdec.shards.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.shards.running import decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.structured_files import read
 from fairseq_aggdec.tasks.loading import batches_of, load
@@ -68,8 +67,6 @@ class Teacher:
         if self.threads:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
-        if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
-            raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 
@@ -144,7 +141,7 @@ class Distillation:
     def by_teacher(
         self,
         teacher: Teacher,
-        workers: Workers,
+        workers: int,
         max_tokens: int = MAX_TOKENS,
         batch_size: int | None = None,
         max_source_len: int | None = None,
@@ -154,7 +151,7 @@ class Distillation:
 
         Args:
             teacher: the teacher, not yet loaded.
-            workers: where it decodes.
+            workers: the number of processes.
             max_tokens: the most source tokens of a batch, padding included.
             batch_size: the most sentences of a batch; None for any number.
             max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
@@ -165,7 +162,7 @@ class Distillation:
         """
         common: dict[str, Any] = {"teacher": fingerprints(teacher.path)}
         data = {split: self.data.fingerprint(split) for split in self.splits}
-        loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
+        loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
         longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
         common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
         common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
@@ -200,27 +197,6 @@ class Distillation:
             targets = [found.get(int(number)) for number in plan.representative]
             splits.append(DistilledSplit(split, targets, origins[split]))
         self._write(splits)
-
-    def from_generate(self, files: Sequence[Path], max_source_len: int | None = None) -> None:
-        """Write the folder with targets from outputs of fairseq-generate for the only split.
-
-        Args:
-            files: the outputs.
-            max_source_len: the longest source, EOS included, that was decoded; longer ones may be missing.
-
-        Raises:
-            AggdecError: a sentence is missing or damaged, or there are several splits; nothing is written.
-        """
-        if len(self.splits) > 1:
-            raise AggdecError(
-                f"--from-generate takes one split at a time: say --subset {' or --subset '.join(self.splits)}; the "
-                "next one from the folder that this makes"
-            )
-        split = self.splits[0]
-        origin = {"data": self.data.fingerprint(split), "generated": [path.name for path in files]}
-        if not self._is_there({split: origin}):
-            targets = gather_generated(files, self.data, split, max_source_len)
-            self._write([DistilledSplit(split, targets, origin)])
 
     def _write(self, splits: Sequence[DistilledSplit]) -> None:
         write_data_bin(self.output, self.data, splits, self.keep_skipped)

@@ -1,11 +1,10 @@
-"""Decoding shards in this process, in several of this machine, or on a Ray cluster; what torchrun's variables say."""
+"""Decoding shards in this process or in several of this machine; what torchrun's variables say."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -13,7 +12,6 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -37,27 +35,10 @@ class Worker(Protocol):
         """The outputs of a shard."""
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Where shards are decoded."""
-
-    engine: str = "local"
-    """`local` or `ray`"""
-    number: int = 1
-    """processes, or actors of Ray"""
-    threads: int = 1
-    """of each of Ray's actors"""
-    cpu: bool = False
-    """use no GPU"""
-
-    @property
-    def here(self) -> bool:
-        """Whether this process decodes."""
-        return self.engine == "local" and self.number == 1
-
-
-def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, workers: Workers, unit: str) -> None:
+def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, workers: int, unit: str) -> None:
     """Decode the shards that the folder does not hold, with a progress bar that counts in `unit`.
+
+    `workers`: the number of processes.
 
     Raises:
         AggdecError: a worker has raised it or has died, or the folder holds something else.
@@ -78,12 +59,10 @@ def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, 
             bar.update(shard.size)
 
 
-def _decoded(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
-    if workers.engine == "ray" and shards:
-        return _by_ray(shards, worker, workers)
-    if workers.here or len(shards) <= 1:
+def _decoded(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
+    if min(workers, len(shards)) <= 1:
         return ((shard, worker.decode(shard)) for shard in shards)
-    return _by_processes(shards, worker, min(workers.number, len(shards)))
+    return _by_processes(shards, worker, min(workers, len(shards)))
 
 
 def _by_processes(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
@@ -138,66 +117,6 @@ def _decode(shard: Shard) -> tuple[Shard, Decoded]:
     return shard, _worker.decode(shard)
 
 
-def _by_ray(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
-    """Ray Data, in the cluster of RAY_ADDRESS or of this machine, else in a new one on this machine.
-
-    A worker that dies is replaced, and its shard is decoded again. All machines must have the files that are read.
-    """
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise AggdecError("--engine ray needs Ray: pip install 'ray[data]', or take --engine local") from error
-
-    started = not ray.is_initialized()
-    if started:
-        ray.init(logging_level="ERROR", log_to_driver=False, include_dashboard=False)
-    try:
-        there = ray.cluster_resources()
-        on_gpus = not workers.cpu and there.get("GPU", 0) > 0
-        room = int(there["GPU"] if on_gpus else there.get("CPU", 0) // workers.threads)
-        if room < workers.number:
-            raise AggdecError(
-                f"--workers {workers.number}: the Ray cluster has room for {room}, at "
-                f"{'a GPU' if on_gpus else f'--threads {workers.threads}'} each; ask for fewer"
-            )
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        tasks = ray.data.from_items(
-            [{"shard": pickle.dumps(shard)} for shard in shards], override_num_blocks=len(shards)
-        )
-        rows = tasks.map(
-            _RayWorker,
-            fn_constructor_args=(worker,),
-            compute=ray.data.ActorPoolStrategy(size=workers.number),
-            num_cpus=None if on_gpus else workers.threads,
-            num_gpus=1 if on_gpus else None,
-        )
-        for row in rows.iter_rows():
-            done = pickle.loads(row["done"])
-            if isinstance(done, Exception):
-                raise done
-            yield done
-    finally:
-        if started:
-            ray.shutdown()
-
-
-class _RayWorker:
-    """A worker as an actor of Ray. It returns its errors: Ray would wrap a raised one in many lines."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-
-    def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
-        shard = pickle.loads(row["shard"])
-        try:
-            done: Any = shard, self._worker.decode(shard)
-        except (AggdecError, OSError) as error:
-            done = error
-        return {"done": pickle.dumps(done)}
-
-
 def rank_of_environment() -> tuple[int, int]:
     """RANK and WORLD_SIZE, by which several commands share the shards; (0, 1) where they are not set.
 
@@ -223,7 +142,7 @@ def device_of_environment(cpu: bool, precision: str | None = None) -> torch.devi
     """
     if cpu or not torch.cuda.is_available():
         if precision == "fp16":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+            raise AggdecError("--fp16 is for GPUs; on a CPU leave it out")
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     torch.cuda.set_device(device)

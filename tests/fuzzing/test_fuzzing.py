@@ -37,7 +37,7 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
         "greedy", "iad", "gad", "speculative", "blockwise", "aggressive-beam",
     }  # fmt: skip
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
-    assert {mode.get("precision") for mode in modes} == {None, "int8", "bf16"}
+    assert {mode.get("precision") for mode in modes} == {None, "int8"}
     assert {case.language for case in found} == {"", *LANGUAGES}
     assert {mode.get("bit_exact") for mode in modes} == {None, True}
     assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32, 256}

@@ -1,15 +1,11 @@
 """A text and what one undisturbed process makes of it."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.shards.decoding import CORRECT, IN_SHARDS, SENTENCES, outputs, run
 from tests.shards.distilling import distil, distilled, small_data  # noqa: F401
-
-# Ray is large, and no part of the ordinary set-up; scripts/test_python.sh installs it and runs its test
-collect_ignore = [] if find_spec("ray") else ["test_ray.py"]
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Se
 from fairseq_aggdec.lab.drafter_training.training import train
 from fairseq_aggdec.shards.data_bin import DataBin, write_sample
 from fairseq_aggdec.shards.distilling import Distillation, Teacher
-from fairseq_aggdec.shards.running import Workers, device_of_environment
+from fairseq_aggdec.shards.running import device_of_environment
 from fairseq_aggdec.shards.settings import SearchOptions
 
 _LAST = "checkpoint_last.pt"
@@ -137,10 +137,10 @@ class _Work:
     def _distil(self, plan: Plan) -> DataBin:
         part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
         distilled = self.folder / "distilled"
-        precision = "bf16" if plan.bf16 else "fp32"
+        precision = planning.decoded_in(self.device, plan.bf16)
         verifier, on_cpu = str(self.recipe.verifier), self.device.type == "cpu"
         teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
-        Distillation(part, distilled, list(plan.sentences)).by_teacher(teacher, Workers())
+        Distillation(part, distilled, list(plan.sentences)).by_teacher(teacher, workers=1)
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:

@@ -68,12 +68,17 @@ def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, fol
         AggdecError: the verifier does not fit the data, or cannot be trained from.
     """
     sample = write_sample(folder / "data-bin", data, {"train": _TRIED, "valid": 1})
-    token, sentence = _decoding_costs(sample, recipe.verifier, device, "bf16" if bf16 else "fp32")
+    token, sentence = _decoding_costs(sample, recipe.verifier, device, decoded_in(device, bf16))
     training = recipe.arguments(sample, folder, _TRIED_UPDATES, bf16)
     arguments = [*training, "--log-interval", "1", "--save-interval-updates", "0", "--disable-validation"]
     ends = [line.seconds for line in logged(arguments, folder / "train.log")]
     between = [after - before for before, after in zip(ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False)]
     return Costs(token, sentence, median(between))
+
+
+def decoded_in(device: torch.device, bf16: bool) -> str:
+    """The precision in which the verifier decodes; a CPU that trains in bfloat16 decodes in fp32."""
+    return "bf16" if bf16 and device.type != "cpu" else "fp32"
 
 
 def _decoding_costs(data: DataBin, verifier: Path, device: torch.device, precision: str) -> tuple[float, float]:
