@@ -1,1 +1,1 @@
-"""Data made by this package: synthetic grammatical errors and image tokens."""
+"""What makes an experiment's data: downloads, text, subwords, and the steps of `aggdec prepare`."""

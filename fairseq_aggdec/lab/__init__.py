@@ -1,1 +1,1 @@
-"""Measures and compares: benchmarks, scores, reports, tuning, the fuzzer. Decoding and training never import it."""
+"""Measures and compares: benchmarks, scores, reports, tuning. Decoding and training never import it."""

@@ -4,14 +4,15 @@ import pytest
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
 import fairseq_aggdec
-from fairseq_aggdec.cli import bench, decode, distill, report, super_resolve, tune, verify
+from fairseq_aggdec.cli import bench, decode, distill, report, tune, verify
+from fairseq_aggdec.cli.small_verbs import super_resolve
 
 MAINS = {
     "bench": bench.main,
     "decode": decode.main,
     "distill": distill.main,
     "report": report.main,
-    "super-resolve": super_resolve.main,
+    "super-resolve": super_resolve,
     "tune": tune.main,
     "verify": verify.main,
 }

@@ -36,12 +36,10 @@ def _start() -> None:
     import fairseq.models
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
+    import super_resolution  # noqa: F401 - which registers the plugin, too
     from fairseq.dataclass.initialize import hydra_init
     from hydra.core.config_store import ConfigStore
 
-    import fairseq_aggdec
-
-    fairseq_aggdec.register()
     # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     hydra_init()
