@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,11 @@ def _start() -> None:
     import fairseq.models
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
-    import super_resolution  # noqa: F401 - which registers the plugin, too
     from fairseq.dataclass.initialize import hydra_init
     from hydra.core.config_store import ConfigStore
 
+    sys.path.append(str(SHARED))  # in a process that pytest has not started
+    import_module("super_resolution")  # registers the plugin, too
     # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     hydra_init()
