@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.search import LengthConstrainedBeamSearch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
@@ -175,6 +176,12 @@ def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
 def test_an_ensemble_at_another_temperature() -> None:
     models = [cached_model(ENGINE_SHAPES[0], 0), cached_model(ENGINE_SHAPES[1], 1)]
     check_all_modes(models, random_batch(1, JOINED, [5, 0, 20, 1, 9]), 1, temperature=1.7, max_len_a=0.7, max_len_b=3)
+
+
+def test_each_row_has_the_length_of_its_own_source() -> None:
+    as_long = {"min_len_a": 1, "min_len_b": 0, "max_len_a": 1, "max_len_b": 0}
+    options = {"match_source_len": True, "search_strategy": LengthConstrainedBeamSearch(JOINED, **as_long)}
+    check_all_modes([cached_model(ENGINE_SHAPES[0], 0)], random_batch(1, JOINED, [5, 0, 20, 1, 9]), 1, **options)
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
