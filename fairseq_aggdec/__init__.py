@@ -29,7 +29,6 @@ def register() -> None:
     import fairseq_aggdec.models.shallow_architectures
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting
-    import fairseq_aggdec.tasks.super_resolution
     import fairseq_aggdec.writing.tokenizer  # noqa: F401
 
 

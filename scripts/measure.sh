@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Time the shipped models and random ones on this machine: records of README, docs/measurements.md and
-# docs/aggressive-beam.md. usage: bash scripts/measure.sh [FOLDER]
+# docs/aggressive-beam.md. usage: bash scripts/measure.sh [FOLDER [RECORD...]]     RECORD: only these, such as shipped_gec_jfleg_cpu;
+# those of README's first table are shipped_gec_jfleg_cpu shipped_mt_tatoeba_cpu shipped_mt_tatoeba_beams_cpu (six minutes)
 # The records are FOLDER/NAME.json (default work/benchmarks, below the repository's root); one that is there stays, so that a
 # stopped call goes on: remove one that was measured while something else ran. Half an hour on two quiet cores, and some minutes
 # of preparing data before. docs/measurements.md says how the tables are written out of the records.
@@ -13,9 +14,11 @@ mkdir -p "$folder"
 [[ -d work/jfleg/data-bin ]] || aggdec prepare configs/gec_small/jfleg.py --data "$AGGDEC_DATA" --work work/jfleg
 [[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/prepare.sh tatoeba_en_de
 
-threads=2
+threads=2 only=" ${*:2} "
 timed() { # NAME OPTIONS...
-    if [[ -e "$folder/$1.json" ]]; then
+    if [[ "$only" == *[!\ ]* && "$only" != *" $1 "* ]]; then
+        return
+    elif [[ -e "$folder/$1.json" ]]; then
         echo "measure: $folder/$1.json is there" >&2
     else
         echo "measure: $folder/$1.json" >&2

@@ -239,7 +239,6 @@ def test_a_training_that_is_resumed_in_a_later_epoch_misses_no_sentence_and_repe
         ("generation", "--decoding iad", "--decoding is an option of --task aggressive_translation: add --task aggre"),
         ("interactive_generation", "--task translation --decoding=iad", "add --task aggressive_translation"),
         ("generation", "data --task speech_to_text --decoding iad", "add --task aggressive_speech_to_text"),
-        ("generation", "--decoding iad --input-size 8", "add --task super_resolution"),
         ("training", "--arch transformer --blocks-per-sentence 2", "add --task block_drafting"),
         ("generation", "--task aggressive_translation --decodings iad", "--decodings: .* nearest is --decoding, of"),
     ],

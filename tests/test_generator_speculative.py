@@ -7,25 +7,14 @@ from unittest import mock
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGenerator
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.blocks import Block, Order
-from fairseq_aggdec.engine import shortlist
 from fairseq_aggdec.engine.engines import LoadedDrafter
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, random_batch
-from tests.scripted_decoding import examples
+from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.test_generator import (
     JOINED,
-    assert_same_up_to_near_ties,
     cached_model,
-    forced_options,
-    option_values,
-    seeds,
 )
 
 
@@ -39,37 +28,6 @@ def like(shape: str, seed: int) -> Any:
             if weight.dim() > 1:
                 weight += 0.03 * weight.std() * torch.randn_like(weight)
     return model
-
-
-@examples(20)
-@given(
-    st.one_of(st.just({}), option_values), st.sampled_from(["", "", "prefix", "length"]), st.sampled_from(ALL_SHAPES),
-    st.sampled_from(["alike", *ALL_SHAPES]), st.sampled_from([None, None, *ENGINE_SHAPES]), seeds, st.integers(1, 6),
-    st.booleans(), st.sampled_from([1, 16]), st.sampled_from([None, 7]), st.data(),
-)  # fmt: skip
-def test_the_output_is_that_of_beam_one(
-    options: dict[str, Any], forced: str, shape: str, small: str, other: str | None, seed: int, block_size: int,
-    left_pad: bool, rows: int, first_token: int | None, data: st.DataObject,
-) -> None:  # fmt: skip
-    """One verifier or two, a drafter of any kind, a forced prefix or length, and another first token than EOS."""
-    lengths = data.draw(st.lists(st.sampled_from([0, 1, 2, 5, 9, 20]), min_size=rows, max_size=rows))
-    models = [cached_model(name, seed + number) for number, name in enumerate([shape, other]) if name]
-    more, lengths = forced_options(forced, JOINED, seed, lengths)
-    options, sample = {**options, **more}, random_batch(seed, JOINED, lengths, left_pad)
-    prefix: Tensor | None = options.pop("prefix_tokens", None)
-    drafter = like(shape, seed) if small == "alike" else cached_model(small, seed + 1)
-    block_draft = BlockDraftOptions(LoadedDrafter(drafter), block_size)
-    generator = AggressiveGenerator.of(
-        models, JOINED, src_dict=JOINED, decoding="speculative", drafts="whole", block_draft=block_draft, **options
-    )
-    stock = SequenceGenerator(models, JOINED, beam_size=1, **options)
-    with mock.patch.multiple(shortlist, LARGE=data.draw(st.sampled_from([100_000, 10])), FIRST=8):
-        found, expected = (
-            [first for first, *_ in one.generate(models, sample, prefix_tokens=prefix, bos_token=first_token)]
-            for one in (generator, stock)
-        )
-    assert_same_up_to_near_ties(found, expected, models, sample, **options)
-    assert all(size <= block_size for hypothesis in found for size in hypothesis["stats"].drafted)
 
 
 def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count: int) -> tuple[list[int], Tensor]:

@@ -3,6 +3,7 @@
 # SR_SETTING=rgb: 8x8 to 32x32 pixels in colour as in the paper, for a GPU; otherwise grey 4x4 to 16x16.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/table.sh"
+export USER_DIR=configs/shared/super_resolution # fairseq's --user-dir, with the task
 stages=(base heads fine_tune table)
 further_stages=()
 
@@ -73,6 +74,6 @@ measure() {
         return
     fi
     echo "== table: $1" >&2
-    python -m fairseq_aggdec.cli.super_resolve "$images" --path "$models/$1/model.pt" --block-size "$2" \
+    python -m fairseq_aggdec.cli.verbs super-resolve "$images" --path "$models/$1/model.pt" --block-size "$2" \
         --accept-distance "$distance" --limit "$limit" --output "$results/$1" ${SR_OPTIONS:---threads 2 --repeats 2}
 }

@@ -31,9 +31,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
     splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
     job = Distillation(data, args.output, splits or data.training_splits(), args.keep_skipped)
-    if args.from_generate:
-        job.from_generate(args.from_generate, args.max_source_len)
-        return
     threads = args.threads or (max(1, (os.cpu_count() or 1) // args.workers) if args.workers > 1 else None)
     search = SearchOptions(**{"beam": args.beam, **given_search_options(args)})
     teacher = Teacher(args.teacher, data, search, args.decoding, args.precision or "fp32", args.cpu, threads)
@@ -51,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("data", type=Path, metavar="DATA-BIN", help="folder made by fairseq-preprocess")
     parser.add_argument("output", type=Path, metavar="OUT-BIN", help="folder to make")
-    parser.add_argument("--teacher", help="checkpoint, or several joined by ':' that decode as an ensemble")
+    parser.add_argument(
+        "--teacher", required=True, help="checkpoint, or several joined by ':' that decode as an ensemble"
+    )
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     parser.add_argument(
@@ -62,10 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--keep-skipped", action="store_true", help="keep skipped sentences, with their original target"
-    )
-
-    parser.add_argument(
-        "--from-generate", type=Path, nargs="+", metavar="FILE", help="decode nothing, read outputs of fairseq-generate"
     )
 
     work = parser.add_argument_group("work")
@@ -99,8 +94,6 @@ def _parser() -> argparse.ArgumentParser:
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     names = ("beam", "max_tokens", "batch_size", "max_source_len", "max_len_b", "workers", "threads", "shard_sentences")
     options.check_least(parser, args, 1, *names)
-    if bool(args.from_generate) == bool(args.teacher):
-        parser.error("give --teacher, the checkpoint that decodes the data, or --from-generate")
     check_checkpoints(args.teacher)
 
 

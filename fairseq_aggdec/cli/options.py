@@ -195,7 +195,7 @@ def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.N
 def add_half_precision_options(group: argparse._ActionsContainer) -> None:
     """Add --fp16 and --bf16; the field `precision` is the given one's name, else None."""
     precision = group.add_mutually_exclusive_group()
-    for name, text in (("fp16", "half precision"), ("bf16", "bfloat16")):
+    for name, text in (("fp16", "half precision"), ("bf16", "bfloat16, on a GPU")):
         precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
 
 

@@ -7,11 +7,12 @@ import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.options import argument, option, read
-from fairseq_aggdec.data.experiment import load_part
+from fairseq_aggdec.data.experiment import load_part, part
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 Words = Sequence[str] | None
@@ -146,6 +147,12 @@ def shrink(argv: Words = None) -> None:
     from fairseq_aggdec.checkpoint_tools.shrinking import shrink_file
 
     print(shrink_file(given.checkpoint, given.output, keep), file=sys.stderr)
+
+
+def super_resolve(argv: Words = None) -> None:
+    """Decode and time images, by configs/shared/super_resolution."""
+    sys.path.insert(0, str(part("shared/super_resolution").parent))  # as fairseq's --user-dir does
+    import_module("super_resolution.command").main(argv)
 
 
 def user_dir(argv: Words = None) -> None:

@@ -47,7 +47,7 @@ GROUPS = {
 VERBS = {verb: (verb.replace("-", "_"), "main") for group in GROUPS.values() for verb in group}
 """{verb: (a module of this folder, its function that takes the words behind the verb)}"""
 VERBS |= {verb: ("text_command", verb) for verb in ("correct", "translate")}
-for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare", "shrink", "user-dir"):
+for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare", "shrink", "super-resolve", "user-dir"):
     VERBS[_verb] = ("small_verbs", _verb.replace("-", "_"))
 
 

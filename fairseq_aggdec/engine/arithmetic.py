@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Precision = Literal["own", "bf16", "int8"]
+BF16_ON_CPU = "bf16 is for GPUs: on a CPU take --int8, which was as fast or faster, or leave it out"
+"""an error's message"""
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,6 @@ class Arithmetic:
         and verification would differ from one-token decoding far from ties.
         """
         return not self.is_judged and (self.bit_exact or self.precision != "own")
-
-    @property
-    def fixed_shapes(self) -> bool:
-        """Whether PyTorch's operations need fixed shapes for `same_bits`; the kernels do not."""
-        return self.same_bits and self.precision == "bf16"
 
     def options(self) -> str:
         """The options of the command line, for messages; empty for the defaults."""

@@ -10,10 +10,11 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.plain.backend import PlainBackend
-from fairseq_aggdec.engine.plain.fixed_shapes import aligned
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
+
+_KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
 
 
 class BlockEncoder:
@@ -56,7 +57,7 @@ class BlockEncoder:
         Raises `AggdecError` where a sentence is longer than the encoder's learned positions.
         """
         if self._aligns:
-            tokens = aligned(tokens, self.pad)
+            tokens = _aligned(tokens, self.pad)
         self._check_length(tokens)
         x, embedding, hidden = self._encoded(tokens)
         return {
@@ -100,3 +101,11 @@ class BlockEncoder:
         if hidden is not None:
             x = x.masked_fill(hidden[..., None], 0.0)
         return self._layers(x, hidden), embedding
+
+
+def _aligned(tokens: Tensor, pad: int) -> Tensor:
+    """Move padding behind the sentences, B x S -> B x S': hidden keys before a sentence would change its bits."""
+    hidden = tokens.eq(pad)
+    if bool(hidden.any()):
+        tokens = tokens.gather(1, hidden.byte().argsort(dim=1, stable=True))
+    return F.pad(tokens, (0, -tokens.size(1) % _KEY_MULTIPLE), value=pad)

@@ -104,7 +104,8 @@ def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
 
 def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
     """Whether passes are captured as CUDA graphs, over buffers that stay where they are."""
-    return not arithmetic.fixed_shapes and _wanted() != "plain" and (host_waits(device) or _wanted() != "")
+    may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
+    return may_be and _wanted() != "plain" and (host_waits(device) or _wanted() != "")
 
 
 def _wanted() -> str:

@@ -23,7 +23,6 @@ from fairseq_aggdec.files import fingerprints, folder_written_whole
 from fairseq_aggdec.shards.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.shards.data_bin import DataBin, Side, Tokens, write_side
 from fairseq_aggdec.shards.folder import Decoded, ShardFolder
-from fairseq_aggdec.shards.generate_output import gather_generated
 from fairseq_aggdec.shards.running import Workers, decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.structured_files import read
@@ -69,8 +68,6 @@ class Teacher:
         if self.threads:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
-        if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
-            raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 
@@ -205,27 +202,6 @@ class Distillation:
             targets = [found.get(int(number)) for number in plan.representative]
             splits.append(DistilledSplit(split, targets, origins[split]))
         self._write(splits)
-
-    def from_generate(self, files: Sequence[Path], max_source_len: int | None = None) -> None:
-        """Write the folder with targets from outputs of fairseq-generate for the only split.
-
-        Args:
-            files: the outputs.
-            max_source_len: the longest source, EOS included, that was decoded; longer ones may be missing.
-
-        Raises:
-            AggdecError: a sentence is missing or damaged, or there are several splits; nothing is written.
-        """
-        if len(self.splits) > 1:
-            raise AggdecError(
-                f"--from-generate takes one split at a time: say --subset {' or --subset '.join(self.splits)}; the "
-                "next one from the folder that this makes"
-            )
-        split = self.splits[0]
-        origin = {"data": self.data.fingerprint(split), "generated": [path.name for path in files]}
-        if not self._is_there({split: origin}):
-            targets = gather_generated(files, self.data, split, max_source_len)
-            self._write([DistilledSplit(split, targets, origin)])
 
     def _write(self, splits: Sequence[DistilledSplit]) -> None:
         write_data_bin(self.output, self.data, splits, self.keep_skipped)

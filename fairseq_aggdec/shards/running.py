@@ -236,7 +236,7 @@ def device_of_environment(cpu: bool, precision: str | None = None) -> torch.devi
     """
     if cpu or not torch.cuda.is_available():
         if precision == "fp16":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+            raise AggdecError("--fp16 is for GPUs; on a CPU leave it out")
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     torch.cuda.set_device(device)

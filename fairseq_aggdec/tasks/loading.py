@@ -12,6 +12,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
@@ -32,13 +33,15 @@ def load(
     """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
 
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
-    are inferred from the folder. `precision`: one of `PRECISIONS`; with int8, and with bf16 on a CPU, the models stay
-    in fp32 and only the engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; of
+    are inferred from the folder. `precision`: one of `PRECISIONS`; with int8 the models stay in fp32 and only the
+    engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; of
     another task than `translation` the checkpoint's own options are taken.
 
     Raises `AggdecError` where the folder or the checkpoint cannot be used, or they do not fit each other.
     """
-    if precision == "int8" or (precision == "bf16" and torch.device(device).type == "cpu"):
+    if precision == "bf16" and torch.device(device).type == "cpu":
+        raise AggdecError(BF16_ON_CPU)
+    if precision == "int8":
         options, precision = {**options, precision: True}, "fp32"
     if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
         # the default mode `beam` refuses these options; callers set the mode of each generator

@@ -91,7 +91,7 @@ class ArithmeticOptions:
         default=False,
         metadata={
             "help": "multiply 8-bit integers, on a CPU: faster, with nearly the same output. A lossless mode then has "
-            "the output of --decoding greedy --int8. (fairseq's --bf16 does the same with bfloat16)"
+            "the output of --decoding greedy --int8. (fairseq's --bf16, on a GPU, does the same with bfloat16)"
         },
     )
     bit_exact: bool = field(

@@ -49,3 +49,17 @@ def test_files_of_other_data_or_of_two_runs_are_refused(tmp_path: Path) -> None:
         compare([str(one), str(other)])
     with pytest.raises(AggdecError, match="twice, line 1: sentence 0 comes more than once"):
         compare([str(one), str(twice)])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("H-0\tx\tb", "a, line 1: this H- line is damaged; decode it again"),
+        ("S-0\tb 12%|█▎   | 5/41 [00:02<00:18, 1.95it/s] de", "a, line 1: a progress bar stands in it"),
+        ("S-0\ta", "a: holds no H- lines"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "a").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(AggdecError, match=message):
+        compare([str(tmp_path / "a")] * 2)

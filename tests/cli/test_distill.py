@@ -26,7 +26,7 @@ def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
     for options, message in (
         ("--lenpen 2", "out: is there, made in another way"),
         ("--fp16", "--fp16 is for GPUs"),
-        ("--bf16", "--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding"),
+        ("--bf16", "bf16 is for GPUs: on a CPU take --int8"),
         ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
     ):
         with pytest.raises(AggdecError, match=message):

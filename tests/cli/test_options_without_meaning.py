@@ -4,14 +4,15 @@ import pytest
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
 import fairseq_aggdec
-from fairseq_aggdec.cli import bench, decode, distill, report, super_resolve, tune, verify
+from fairseq_aggdec.cli import bench, decode, distill, report, tune, verify
+from fairseq_aggdec.cli.small_verbs import super_resolve
 
 MAINS = {
     "bench": bench.main,
     "decode": decode.main,
     "distill": distill.main,
     "report": report.main,
-    "super-resolve": super_resolve.main,
+    "super-resolve": super_resolve,
     "tune": tune.main,
     "verify": verify.main,
 }
@@ -28,8 +29,7 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         (f"{DECODE} --beam 4", "--beam goes with --decoding beam"),
         (f"{DECODE} --input a/text b/text", "two files are called text"),
         (f"{DECODE} --input text.2019 text", "would be outputs of text.2019, too"),
-        ("distill data out", "give --teacher, the checkpoint that decodes the data, or --from-generate"),
-        ("distill data out --teacher a.pt --from-generate x", "give --teacher, "),
+        ("distill data out", "the following arguments are required: --teacher"),
         ("super-resolve DATA.npz --path x --output y --accept-distance nan", "nan: must be at least 0"),
         (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),

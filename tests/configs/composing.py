@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +41,8 @@ def _start() -> None:
     from fairseq.dataclass.initialize import hydra_init
     from hydra.core.config_store import ConfigStore
 
-    import fairseq_aggdec
-
-    fairseq_aggdec.register()
+    sys.path.append(str(SHARED))  # in a process that pytest has not started
+    import_module("super_resolution")  # registers the plugin, too
     # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     hydra_init()

@@ -148,7 +148,7 @@ def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str,
             record = args.json.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2]
             modes = [mode.name.replace(":", "-") for mode in parse_modes(args.modes, args.peers, args.nat_peer)]
             found |= {(record, mode, size) for mode in modes for size in args.batch_sizes}
-        elif "fairseq_aggdec.cli.super_resolve" in command:
+        elif "super-resolve" in command:
             folder = Path(command[command.index("--output") + 1])
             record = f"{folder.parent.name}/{folder.name}/record"
             found |= {(record, mode, 1) for mode in ("greedy", "blockwise", "approximate")}

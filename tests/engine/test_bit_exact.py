@@ -1,4 +1,4 @@
-"""A token's scores have the same bits whatever is computed with it: by the kernels, or in bf16 by fixed shapes."""
+"""A token's scores have the same bits whatever is computed with it: by the kernels."""
 
 from typing import Any
 
@@ -11,8 +11,6 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
-from fairseq_aggdec.engine.plain import layers, linear
-from fairseq_aggdec.engine.plain.linear import can_prepack
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
 from tests.scripted_decoding import scored
@@ -28,7 +26,7 @@ INT8 = pytest.param("int8", marks=pytest.mark.int8)
 @torch.no_grad()
 def has_same_bits(model: Any, precision: Precision) -> bool:
     """Whether each row has, alone and in blocks of any width, the scores that it has in a batch and one block."""
-    arithmetic = Arithmetic(precision, bit_exact=precision != "bf16")
+    arithmetic = Arithmetic(precision, bit_exact=True)
     encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
 
     def scores(tokens: Tensor, target: Tensor, width: int) -> Tensor:
@@ -60,20 +58,15 @@ PROJECTED = {
 @pytest.mark.parametrize(
     "options", [*SHAPES.values(), *map(sizes, (1, 5, 7, 11, 13)), PROJECTED, {**PROJECTED, "activation_fn": "gelu"}]
 )
-@pytest.mark.parametrize("precision", ["own", "bf16", INT8])
+@pytest.mark.parametrize("precision", ["own", INT8])
 def test_it_holds_for_every_model(options: dict[str, Any], precision: Precision) -> None:
     """A processor with AVX-512 adds 5 to 11 numbers of a head in an order that depends on the number of queries."""
-    if (precision, options) == ("bf16", sizes(1)) and not can_prepack(torch.bfloat16):
-        options = sizes(2)  # emulated bfloat16 rounds heads of one number otherwise in a batch
     assert has_same_bits(random_model(1, WORDS, WORDS, **options), precision)
 
 
-def test_bf16_needs_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model(1, WORDS, WORDS, encoder_embed_dim=64, decoder_embed_dim=64)
-    assert has_same_bits(model, "bf16")
-    for place in (linear, layers):
-        monkeypatch.setattr(place, "exact_rows", lambda number: number)
-    assert not has_same_bits(model, "bf16")
+def test_bf16_is_refused_on_a_cpu() -> None:
+    with pytest.raises(AggdecError, match="bf16 is for GPUs: on a CPU take --int8"):
+        Engines(Arithmetic("bf16")).encode(random_model(1, WORDS, WORDS), {"src_tokens": BATCH})
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic("int8"), Arithmetic(bit_exact=True)])

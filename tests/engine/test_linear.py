@@ -65,14 +65,12 @@ def test_this_pytorch_has_them() -> None:
 
 @pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
 def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
-    """And no fixed shapes: what they round shows in no output."""
     monkeypatch.setattr(modules, "kernels", lambda: found)
     verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
     asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
     asked.append((Arithmetic("bf16"), verifier))
     given = [arithmetic_of_drafts(arithmetic, weight) for arithmetic, weight in asked]
     assert [arithmetic.precision for arithmetic in given] == [narrow, narrow, "own", "bf16"]
-    assert not any(arithmetic.fixed_shapes for arithmetic in given)
 
 
 @pytest.mark.parametrize("relu", [False, True])

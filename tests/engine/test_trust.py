@@ -52,8 +52,8 @@ def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq() -> No
     some.decoder.layers[1].fc2.register_forward_hook(louder)
     reason = Engines().unsupported(some.decoder) or ""
     assert reason.startswith("log-probabilities that differ by 0.")
-    with pytest.raises(AggdecError, match=r"--bf16 needs this plugin's engine, .* log-probabilities that differ by"):
-        Engines(Arithmetic("bf16")).decoder(some.decoder)
+    with pytest.raises(AggdecError, match=r"--bit-exact needs this plugin's (engine, .* that differ by|kernels)"):
+        Engines(Arithmetic(bit_exact=True)).decoder(some.decoder)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS",
 _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
     {"precision": "int8"},
-    {"precision": "bf16"},
     {"precision": "int8", "bit_exact": True},
 )
 _ROWS = (1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256)

@@ -1,10 +1,10 @@
-"""A fixed part of what `scripts/fuzz.sh` does, and that it finds, shrinks and repeats a fault."""
+"""Equality with stock fairseq: a fixed part of what `scripts/fuzz.sh` does, and that it finds and repeats a fault."""
 
 from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, seed, settings
 
 from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import Outputs
@@ -13,10 +13,11 @@ from tests.fuzzing.cases import ADVERSARIES, KINDS, LANGUAGES, Case, cases
 from tests.fuzzing.checking import check
 
 
-def test_random_cases_decode_as_stock_fairseq_does() -> None:
+@pytest.mark.parametrize("number", range(4))
+def test_random_cases_decode_as_stock_fairseq_does(number: int) -> None:
     counts: Counter[str] = Counter()
     test = given(cases())(run.checked(counts))
-    settings(max_examples=60, derandomize=True, **run.COMMON)(test)()
+    seed(number)(settings(max_examples=60, derandomize=True, **run.COMMON)(test))()
     assert counts["cases"] >= 60
     assert counts["refused"] < counts["decodings"], "fairseq itself refuses few"
     assert sum(count for name, count in counts.items() if "accepted" in name) > 0, "drafts that are right pass"
@@ -37,7 +38,7 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
         "greedy", "iad", "gad", "speculative", "blockwise", "aggressive-beam",
     }  # fmt: skip
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
-    assert {mode.get("precision") for mode in modes} == {None, "int8", "bf16"}
+    assert {mode.get("precision") for mode in modes} == {None, "int8"}
     assert {case.language for case in found} == {"", *LANGUAGES}
     assert {mode.get("bit_exact") for mode in modes} == {None, True}
     assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32, 256}

@@ -6,7 +6,7 @@ import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU, Arithmetic
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.native.library import Kernels
 from fairseq_aggdec.engine.native.modules import (
@@ -66,12 +66,13 @@ class NativeBackend(PlainBackend):
 def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> NativeBackend | None:
     """The kernels for a model with such weights on a CPU and such an activation; None where PyTorch computes it.
 
-    Raises `AggdecError` where there are no kernels, and --int8 or --bit-exact needs them.
+    Raises `AggdecError` where there are no kernels, and --int8 or --bit-exact needs them, and for --bf16.
     """
+    if arithmetic.precision == "bf16":
+        raise AggdecError(BF16_ON_CPU)
     found, is_int8 = modules.kernels(), arithmetic.precision == "int8"
-    if weight.dtype != torch.float32 or arithmetic.precision == "bf16":
-        kind = "bfloat16" if arithmetic.precision == "bf16" else str(weight.dtype)
-        reason = f"do not compute in {kind}: take a model in single precision, or leave the option out"
+    if weight.dtype != torch.float32:
+        reason = f"do not compute in {weight.dtype}: take a model in single precision, or leave the option out"
     elif activation not in ACTIVATIONS:
         reason = f"do not have the activation {getattr(activation, '__name__', activation)}: leave the option out"
     elif found is None:

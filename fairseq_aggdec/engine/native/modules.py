@@ -237,11 +237,10 @@ class DecoderStack(_Stack):
         end: int,
         *,
         ragged: Ragged | None = None,
-        reach: Tensor | None = None,
-        wanted: Tensor | None = None,
+        **more: Tensor | None,
     ) -> Tensor:
-        numbers = {"starts": positions, "reach": reach, "wanted": wanted}
-        return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
+        """`more`: `reach` and `wanted`, as there."""
+        return self._run(x, cache, ragged, starts=positions, **{name: x for name, x in more.items() if x is not None})
 
     def tree(
         self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None

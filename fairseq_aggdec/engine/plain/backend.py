@@ -16,7 +16,6 @@ from fairseq_aggdec.engine.plain.layers import (
     EncoderLayers,
     Positions,
     attend,
-    attend_in_fixed_shapes,
     attend_in_products,
 )
 from fairseq_aggdec.engine.plain.linear import Activation, Linear, Product
@@ -34,13 +33,9 @@ class PlainBackend:
         self.waits = waits
         self.choice = Choice(waits=waits)
         """finds the highest scores"""
-        self.can_be_ragged = not waits and not arithmetic.fixed_shapes
+        self.can_be_ragged = not waits
         """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
-        self._attend: Attend = attend
-        if arithmetic.fixed_shapes:
-            self._attend = attend_in_fixed_shapes
-        elif not waits and weight.dtype == torch.float32:
-            self._attend = attend_in_products
+        self._attend: Attend = attend_in_products if not waits and weight.dtype == torch.float32 else attend
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O."""

@@ -10,7 +10,6 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.blocks import Order, Ragged
-from fairseq_aggdec.engine.plain.fixed_shapes import exact_keys, exact_rows
 from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
@@ -44,17 +43,6 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     if found.size(-1) > head_dim:
         found = found[..., :head_dim]
     return found.transpose(1, 2).flatten(2)
-
-
-def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """`attend` with the queries padded to a fixed shape; the additional results are dropped."""
-    width = query.size(2)
-    more = exact_rows(width) - width
-    if more == 0:
-        return attend(query, keys, values, mask)
-    if mask is not None and mask.size(-2) == width > 1:
-        mask = F.pad(mask, (0, 0, 0, more))
-    return attend(F.pad(query, (0, 0, 0, more)), keys, values, mask)[:, :width]
 
 
 def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -298,7 +286,6 @@ class DecoderLayers:
     def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
         self._layers = [Layer(layer, linear, attention) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
-        self._fixed_shapes = attention is attend_in_fixed_shapes
         self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
@@ -333,10 +320,9 @@ class DecoderLayers:
         width = x.size(1) if ragged is None else ragged.width
         if positions.size(1) < width:
             positions = positions + torch.arange(width, device=x.device)
-        keys = exact_keys(end) if self._fixed_shapes else end
-        mask = _hide_behind(positions if reach is None else reach, keys, x)
+        mask = _hide_behind(positions if reach is None else reach, end, x)
         places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
-        return self._run(x, cache.open(places, keys), mask, ragged, wanted)
+        return self._run(x, cache.open(places, end), mask, ragged, wanted)
 
     def tree(
         self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None

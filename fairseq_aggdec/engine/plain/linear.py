@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic, Precision
-from fairseq_aggdec.engine.plain.fixed_shapes import AMX_MAX_ROWS, exact_rows, has_amx
 
 Activation = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor], Tensor]
@@ -44,11 +43,7 @@ class Linear:
         self._product = product_with(weight, bias, is_relu, arithmetic.precision, prepacks)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE_LAYER else 1)  # multiplications per input
-        self._fixed_rows = arithmetic.fixed_shapes
-        in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
-        by_amx = in_bf16 and isinstance(self._product, Prepacked) and has_amx()
-        self._most_rows = AMX_MAX_ROWS if self._fixed_rows and by_amx else None
-        self._always = self._product is not None and arithmetic.fixed_shapes  # `F.linear` rounds differently
+        self._always = arithmetic.precision == "bf16"  # `F.linear` has the weights' own precision
         self._plain = None if self._always else (weight, bias, activation)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -57,8 +52,6 @@ class Linear:
         rows = computed = x.numel() // x.size(-1)
         if is_prepacked:
             computed = rounded_rows(rows)
-        if self._fixed_rows:
-            computed = exact_rows(computed)
         if computed == rows:
             return self._computed(x, is_prepacked)
         padded = x.new_empty(computed, x.size(-1))
@@ -69,12 +62,7 @@ class Linear:
     def _computed(self, x: Tensor, is_prepacked: bool) -> Tensor:
         if is_prepacked:
             assert self._product is not None
-            if self._most_rows is None or x.numel() <= self._most_rows * x.size(-1):
-                y = self._product(x)
-            else:
-                parts = x.flatten(0, -2).split(self._most_rows)
-                y = torch.cat([self._product(part) for part in parts]).view(*x.shape[:-1], -1)
-            activation = self._behind
+            y, activation = self._product(x), self._behind
         else:
             assert self._plain is not None
             weight, bias, activation = self._plain

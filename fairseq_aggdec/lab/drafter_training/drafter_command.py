@@ -162,7 +162,7 @@ class _Work:
     def _distil(self, plan: Plan) -> DataBin:
         part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
         distilled = self.folder / "distilled"
-        precision = "bf16" if plan.bf16 else "fp32"
+        precision = planning.decoded_in(self.device, plan.bf16)
         verifier, on_cpu = str(self.recipe.verifier), self.device.type == "cpu"
         teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
         most = _LATE * plan.minutes["distil"] if self.end < math.inf else math.inf

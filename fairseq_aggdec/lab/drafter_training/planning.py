@@ -83,7 +83,7 @@ def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, fol
         AggdecError: the verifier does not fit the data, or cannot be trained from.
     """
     sample = write_sample(folder / "data-bin", data, {"train": _TRIED, "valid": VALIDATION})
-    token, sentence = _decoding_costs(sample, recipe.verifier, device, "bf16" if bf16 else "fp32", seconds)
+    token, sentence = _decoding_costs(sample, recipe.verifier, device, decoded_in(device, bf16), seconds)
     arguments = [*recipe.arguments(sample, folder, _TRIED_UPDATES, bf16, 1), "--log-interval", "1"]
     arguments += ["--stop-time-hours", str(_TRAINING * seconds / 3600)]
     begun = time.monotonic()
@@ -92,6 +92,11 @@ def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, fol
     between = [after - before for before, after in zip(ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False)]
     start = ends[0] - begun
     return Costs(token, sentence, median(between or [start]), start, ended - ends[-1])
+
+
+def decoded_in(device: torch.device, bf16: bool) -> str:
+    """The precision in which the verifier decodes; a CPU that trains in bfloat16 decodes in fp32."""
+    return "bf16" if bf16 and device.type != "cpu" else "fp32"
 
 
 def _decoding_costs(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.generate_file import GeneratedSentence
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, first_difference
-from fairseq_aggdec.shards.generate_output import GeneratedSentence
 
 _NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four decimals
 

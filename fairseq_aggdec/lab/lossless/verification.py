@@ -1,9 +1,9 @@
 """Compares every mode in every precision with its reference, on the user's own model and machine.
 
 The reference is fairseq's own search if fairseq can compute in that precision: with a beam of one, and for
-aggressive-beam with a beam of the same width. Otherwise (int8, and bf16 on a CPU) it is `greedy` in the same precision,
-and aggressive-beam is not compared. Bit-exact decoding promises more: its tokens and scores are compared bit by bit
-with those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches; `greedy` is also
+aggressive-beam with a beam of the same width. Otherwise (int8) it is `greedy` in the same precision, and
+aggressive-beam is not compared. Bit-exact decoding promises more: its tokens and scores are compared bit by bit with
+those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches; `greedy` is also
 compared with fairseq's beam of one.
 """
 

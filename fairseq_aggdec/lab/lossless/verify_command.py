@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, command: str) -> Report:
 def _precisions(args: argparse.Namespace) -> list[str]:
     """The precisions to compare where --precisions does not say: without --thorough fp32, as in fairseq-generate."""
     bit_exact = args.thorough if args.bit_exact is None else args.bit_exact
-    lower = ["bf16", "int8"] if args.device == "cpu" else ["fp16", "bf16"]
+    lower = ["int8"] if args.device == "cpu" else ["fp16", "bf16"]
     return ["fp32", *lower * args.thorough, *[EXACT] * bit_exact]
 
 

@@ -15,14 +15,14 @@ from tests.lab.benchmarking.tiny import tiny_subject
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
-    with Runners(replace(tiny_subject(tiny), precision="bf16")) as runners:
+    with Runners(replace(tiny_subject(tiny), precision="exact")) as runners:
         task, (model,) = runners.load(runners.precision(Mode.parse("iad")))
         other_task, (other,) = runners.load(runners.precision(Mode.parse("iad@fp32")))
         _, (stock,) = runners.load("bf16", stock=True)
-        assert runners.load("bf16")[0] is task
+        assert runners.load("exact")[0] is task
         assert runners.load("fp32", stock=True)[0] is other_task
     assert task is not other_task
-    assert [each.cfg.bf16 is True for each in (task, other_task)] == [True, False]
+    assert [each.cfg.bit_exact for each in (task, other_task)] == [True, False]
     dtypes = [next(each.parameters()).dtype for each in (model, other, stock)]
     assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
 

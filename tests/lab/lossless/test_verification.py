@@ -41,14 +41,13 @@ def printed(done: Verification) -> str:
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
     subject = replace(subject, drafts="whole")  # in batches of a tiny model none pays
-    done = verified(subject, "greedy,iad,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
+    done = verified(subject, "greedy,iad,gad,gad++", "fp32", "exact", sizes=(1, 50))
     assert not done.failed
     assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
     assert {check.batch_size for check in done.checks} == {1, 5}, "no batch holds more than there are"
     ways = {(check.precision, check.mode, check.reference) for check in done.checks}
     assert ways == {
         *(("fp32", mode, BEAM_ONE) for mode in ("greedy", "iad", "gad", "gad++")),
-        *(("bf16", mode, "greedy") for mode in ("iad", "gad", "gad++")),
         ("exact", "greedy", BEAM_ONE),
         *(("exact", mode, ALONE) for mode in ("greedy", "iad", "gad")),
     }

@@ -18,12 +18,13 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
 
-from fairseq_aggdec.data.image_tokens import ImageSizes, ImageTokens, intensity_dictionary
-from fairseq_aggdec.data.images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
-from fairseq_aggdec.models.image_positions import start_from_coordinates
 from fairseq_aggdec.tasks.aggressive import check_options, options_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+
+from .images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
+from .positions import start_from_coordinates
+from .tokens import ImageSizes, ImageTokens, intensity_dictionary
 
 _SIZES_KEY = "image_sizes"
 """key of the image sizes in a checkpoint"""

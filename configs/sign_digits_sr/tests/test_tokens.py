@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from super_resolution.tokens import intensity_dictionary, to_image, to_tokens
 
-from fairseq_aggdec.data.image_tokens import intensity_dictionary, to_image, to_tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.acceptance_options import values_of
 

@@ -41,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = options.read(Options, "super-resolve", argv, __doc__, epilog=_EPILOG)
     options.start(args.threads, args.path)
     from fairseq_aggdec.files import written_whole
-    from fairseq_aggdec.lab.benchmarking.images import decode, draw, load, table
     from fairseq_aggdec.lab.benchmarking.machine import describe
+
+    from .decoding import decode, draw, load, table
 
     task, model = load(args.path, args.data, args.device)
     record, versions = decode(task, model, args, options.command("super-resolve", argv))

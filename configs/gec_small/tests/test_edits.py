@@ -6,7 +6,7 @@ import pytest
 
 from configs.gec_small.errors import grammar_edits, surface_edits, word_edits
 from configs.gec_small.errors.corruption import Edit
-from tests.configs.gec_small.essays import outcomes
+from configs.gec_small.tests.essays import outcomes
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from configs.gec_small.errors.corruption import CorruptionConfig, Corruptor
 from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
 from configs.gec_small.errors.sentence import Sentence
-from tests.configs.gec_small.essays import ESSAY, essay_lexicon
+from configs.gec_small.tests.essays import ESSAY, essay_lexicon
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from PIL import Image, UnidentifiedImageError
 from tqdm import tqdm
 
 from fairseq_aggdec.data.chance import hold_out
-from fairseq_aggdec.data.image_tokens import ImageSizes
 from fairseq_aggdec.errors import AggdecError
+
+from .tokens import ImageSizes
 
 ARRAY = "images"
 """the name of the array in an `.npz` file"""

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-
-from fairseq_aggdec.lab.benchmarking.images import psnr, same_pixels
+from super_resolution.decoding import psnr, same_pixels
 
 BLACK, WHITE = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 255, np.uint8)
 

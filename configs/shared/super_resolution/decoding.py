@@ -14,7 +14,6 @@ from fairseq.models import BaseFairseqModel
 from PIL import Image
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.data.image_tokens import to_image
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking import machine
@@ -24,7 +23,9 @@ from fairseq_aggdec.lab.benchmarking.record import Record, run_of
 from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
-from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask
+
+from .task import SuperResolutionTask
+from .tokens import to_image
 
 BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
 """names of the modes"""

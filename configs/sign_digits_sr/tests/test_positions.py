@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 from fairseq.modules import PositionalEmbedding
+from super_resolution.positions import coordinate_waves, start_from_coordinates
+from super_resolution.tokens import ImageSizes
 
-from fairseq_aggdec.data.image_tokens import ImageSizes
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.image_positions import coordinate_waves, start_from_coordinates
 
 
 def model(sizes: ImageSizes, dim: int, learned: bool = True) -> Any:

@@ -15,8 +15,9 @@ import torch
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
-from fairseq_aggdec.data.image_tokens import ImageSizes
 from fairseq_aggdec.errors import AggdecError
+
+from .tokens import ImageSizes
 
 
 def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from super_resolution.images import make_splits, open_images, read_outputs
+from super_resolution.tokens import ImageSizes
 
-from fairseq_aggdec.data.image_tokens import ImageSizes
-from fairseq_aggdec.data.images import make_splits, open_images, read_outputs
 from fairseq_aggdec.errors import AggdecError
 from tests.synthetic_images import make_images, write_npz
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import LanguagePairDataset
+from super_resolution.task import SuperResolutionConfig, SuperResolutionTask
+from super_resolution.tokens import to_image
 
-from fairseq_aggdec.data.image_tokens import to_image
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.super_resolution import SuperResolutionConfig, SuperResolutionTask
 from tests.random_blockwise import random_blockwise
 from tests.synthetic_images import make_images, write_npz
 
