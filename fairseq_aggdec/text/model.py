@@ -38,7 +38,8 @@ from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
-from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
+from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED, longest_learnt
+from fairseq_aggdec.text.words import foreign
 from fairseq_aggdec.writing.line import WrittenLine
 from fairseq_aggdec.writing.spacing import match_spacing
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
@@ -280,6 +281,23 @@ class Model:
         results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
         return results[0] if isinstance(texts, str) else results
 
+    @overload
+    def correct(self, texts: str, **options: Any) -> Result: ...
+
+    @overload
+    def correct(self, texts: Sequence[str], **options: Any) -> list[Result]: ...
+
+    def correct(self, texts: str | Sequence[str], **options: Any) -> Result | list[Result]:
+        """Correct texts: `decode`, for the shipped corrector with the settings that damage least (`CAREFUL`).
+
+        Raises:
+            AggdecError: this model translates, or an option cannot be used.
+        """
+        if not self.corrects:
+            raise AggdecError("this model is no corrector: use decode, or load(..., corrects=True)")
+        careful = CAREFUL if self._cautious and "mode" not in options else {}
+        return self.decode(texts, **{**careful, **options})
+
     def sentences(self, text: str) -> list[str]:
         """The sentences of a text that `decode` decodes one by one."""
         return [part.source for part in self._parts(text) if part.tokens is not None]
@@ -352,6 +370,8 @@ class Model:
                 tokens = encode(source)
                 if len(tokens) > self.longest:
                     note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
+                elif self._cautious:
+                    note = foreign(source)
                 elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
                     self._warn_once(missing_subwords(source))
                 is_read = note is None and len(tokens) > 1
