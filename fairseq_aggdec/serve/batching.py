@@ -75,7 +75,7 @@ class Batcher:
         """
         spans = split_text(text, self.language, markers=self.model.corrects)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
-        results = await self._decode([re.sub(r"\s", " ", text[start:end]) for start, end in spans])
+        results = await self._decode([re.sub(r"[^\S\t]", " ", text[start:end]) for start, end in spans])
         sentences: list[Sentence] = []
         edits: list[Edit] = []
         for (start, _), result in zip(spans, results, strict=True):

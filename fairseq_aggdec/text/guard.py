@@ -46,14 +46,13 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     """Return the edits of a sentence that a small model may be trusted with.
 
-    None are kept of quoted mail, and of what is no sentence, as its end shows, if it is the row of a table, code, or
+    None are kept of quoted mail, of a table's row, and of what does not end as a sentence does and is code, cells, or
     mostly names (a signature, a greeting, a headline). Dropped are edits of numbers, of words with signs of code,
-    addresses or markup, of code between backticks, and those that `_is_trusted` names. Where the source does not end
-    as a sentence does, a full stop that an edit adds at its end is cut from the edit.
+    addresses or markup, of code between backticks, and those that `_is_trusted` refuses. Where the source does not end
+    as a sentence does, an end that an edit adds to it is cut from the edit.
     """
-    is_sentence = bool(_END.search(source))
-    first = re.search(r"\w", source)
-    if first is None or source.startswith(">") or not (is_sentence or _is_fragment_of_prose(source)):
+    is_sentence, first = bool(_END.search(source)), re.search(r"\w", source)
+    if first is None or source.startswith((">", "|")) or not (is_sentence or _is_fragment_of_prose(source)):
         return []
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
     takes_capital = is_sentence and not _MARK.match(source)
@@ -64,20 +63,20 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
         if not is_sentence and end == len(source) and new[-1:] in ".!?" and new[-1:] != old[-1:]:
             new = new.rstrip(".!? ")
         if (
-            new == old
-            or any(char.isdigit() for char in new)
-            or _NOT_PROSE.search(_chunk(source, edit.offset, end, new))
-            or any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
-            or not _is_trusted(old, new, edit.offset <= first.start() < end, is_sentence, takes_capital)
+            new != old
+            and not any(char.isdigit() for char in new)
+            and not _NOT_PROSE.search(_chunk(source, edit.offset, end, new))
+            and not any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
+            and _is_trusted(old, new, edit.offset <= first.start() < end, is_sentence, takes_capital)
         ):
-            continue
-        kept.append(Edit(edit.offset, edit.length, new))
+            kept.append(Edit(edit.offset, edit.length, new))
     return kept
 
 
 def _is_fragment_of_prose(source: str) -> bool:
     found = words(source)
-    return 2 * sum(map(_is_capital, found)) < len(found) and not _CELLS.search(source) and not _CODE.search(_CODE_SPAN.sub("", source))
+    is_code = _CODE.search(_CODE_SPAN.sub("", source))
+    return 2 * sum(map(_is_capital, found)) < len(found) and not is_code and not _CELLS.search(source)
 
 
 def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_capital: bool) -> bool:
@@ -102,13 +101,14 @@ def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_cap
     if not respaced and (_held(gone) - _held(came) or (_held(came) - _held(gone) and not unknown)):
         return False
     for word in gone:
-        capital, starts = _is_capital(word), is_first and word == was[0]
-        if capital and not starts:
+        capital = _is_capital(word)
+        if capital and not (is_first and word == was[0]):
             return False
-        if (capital or word in unknown) and not respaced:
-            least = 0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
-            if is_name(word) or not any(is_near(word, other, least) for other in (*came, "".join(came))):
-                return False
+        if respaced or not (capital or word in unknown):
+            continue
+        least = 0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
+        if is_name(word) or not any(is_near(word, other, least) for other in (*came, "".join(came))):
+            return False
     for word in came:
         as_first = is_first and word == now[0] and (takes_capital or _is_capital(was[0]))
         as_name = is_sentence and is_name(word) and any(is_near(word, other, 0.7) for other in gone)

@@ -161,8 +161,7 @@ class Model:
         takes = int(takes) - (task != "translation")  # a language's token
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
-        # of the small corrector's edits, only those that `kept_edits` trusts it with
-        self._cautious = self.corrects and learnt is not None
+        self._cautious = False  # of the edits, only those that `kept_edits` trusts the shipped corrector with
         self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
@@ -192,7 +191,7 @@ class Model:
             options["drafter"] = shipped.folder / shipped.drafter
         if shipped.tokenizer == "moses":
             options |= {"moses_no_dash_splits": True, "moses_no_escape": True}
-        return cls(
+        model = cls(
             shipped.folder / "model.pt",
             source_lang=shipped.source_language,
             target_lang=shipped.target_language,
@@ -201,6 +200,8 @@ class Model:
             bpe_codes=str(shipped.folder / "bpecodes"),
             **options,
         )
+        model._cautious = model.corrects
+        return model
 
     @property
     def modes(self) -> list[str]:

@@ -44,7 +44,7 @@ def is_name(word: str) -> bool:
 
 
 def is_near(old: str, new: str, ratio: float) -> bool:
-    """Whether a word may be a misspelling of another: the same letters, or by difflib's ratio; capitals do not count."""
+    """Whether a word may be a misspelling of another: the same letters, or by difflib's ratio; capitals aside."""
     old, new = old.lower(), new.lower()
     return sorted(old) == sorted(new) or SequenceMatcher(None, old, new, autojunk=False).ratio() >= ratio
 
@@ -58,4 +58,4 @@ def foreign(sentence: str) -> str | None:
     english = sum(is_listed(word) or is_name(word) for word in plain)
     if len(plain) < 4 or 2 * english > len(plain):
         return None
-    return f"{len(plain) - english} of {len(plain)} words are not English; left as it was"
+    return f"not English: {len(plain) - english} of {len(plain)} words are in no list of its words; left as it was"
