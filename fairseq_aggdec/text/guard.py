@@ -16,7 +16,7 @@ _MARK = re.compile(r"(?:[-#*+•|–—]|\(?\w{1,2}[.)]|\[.\])+\s")
 """what a list item or a title begins with"""
 _CELLS = re.compile(r"\t|\|| {2,}\S.* {2,}\S|\S[;,]\S+[;,]\S")
 """between the cells of a table's row; a sentence may have these, too"""
-_CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|(?<!\S)-\w|(?<!\S)--|\w\.[a-z]|\w::")
+_CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|^--?\w|\w\.[a-z]|\w::")
 _SIGN = re.compile(r"[^\w\s.,;:!?'’\"“”()-]|([^\w\s])\1")
 _PAIRED = re.compile(r"[\"“”()\n]")
 _FIRST_PERSON = re.compile(r"I(?:'\w+)?")
@@ -60,7 +60,7 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     for edit in edits:
         end = edit.offset + edit.length
         old, new = source[edit.offset : end], edit.replacement
-        if not is_sentence and end == len(source) and new[-1:] in ".!?" and new[-1:] != old[-1:]:
+        if not is_sentence and new[-1:] in tuple(".!?") and new[-1:] != old[-1:]:
             new = new.rstrip(".!? ")
         if (
             new != old
@@ -74,8 +74,8 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
 
 
 def _is_fragment_of_prose(source: str) -> bool:
-    found = words(source)
-    is_code = _CODE.search(_CODE_SPAN.sub("", source))
+    found, chunks = words(source), _CODE_SPAN.sub("", source).split()
+    is_code = 4 * len(list(filter(_CODE.search, chunks))) >= max(1, len(chunks))
     return 2 * sum(map(_is_capital, found)) < len(found) and not is_code and not _CELLS.search(source)
 
 

@@ -12,6 +12,8 @@ from fairseq_aggdec.text.shipped import SHIPPED
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SHORT_FORM = re.compile(r"'(?:s|m|d|ll|re|ve)?$")
 _ENDING = re.compile(r"(?<=...)(?:e?s|e?d|ing|e?r|e?rs|ly|e?st)$")
+_ENGLISH_ALONE = frozenset("i the of and is are my you he she it they this that with have has dont".split())
+"""frequent words that few languages share: they make up for misspelt ones"""
 
 
 def words(text: str) -> list[str]:
@@ -55,7 +57,7 @@ def foreign(sentence: str) -> str | None:
     A word with a capital can be a name, except the first.
     """
     plain = [word for place, word in enumerate(words(sentence)) if place == 0 or not word[0].isupper()]
-    english = sum(is_listed(word) or is_name(word) for word in plain)
-    if len(plain) < 4 or 2 * english > len(plain):
+    unknown = sum(not is_listed(word) and not is_name(word) for word in plain)
+    if len(plain) < 4 or 2 * unknown < len(plain) + sum(word.lower() in _ENGLISH_ALONE for word in plain):
         return None
-    return f"not English: {len(plain) - english} of {len(plain)} words are in no list of its words; left as it was"
+    return f"not English: {unknown} of {len(plain)} words are in no list of its words; left as it was"
