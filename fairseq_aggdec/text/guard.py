@@ -36,7 +36,7 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
         return f"the output is too long: {len(output)} words for {len(source)}"
     if 2 * len(output) < len(source) and (len(source) > 3 or not output):
         return f"the output lost words: {len(output)} are left of {len(source)}"
-    known, found = (Counter(zip(words, words[1:], words[2:], strict=False)) for words in (source, output))
+    known, found = (Counter(zip(some, some[1:], some[2:], strict=False)) for some in (source, output))
     for trigram, count in found.items():
         if count >= 4 and trigram not in known:
             return f"the output repeats '{' '.join(trigram)}' {count} times"
