@@ -1,9 +1,9 @@
 """Does a corrected paragraph keep all of its sentences? Paragraphs of clean sentences, with errors put in.
 
-usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--clean] [--whole]
+usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--clean] [--whole] [--jfleg]
   --clean puts no errors in: how many sentences are changed all the same? --whole decodes each paragraph as one sentence
   and without the guard, as before there was a way for text. A sentence counts as lost where less than half of its words
-  are in the output, in their order.
+  are in the output, in their order. --jfleg decodes JFLEG's test set as text in place of the paragraphs: its GLEU.
 """
 
 import argparse
@@ -15,6 +15,9 @@ from unittest.mock import patch
 
 from fairseq_aggdec import load
 from fairseq_aggdec.data.experiment import load_part
+from fairseq_aggdec.data.ptb import detokenise
+from fairseq_aggdec.data.subwords import as_written
+from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
 from fairseq_aggdec.text import model as text_model
 from fairseq_aggdec.text.shipped import CAREFUL
 
@@ -49,15 +52,35 @@ def lost(sentences: list[str], output: str) -> list[str]:
     return [sentence for sentence, count in zip(sentences, kept, strict=True) if 2 * count < len(sentence.split())]
 
 
+def jfleg(folder: Path, settings: dict[str, object]) -> str:
+    """GLEU on Moses tokens of the corrected test set, and how many of its sentences were changed."""
+
+    def tokens(lines: list[str]) -> list[list[str]]:
+        return [as_written().encode(line).split() for line in lines]
+
+    source, *references = (
+        [detokenise(line) for line in (folder / "jfleg" / f"test.{name}").read_text(encoding="utf-8").splitlines()]
+        for name in ("src", "ref0", "ref1", "ref2", "ref3")
+    )
+    texts = [result.text for result in load.shipped("gec").decode(source, **settings)]
+    score = corpus_gleu(tokens(source), tokens(texts), [tokens(lines) for lines in references])
+    changed = sum(text != line for text, line in zip(texts, source, strict=True))
+    return f"JFLEG test, {settings['mode']}: GLEU {100 * score:.2f}, {changed} of {len(source)} changed"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--paragraphs", type=int, default=200)
     parser.add_argument("--mode", default="iad++")
     parser.add_argument("--clean", action="store_true")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--jfleg", action="store_true")
     args = parser.parse_args()
     settings = CAREFUL if args.mode == CAREFUL["mode"] else {"mode": args.mode}
     folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
+    if args.jfleg:
+        print(jfleg(folder, settings))
+        return
     clean = paragraphs(folder, args.paragraphs)
     corruptor = errors.Corruptor(
         lexicon.build_lexicon({}), errors.CorruptionConfig(error_rate=0.0 if args.clean else 0.1)

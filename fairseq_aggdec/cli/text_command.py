@@ -14,7 +14,6 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import argument, option
 from fairseq_aggdec.errors import AggdecError, on_command_line, option_name
 from fairseq_aggdec.files import read_text
-from fairseq_aggdec.text.shipped import CAREFUL
 
 if TYPE_CHECKING:
     from fairseq_aggdec.text.results import Result
@@ -90,7 +89,7 @@ class CorrectOptions(TextOptions):
 
 def correct(argv: Sequence[str] | None = None) -> None:
     """Correct English text, or any text by a correction model of one's own; see --help."""
-    _run(CorrectOptions, "correct", argv, "gec", _CORRECT, **CAREFUL)
+    _run(CorrectOptions, "correct", argv, "gec", _CORRECT)
 
 
 def translate(argv: Sequence[str] | None = None) -> None:
@@ -99,9 +98,7 @@ def translate(argv: Sequence[str] | None = None) -> None:
 
 
 @on_command_line()
-def _run(
-    kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped: str, help: str, **defaults: Any
-) -> None:
+def _run(kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped: str, help: str) -> None:
     """Decode what the command line names, and print it.
 
     Args:
@@ -110,7 +107,6 @@ def _run(
         argv: the words behind the verb.
         shipped: the name of the model to take where no checkpoint is given.
         help: a description; a blank line and examples follow.
-        defaults: of `Model.decode` with that model.
 
     Raises:
         AggdecError: a file or an option cannot be used.
@@ -125,8 +121,6 @@ def _run(
     )
     if own and not given.path:
         raise AggdecError(f"{option_name(next(iter(own)))} is for a model of your own: give its checkpoint by --path")
-    if given.mode is None and not given.path:
-        decoding = defaults | decoding
     texts = _texts(given)
     options.start(given.threads, given.path, given.drafter_path)
     from fairseq_aggdec.text.model import load
@@ -136,7 +130,7 @@ def _run(
         model = load(given.path, corrects=True if verb == "correct" else None, **own, **common)
     else:
         model = load.shipped(shipped, **common)
-    decode = model.translate if verb == "translate" else model.decode
+    decode = model.correct if verb == "correct" else model.translate
     try:
         for text, end in texts:
             result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)

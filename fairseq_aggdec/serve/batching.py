@@ -86,10 +86,8 @@ class Batcher:
         """
         spans = await aside(sum(map(len, texts)), lambda: [self._spans(text) for text in texts])
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
-        sentences = [
-            re.sub(r"\s", " ", text[start:end]) for text, own in zip(texts, spans, strict=True) for start, end in own
-        ]
-        results = iter(await self._decode(sentences))
+        parts = [text[start:end] for text, own in zip(texts, spans, strict=True) for start, end in own]
+        results = iter(await self._decode([re.sub(r"[^\S\t]", " ", part) for part in parts]))
         return [self._joined(text, own, results) for text, own in zip(texts, spans, strict=True)]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Checks of a correction: no loops, no lost half of a sentence, no changes of numbers, code and addresses."""
+"""Checks of a correction: no loops, no lost half of a sentence, no changes of names, numbers, code and addresses."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fairseq_aggdec.text.results import Edit
+from fairseq_aggdec.text.words import is_common, is_listed, is_name, is_near, words
 
 _END = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _NOT_PROSE = re.compile(r"[\d_\\/@#<>{}\[\]=*+|~^$]|\w[:(]\w|\w\.[a-z]")
 _CODE_SPAN = re.compile(r"`[^`]+`")
+_MARK = re.compile(r"(?:[-#*+•|–—]|\(?\w{1,2}[.)]|\[.\])+\s")
+"""what a list item or a title begins with"""
+_CELLS = re.compile(r"\t|\|| {2,}\S.* {2,}\S|\S[;,]\S+[;,]\S")
+"""between the cells of a table's row; a sentence may have these, too"""
+_CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|^--?\w|\w\.[a-z]|\w::")
+_SIGN = re.compile(r"[^\w\s.,;:!?'’\"“”()-]|([^\w\s])\1")
+_PAIRED = re.compile(r"[\"“”()\n]")
+_FIRST_PERSON = re.compile(r"I(?:'\w+)?")
+_NEGATION = re.compile(r"(?:not?|never|none|nobody|nothing|without|cannot|\w+n't)", re.IGNORECASE)
+_NUMBERS = frozenset(
+    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety "
+    "hundred thousand million billion dozen half twice percent".split()
+)
 
 
 def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
@@ -22,7 +36,7 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
         return f"the output is too long: {len(output)} words for {len(source)}"
     if 2 * len(output) < len(source) and (len(source) > 3 or not output):
         return f"the output lost words: {len(output)} are left of {len(source)}"
-    known, found = (Counter(zip(words, words[1:], words[2:], strict=False)) for words in (source, output))
+    known, found = (Counter(zip(some, some[1:], some[2:], strict=False)) for some in (source, output))
     for trigram, count in found.items():
         if count >= 4 and trigram not in known:
             return f"the output repeats '{' '.join(trigram)}' {count} times"
@@ -32,34 +46,98 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     """Return the edits of a sentence that a small model may be trusted with.
 
-    Edits of numbers, of words with signs of code, addresses or markup, and of code between backticks are dropped. Where
-    the source does not end as a sentence does (a greeting, a title), edits that only change the case of its first
-    letter are dropped, except "i" to "I", and a full stop that an edit adds at its end is cut from the edit.
+    None are kept of quoted mail, of a table's row, and of what does not end as a sentence does and is code, cells, or
+    mostly names (a signature, a greeting, a headline). Dropped are edits of numbers, of words with signs of code,
+    addresses or markup, of code between backticks, and those that `_is_trusted` refuses. Where the source does not end
+    as a sentence does, an end that an edit adds to it is cut from the edit.
     """
+    is_sentence, first = bool(_END.search(source)), re.search(r"\w", source)
+    if first is None or source.startswith((">", "|")) or not (is_sentence or _is_fragment_of_prose(source)):
+        return []
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
-    is_sentence = bool(_END.search(source))
+    takes_capital = is_sentence and not _MARK.match(source)
     kept = []
     for edit in edits:
         end = edit.offset + edit.length
         old, new = source[edit.offset : end], edit.replacement
-        if not is_sentence and new.endswith(".") and not old.endswith("."):
-            new = new[:-1].rstrip()
-        recased = edit.offset == 0 and old[1:] == new[1:] and old[:1].lower() == new[:1].lower()
+        if not is_sentence and new[-1:] in tuple(".!?") and new[-1:] != old[-1:]:
+            new = new.rstrip(".!? ")
         if (
-            new == old
-            or (recased and not is_sentence and old != "i")
-            or any(char.isdigit() for char in new)
-            or _NOT_PROSE.search(_chunk(source, edit.offset, end))
-            or any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
+            new != old
+            and not any(char.isdigit() for char in new)
+            and not _NOT_PROSE.search(_chunk(source, edit.offset, end, new))
+            and not any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
+            and _is_trusted(old, new, edit.offset <= first.start() < end, is_sentence, takes_capital)
         ):
-            continue
-        kept.append(Edit(edit.offset, edit.length, new))
+            kept.append(Edit(edit.offset, edit.length, new))
     return kept
 
 
-def _chunk(source: str, start: int, end: int) -> str:
-    """The text between two positions, extended to white space on both sides; "" for an insertion beside white space."""
-    if start == end and not (source[start - 1 : start].strip() and source[start : start + 1].strip()):
+def _is_fragment_of_prose(source: str) -> bool:
+    found, chunks = words(source), _CODE_SPAN.sub("", source).split()
+    is_code = 4 * len(list(filter(_CODE.search, chunks))) >= max(1, len(chunks))
+    return 2 * sum(map(_is_capital, found)) < len(found) and not is_code and not _CELLS.search(source)
+
+
+def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_capital: bool) -> bool:
+    """Whether an edit does no harm that can be seen.
+
+    Every new word is in the list of words. Within a sentence, a word with a capital stays; an unknown word, and the
+    first one, is replaced by a near spelling only. Negations, words for numbers, line breaks, quotation marks and
+    brackets stay as many as they are.
+
+    Args:
+        old, new: the replaced part of the source, and what replaces it.
+        is_first: whether `old` has the source's first word.
+        is_sentence: whether the source ends as a sentence does.
+        takes_capital: whether its first word may get a capital.
+    """
+    was, now = words(old), words(new)
+    gone, came = (list((Counter(one) - Counter(other)).elements()) for one, other in ((was, now), (now, was)))
+    if _SIGN.search("".join((Counter(new) - Counter(old)).elements())) or _paired(old) != _paired(new):
+        return False
+    respaced = _letters(old) == _letters(new)  # "alot", "dont", and capitals
+    unknown = [word for word in gone if not is_common(word)]
+    if not respaced and (_held(gone) - _held(came) or (_held(came) - _held(gone) and not unknown)):
+        return False
+    for word in gone:
+        capital = _is_capital(word)
+        if capital and not (is_first and word == was[0]):
+            return False
+        if respaced or not (capital or word in unknown):
+            continue
+        least = 0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
+        if is_name(word) or not any(is_near(word, other, least) for other in (*came, "".join(came))):
+            return False
+    for word in came:
+        as_first = is_first and word == now[0] and (takes_capital or _is_capital(was[0]))
+        as_name = is_sentence and is_name(word) and any(is_near(word, other, 0.7) for other in gone)
+        if not is_listed(word) or (_is_capital(word) and not as_first and not as_name):
+            return False
+    return True
+
+
+def _is_capital(word: str) -> bool:
+    return word[0].isupper() and not _FIRST_PERSON.fullmatch(word)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).lower()
+
+
+def _paired(text: str) -> Counter[str]:
+    return Counter(_PAIRED.findall(text))
+
+
+def _held(found: list[str]) -> Counter[str]:
+    """Of some words, those that no correction may add or take away: numbers, and negations, all as "not"."""
+    small = ("not" if _NEGATION.fullmatch(word) else word.lower() for word in found)
+    return Counter(word for word in small if word == "not" or word in _NUMBERS)
+
+
+def _chunk(source: str, start: int, end: int, new: str) -> str:
+    """The text between two positions, extended to white space on both sides; "" for new words beside white space."""
+    if start == end and new[:1].isspace() | new[-1:].isspace():
         return ""
     while start > 0 and not source[start - 1].isspace():
         start -= 1

@@ -38,8 +38,9 @@ from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
-from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
+from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED, longest_learnt
 from fairseq_aggdec.text.translation_guard import PLAIN, guarded
+from fairseq_aggdec.text.words import foreign
 from fairseq_aggdec.writing.line import WrittenLine
 from fairseq_aggdec.writing.spacing import match_spacing
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
@@ -159,9 +160,7 @@ class Model:
         takes = int(takes) - (task != "translation")  # a language's token
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
-        # of the small corrector's edits, only those that `kept_edits` trusts it with
-        self._cautious = self.corrects and learnt is not None
-        self._distrusted = False  # whether `translate` checks the output; `shipped` decides
+        self._guarded = False  # a shipped model, whose outputs are checked; see also `translate`
         self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
@@ -200,7 +199,7 @@ class Model:
             bpe_codes=str(shipped.folder / "bpecodes"),
             **options,
         )
-        model._distrusted = shipped.source_language != shipped.target_language
+        model._guarded = True
         return model
 
     @property
@@ -293,12 +292,29 @@ class Model:
 
         `Sentence.note` then says why. With a model of one's own this is `decode`.
         """
-        if not self._distrusted:
+        if not self._guarded:
             return self.decode(texts, mode, **options)
         several = [texts] if isinstance(texts, str) else list(texts)
         decoded = self.decode([text.translate(PLAIN) for text in several], mode, **options)
         results = list(map(guarded, several, decoded))
         return results[0] if isinstance(texts, str) else results
+
+    @overload
+    def correct(self, texts: str, **options: Any) -> Result: ...
+
+    @overload
+    def correct(self, texts: Sequence[str], **options: Any) -> list[Result]: ...
+
+    def correct(self, texts: str | Sequence[str], **options: Any) -> Result | list[Result]:
+        """Correct texts: `decode`, for the shipped corrector with the settings that damage least (`CAREFUL`).
+
+        Raises:
+            AggdecError: this model translates, or an option cannot be used.
+        """
+        if not self.corrects:
+            raise AggdecError("this model is no corrector: use decode, or load(..., corrects=True)")
+        careful = CAREFUL if self._guarded and "mode" not in options else {}
+        return self.decode(texts, **{**careful, **options})
 
     def sentences(self, text: str) -> list[str]:
         """The sentences of a text that `decode` decodes one by one."""
@@ -327,7 +343,7 @@ class Model:
             text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
             if self.corrects:
                 text = match_spacing(sentence, text)
-        if self._cautious:
+        if self._guarded and self.corrects:
             text = apply_edits(sentence, kept_edits(sentence, find_edits(sentence, text)))
         return text
 
@@ -372,6 +388,8 @@ class Model:
                 tokens = encode(source)
                 if len(tokens) > self.longest:
                     note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
+                elif self._guarded and self.corrects:
+                    note = foreign(source)
                 elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
                     self._warn_once(missing_subwords(source))
                 is_read = note is None and len(tokens) > 1

@@ -19,6 +19,7 @@ from tests.serve.serving import serving
 TEXT = (
     "😀 She have two brother. 他说 “hello”.\r\n\r\n"
     "He go to school every day 🎉🎉 and\tlike it. I has a 𝔡og\r\nyesterday when he go home"  # a wrapped line
+    "\r\nThe two child\tare big\t2.9"  # a table's row
 )
 
 

@@ -50,7 +50,11 @@ def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) ->
         ("my holiday in the snow 🎿", "My holidays in the snow. 🎿", "my holidays in the snow 🎿"),
         ("i has a dog", "I have a dog.", "I have a dog"),
         ('he said "go."', 'He said "goes."', 'He said "goes."'),
-        ("The 2 id are ab12-ef, it go on.", "The 20 ids are ab12, it goes on.", "The 2 ids are ab12-ef, it goes on."),
+        (
+            "The 2 key are ab12-ef, it go on.",
+            "The 20 keys are ab12, it goes on.",
+            "The 2 keys are ab12-ef, it goes on.",
+        ),
         ("It cost 5€ more.", "It costs 5€ , 5 more.", "It costs 5€ more."),
         (
             "See foo_bar, they is good in a.b/c.",
@@ -67,3 +71,53 @@ def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) ->
 )
 def test_numbers_code_and_the_ends_of_what_is_no_sentence_stay(source: str, output: str, kept: str) -> None:
     assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "kept"),
+    [
+        ("Ralf", "??", "Ralf"),
+        ("Dear Ralf,", "Dear python,", "Dear Ralf,"),
+        ("From: Ralf", "From: Hurstwood", "From: Ralf"),
+        ("Ralf have a dog.", "Half has a dog.", "Ralf has a dog."),
+        ("Then Tomasz Wiśniewski come in.", "Then Tom asz Wiśniewski comes in.", "Then Tomasz Wiśniewski comes in."),
+        ("By this Agreement we agrees.", "By this algement we agree.", "By this Agreement we agree."),
+        ("The Lessee pay.", "The lessee pays.", "The Lessee pays."),
+        ("He learn in britain.", "He learns in brain.", "He learns in britain."),
+        ("I ask kwame about it.", "I asked about it.", "I ask kwame about it."),
+        ("| speed | 2.9 |", "| speeds | 2.9, |", "| speed | 2.9 |"),
+        ("speed\t2.9\thigh", "speed\t2.9,\thighs", "speed\t2.9\thigh"),
+        ("In 1990 he live here.", "In 1990, he lives here.", "In 1990 he lives here."),
+        ("We do not need two key.", "We need three keys.", "We do not need two keys."),
+        ("* call mum", "* Call mum.", "* call mum"),
+        ("1. she call mum.", "1. She calls mum.", "1. she calls mum."),
+        ("Sinner beats Alcaraz Again", "Winner beat Alcaraz Again.", "Sinner beats Alcaraz Again"),
+        ("git rebase --onto main", "get rebase --onto main", "git rebase --onto main"),
+        ("> She have two brother.", "> She has two brothers.", "> She have two brother."),
+        ('She say to me "yes" now.', "She says to me yes now.", 'She says to me "yes" now.'),
+    ],
+)  # fmt: skip
+def test_names_cells_numbers_and_the_words_of_others_stay(source: str, output: str, kept: str) -> None:
+    assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "She speaks English.", "I don't know a lot.", "Yesterday I bought it.", "Although it was late, they came.",
+        "On Monday we received their letter.", "In fact, nobody can believe it.",
+    ],
+)  # fmt: skip
+def test_misspellings_capitals_and_words_written_apart_are_corrected(output: str) -> None:
+    wrong = {
+        "speaks English": "speak english",
+        "don't": "dont",
+        "a lot": "alot",
+        "bought": "buyed",
+        "Although": "Altough",
+    }
+    wrong |= {"Monday": "monday", "received": "recieved", "their": "thier", "In fact": "Infact", "believe": "beleive"}
+    source = output
+    for right, misspelt in wrong.items():
+        source = source.replace(right, misspelt)
+    assert source != output == apply_edits(source, kept_edits(source, find_edits(source, output)))

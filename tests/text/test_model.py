@@ -12,12 +12,14 @@ from unittest import mock
 
 import pytest
 
+import fairseq_aggdec
 from fairseq_aggdec import load
+from fairseq_aggdec.cli.text_command import MARKS, marked
 from fairseq_aggdec.engine import engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.edits import apply_edits
 from fairseq_aggdec.text.model import Model
-from fairseq_aggdec.text.shipped import SHIPPED
+from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED
 
 LETTER = (
     "Dear Anna,\r\n\r\nI has lost my bag on 12/03/2021 at 17:30, near the café.  It were blue and/or green ;) "
@@ -129,9 +131,55 @@ def test_a_corrector_of_ones_own_speaks_for_itself_and_the_shipped_one_is_held_b
     shutil.copytree(SHIPPED["gec"].folder, tmp_path / "own")
     own = load(tmp_path / "own/model.pt", tokenizer="as_written")
     assert own.corrects
-    assert own.decode("Dear Anna,", "greedy").text == "Dear Anna,."
+    assert own.decode("Dear Anna,", "greedy").text == own.correct("Dear Anna,").text == "Dear Anna,."
+    by_path = load(SHIPPED["gec"].folder / "model.pt", tokenizer="as_written")
+    assert by_path.decode("Dear Anna,", "greedy").text == "Dear Anna,."
     assert shipped("gec").decode("Dear Anna,", "greedy").text == "Dear Anna,"
     assert shipped("mt").decode("I was born in 1990.", "greedy").text == "Ich wurde 1990 geboren."  # no corrector
+
+
+def test_the_shipped_corrector_is_careful_and_other_models_are_as_they_were_made() -> None:
+    texts = [
+        "She have two brother.",
+        "I did not knew that the shop closes so early on sunday.",
+        "Il est là avec sa mère.",
+    ]
+    found = shipped("gec").correct(texts)
+    assert found == shipped("gec").decode(texts, **CAREFUL) != shipped("gec").decode(texts)
+    assert shipped("gec").correct(texts[0], mode="iad").text == "She has two brothers."
+    assert found[2].text == texts[2]
+    assert found[2].notes == [f"'{texts[2]}': not English: 4 of 6 words are in no list of its words; left as it was"]
+    with pytest.raises(AggdecError, match="this model is no corrector"):
+        shipped("mt").correct("a")
+
+
+def test_no_name_is_lost_in_a_greeting_a_signature_or_a_sentence() -> None:
+    names = (Path(__file__).parent / "first_names.txt").read_text(encoding="utf-8").split()
+    assert len(names) == 109
+    letter = "Dear {0},\n\n{0} Smith have sent me to you, because {0} are ill.\n\nBest regards,\n{0}"
+    results = shipped("gec").correct([letter.format(name) for name in names])
+    assert [name for name, one in zip(names, results, strict=True) if one.text.count(name) != 4] == []
+    assert [one.text.split("\n")[0] for one in results] == [f"Dear {name}," for name in names]
+    assert [one.text.split("\n")[-2:] for one in results] == [["Best regards,", name] for name in names]
+
+
+def test_what_the_demo_and_the_page_show_is_right() -> None:
+    shown = (SHIPPED["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:5]
+    assert [one.text for one in shipped("gec").decode(shown, "iad")] == [
+        "There are many people who don't like to use public transport.",
+        "My brother wants to become an engineer because he likes machines.",
+        "I did not know that the shop closes so early on Sunday.",
+        "The children were playing in the garden when it started to rain.",
+        "Everyone knows that smoking is bad for your health.",
+    ]
+    page = (Path(fairseq_aggdec.__file__).parent / "serve/page.html").read_text(encoding="utf-8")
+    text = page.partition("</textarea>")[0].rpartition(">")[2]
+    assert marked(shipped("gec").correct(text), MARKS) == (
+        "She [-have-]{+has+} two [-brother-]{+brothers+}. Last year they moved to a small village near the mountains, "
+        "because their parents wanted to live in a quiet place with a lot of nature. The children [-goes-]{+go+} to "
+        "school by bus, and in the evening they [-likes-]{+like+} to [-playing-]{+play+} football with "
+        "[-there-]{+their+} friends."
+    )
 
 
 def test_what_is_no_prose_stays_and_is_not_translated() -> None:
