@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
-from fairseq_aggdec.serve.requests import aside
+from fairseq_aggdec.serve.requests import SHORT, aside, rest
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 BATCH, BATCH_CHARACTERS = 32, 500
 """the most sentences, and characters of several, that are decoded at once: others wait for them"""
-WINDOW = 1024
-"""characters that are split at once: it takes milliseconds, for which the other threads stand still"""
 SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
@@ -94,7 +92,8 @@ class Batcher:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
         most = SUBWORD * self.model.longest
         spans = []
-        for start, end in split_text(text, self.language, self.model.corrects, WINDOW):
+        pause = rest if len(text) > SHORT else lambda: None
+        for start, end in split_text(text, self.language, self.model.corrects, pause):
             parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
             spans += [(start + first, start + last) for first, last in parts if last - first <= most]
         return spans

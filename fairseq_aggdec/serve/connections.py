@@ -70,10 +70,14 @@ class Connection(H11Protocol):
     _timer: asyncio.TimerHandle | None = None  # while the client has to send
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait; where too many are waited for, the oldest of them goes."""
+        """Begin to wait; where too many are waited for, the oldest goes, rather one that never sent a request."""
         super().connection_made(transport)
         self._watch()
-        sending = {one._timer.when(): one for one in self.connections if isinstance(one, Connection) and one._timer}
+        sending = {
+            (one.cycle is not None and one.cycle.response_complete, one._timer.when()): one
+            for one in self.connections
+            if isinstance(one, Connection) and one._timer
+        }
         if len(sending) > MOST_SENDING:
             sending[min(sending)]._end("503 Service Unavailable")
 

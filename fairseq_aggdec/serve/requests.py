@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -28,12 +29,21 @@ SHORT = 8 * 1024
 """characters of a text that does not wait for long ones to be read"""
 
 _SHORT, _LONG = (ThreadPoolExecutor(1, f"{name} texts") for name in ("short", "long"))
+_rested = 0.0
 _Made = TypeVar("_Made")
 
 
 async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
     """What a function makes of a text of so many characters, while the event loop goes on with other requests."""
     return await asyncio.get_running_loop().run_in_executor(_SHORT if size <= SHORT else _LONG, function, *arguments)
+
+
+def rest() -> None:
+    """While a long text is read: after each millisecond of work, leave five to the thread that decodes."""
+    global _rested
+    if time.perf_counter() - _rested > 0.001:
+        time.sleep(0.005)
+        _rested = time.perf_counter()
 
 
 async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:

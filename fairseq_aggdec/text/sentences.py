@@ -22,7 +22,9 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 )
 
 
-def split_text(text: str, language: str = "en", markers: bool = True, window: int = 8192) -> list[tuple[int, int]]:
+def split_text(
+    text: str, language: str = "en", markers: bool = True, rest: Callable[[], None] | None = None
+) -> list[tuple[int, int]]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -34,8 +36,7 @@ def split_text(text: str, language: str = "en", markers: bool = True, window: in
         language: its ISO code; for an unknown code the fallback rules of sentencex hold.
         markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
             corrector reads them; a translator would translate them.
-        window: characters of a line that sentencex sees at once, as its time grows with their square, and no other
-            thread runs meanwhile. A quotation that is longer than the half of it may be cut.
+        rest: called every few milliseconds, to let other threads run.
     """
     fences = (found.span() for found in _FENCE.finditer(text))
     fence = (0, 0)
@@ -46,7 +47,9 @@ def split_text(text: str, language: str = "en", markers: bool = True, window: in
             continue
         line = re.sub(r"\s", " ", text[start:end])
         line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
-        for piece in _pieces(line, language, window):
+        for piece in _pieces(line, language, rest):
+            if rest is not None:
+                rest()
             words = piece.strip()
             begin = start + len(piece) - len(piece.lstrip())
             if not markers and start == block and (marker := _MARKER.match(words)):
@@ -87,10 +90,10 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-def _pieces(line: str, language: str, size: int) -> list[str]:
+def _pieces(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
     """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
-    for piece in _segments(line, language, size):
+    for piece in _segments(line, language, rest):
         if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
             pieces[-1] += piece
         else:
@@ -98,10 +101,17 @@ def _pieces(line: str, language: str, size: int) -> list[str]:
     return pieces
 
 
-def _segments(line: str, language: str, size: int) -> list[str]:
-    """What sentencex makes of a line, windows of this size one by one; joined, the segments give the line."""
+def _segments(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
+    """What sentencex makes of a line, window by window; joined, the segments give the line.
+
+    Its time grows with the square of the window, and no other thread runs meanwhile. A quotation that is longer than
+    half a window may be cut.
+    """
+    size = 8192 if rest is None else 1024
     found, start = [""], 0
     while start < len(line):
+        if rest is not None:
+            rest()
         window = line[start : start + size]
         pieces = segment(language, window)
         if "".join(pieces) != window:
