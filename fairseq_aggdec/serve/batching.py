@@ -93,8 +93,13 @@ class Batcher:
         most = SUBWORD * self.model.longest
         spans = []
         pause = rest if len(text) > SHORT else lambda: None
+
+        def fits(part: str) -> bool:
+            pause()
+            return len(part) <= most
+
         for start, end in split_text(text, self.language, self.model.corrects, pause):
-            parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
+            parts = cut_at_clauses(text[start:end], fits)
             spans += [(start + first, start + last) for first, last in parts if last - first <= most]
         return spans
 
