@@ -98,7 +98,7 @@ def test_the_checkpoint_of_these_tests_is_hostile(
     intruder: Intruder, entrances: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the check it runs code at every entrance where a model is built."""
-    monkeypatch.setattr(checkpoints, "_refuse_code", lambda path, state: None)
+    monkeypatch.setattr(checkpoints, "_refuse_content", lambda path, state: None)
     intruder.store(adaptive_softmax_cutoff=intruder.code)
     for name, enter in entrances.items():
         with contextlib.suppress(Exception):

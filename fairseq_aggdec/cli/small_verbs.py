@@ -7,12 +7,11 @@ import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.options import argument, option, read
-from fairseq_aggdec.data.experiment import load_part, part
+from fairseq_aggdec.data.experiment import load_part
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 Words = Sequence[str] | None
@@ -150,9 +149,8 @@ def shrink(argv: Words = None) -> None:
 
 
 def super_resolve(argv: Words = None) -> None:
-    """Decode and time images, by configs/shared/super_resolution."""
-    sys.path.insert(0, str(part("shared/super_resolution").parent))  # as fairseq's --user-dir does
-    import_module("super_resolution.command").main(argv)
+    """Decode and time images."""
+    load_part("shared/super_resolve.py").main(argv)
 
 
 def user_dir(argv: Words = None) -> None:

@@ -106,17 +106,12 @@ def load_module(file: Path) -> ModuleType:
 
 
 def load_part(name: str) -> ModuleType:
-    """Imports a part of this checkout's experiments, such as `gec_small/errors`; raises what `part` does."""
-    return load_module(part(name))
-
-
-def part(name: str) -> Path:
-    """A file or folder of this checkout's experiments.
+    """Imports a part of this checkout's experiments, such as `gec_small/errors`.
 
     Raises:
         AggdecError: the plugin was installed without its checkout.
     """
-    found = CHECKOUT / "configs" / name
-    if not found.exists():
-        raise AggdecError(f"{found} does not exist: it comes with a checkout; install the plugin by pip install -e .")
-    return found
+    folder = CHECKOUT / "configs" / name
+    if not folder.exists():
+        raise AggdecError(f"{folder} does not exist: it comes with a checkout; install the plugin by pip install -e .")
+    return load_module(folder)

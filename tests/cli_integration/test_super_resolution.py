@@ -7,8 +7,8 @@ import pytest
 import super_resolution
 import torch
 from PIL import Image
-from super_resolution.command import main
 from super_resolution.decoding import load
+from super_resolve import main
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import load_record

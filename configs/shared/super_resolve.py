@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
     args = options.read(Options, "super-resolve", argv, __doc__, epilog=_EPILOG)
     options.start(args.threads, args.path)
+    sys.path.insert(0, str(Path(__file__).parent))  # as fairseq's --user-dir does
+    from super_resolution.decoding import decode, draw, load, table
+
     from fairseq_aggdec.files import written_whole
     from fairseq_aggdec.lab.benchmarking.machine import describe
-
-    from .decoding import decode, draw, load, table
 
     task, model = load(args.path, args.data, args.device)
     record, versions = decode(task, model, args, options.command("super-resolve", argv))
