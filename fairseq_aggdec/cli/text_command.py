@@ -32,7 +32,7 @@ examples:
 _TRANSLATE = """\
 Translate text of any number of sentences and lines.
 The model that comes with this package is a demonstration for short everyday sentences: one that
-it cannot be trusted with comes back as it was, and a note on stderr (a field of --json) says why.
+would visibly lose a part comes back as it was, and a note on stderr (a field of --json) says why.
 
 examples:
   aggdec translate "Where do you live?"

@@ -213,7 +213,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
-        raise AggdecError(f"--host {host} --port {port}: {reason}") from error
+        raise AggdecError(f"--host {host} --port {port}: {reason}; --port 0 takes a free one") from error
 
 
 def make_server(app: Starlette) -> uvicorn.Server:

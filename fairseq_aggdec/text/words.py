@@ -10,6 +10,8 @@ from functools import cache
 from fairseq_aggdec.text.shipped import SHIPPED
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_SIGNS = re.compile(r"[\d_/\\@<>=]|\w\.\w")
+"""of code, versions and addresses"""
 _SHORT_FORM = re.compile(r"'(?:s|m|d|ll|re|ve)?$")
 _ENDING = re.compile(r"(?<=...)(?:e?s|e?d|ing|e?r|e?rs|ly|e?st)$")
 _ENGLISH_ALONE = frozenset("i the of and is are my you he she it they this that with have has dont".split())
@@ -56,7 +58,8 @@ def foreign(sentence: str) -> str | None:
 
     A word with a capital can be a name, except the first.
     """
-    plain = [word for place, word in enumerate(words(sentence)) if place == 0 or not word[0].isupper()]
+    prose = " ".join(chunk for chunk in sentence.split() if not _SIGNS.search(chunk))
+    plain = [word for place, word in enumerate(words(prose)) if place == 0 or not word[0].isupper()]
     unknown = sum(not is_listed(word) and not is_name(word) for word in plain)
     if len(plain) < 4 or 2 * unknown < len(plain) + sum(word.lower() in _ENGLISH_ALONE for word in plain):
         return None
