@@ -24,7 +24,7 @@ needed=(antlr4-python3-runtime bitarray hydra-core omegaconf packaging PyYAML tq
     click regex sacrebleu portalocker colorama lxml pytest pytest-xdist execnet pluggy iniconfig pygments hypothesis
     sortedcontainers cattrs attrs filelock ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
 
-half=(--fp16) processes=12 alone=1 batches=1,8,32 sentences=32
+half=(--fp16) processes=12 batches=1,8,32 sentences=32
 if [[ $device == cpu ]]; then
     half=() processes=2 batches=1,2 sentences=2
 fi
@@ -54,8 +54,8 @@ verify() { # verify SECONDS NAME SHAPE OPTIONS...
 }
 
 prepare() {
-    # the machine may have a folder of PyTorch's own, and CTranslate2 looks for the cuBLAS of CUDA 12 in .venv/cublas
     export PATH="$root/.venv/bin:$PATH" PYTHONPATH="$root" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+    # CTranslate2 finds there the cuBLAS that `install` has linked for it
     export LD_LIBRARY_PATH="$root/.venv/cublas:${LD_LIBRARY_PATH:-}"
     [[ $device == cuda ]] || export AGGDEC_TEST_DEVICE=$device
     [[ ! -f work/gpu_pack/commit || -n ${AGGDEC_COMMIT:-} ]] || AGGDEC_COMMIT="$(<work/gpu_pack/commit)"
@@ -92,7 +92,7 @@ run() {
             bench 200 random_base base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             ;;
         profile)
-            of_random base bench "${half[@]}" --batch-sizes "$alone" --limit 8 --profile --no-memory \
+            of_random base bench "${half[@]}" --batch-sizes 1 --limit 8 --profile --no-memory \
                 --modes beam1,greedy,iad,gad --json "$out/random_base_profile.json"
             SHOWN=60 step 60 random_base_profile "${command[@]}"
             ;;
