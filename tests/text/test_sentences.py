@@ -97,8 +97,9 @@ def plain() -> float:
     ["word ", "a", "(", " ", " &language=en&username=", ".", "-", "'", '." ', "“a. ", "[a]. ", "1. ", "\n", "a\n\n",
      "```x\n", "```\na.\n```\nA b.\n", "你好。"],
 )  # fmt: skip
-def test_no_text_takes_much_longer_than_plain_text(part: str, plain: float) -> None:
-    assert seconds(f"a{part * (2**18 // len(part.encode()))}b.a") < 25 * plain
+def test_no_text_takes_time_that_grows_with_the_square_of_its_length(part: str, plain: float) -> None:
+    # today at most 6 times as long as plain text, and 30 on a busy machine; squares are thousands
+    assert seconds(f"a{part * (2**18 // len(part.encode()))}b.a") < 200 * plain
 
 
 def test_a_long_line_is_split_as_its_parts_are() -> None:
