@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairseq_aggdec.model import load as load
     from fairseq_aggdec.tasks.aggressive import aggressive as aggressive
-    from fairseq_aggdec.text.model import load as load
 
 __version__ = "0.1.0"
 
@@ -29,7 +29,7 @@ def register() -> None:
     import fairseq_aggdec.models.shallow_architectures
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting
-    import fairseq_aggdec.writing.tokenizer  # noqa: F401
+    import fairseq_aggdec.text.tokenizer  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
     logging.disable(logging.INFO)
-    module = import_module("fairseq_aggdec.text.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
+    module = import_module("fairseq_aggdec.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
     root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
     root.setLevel(level)
     logging.disable(disabled)

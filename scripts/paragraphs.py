@@ -17,7 +17,7 @@ from fairseq_aggdec import load
 from fairseq_aggdec.data.experiment import load_part
 from fairseq_aggdec.data.ptb import detokenise
 from fairseq_aggdec.data.subwords import as_written
-from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
+from fairseq_aggdec.lab.score.gleu import corpus_gleu
 from fairseq_aggdec.text import model as text_model
 from fairseq_aggdec.text.shipped import CAREFUL
 

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
-from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
+from fairseq_aggdec.lab.bench.record import Record, Run, load_record
+from fairseq_aggdec.lab.bench.tables import Table, module_table, speed_table
 from fairseq_aggdec.lab.grid import text_table
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-from fairseq_aggdec.checkpoint_tools.nat_start import TABLES
+from fairseq_aggdec.train.nat_start import TABLES
 from tests.random_models import draw_weights
 
 ARCHITECTURES = tuple(TABLES)

@@ -12,11 +12,11 @@ from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.train.draft_length import keep_draft_length
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_model, share_encoder
 

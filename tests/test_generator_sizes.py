@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, texts_to_copy, texts_to_propose
+from fairseq_aggdec.lab.bench.oracle import OracleGenerator, texts_to_copy, texts_to_propose
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
 from tests.test_beam_generator import assert_same_lists

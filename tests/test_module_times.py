@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.module_times`."""
+"""Tests of `fairseq_aggdec.lab.bench.module_times`."""
 
 import time
 
@@ -7,7 +7,7 @@ import torch
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from fairseq_aggdec.lab.benchmarking.module_times import measured
+from fairseq_aggdec.lab.bench.module_times import measured
 
 
 def test_a_call_within_a_timed_call_counts_for_the_outer_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.bench.record import load_record
 from tests.measured_tables import RECORDS, ROOT
 
 

@@ -50,7 +50,7 @@ def text(steps: Steps, folder: Path) -> None:
 def prepare(steps: Steps) -> None:
     steps.once("clean", lambda _, folder: write_clean(CLEAN_TEXT, HELD_OUT, steps.data, folder, JOINED, UNUSUAL_SHARE))
     steps.once("text", text)
-    # hides characters that the model does not know: fairseq_aggdec/writing/line.py
+    # hides characters that the model does not know: fairseq_aggdec/text/line.py
     steps.tokenise(subwords.as_written)
     # longer training pairs cost time and memory and do not help much
     steps.encode(steps.shipped_subwords("gec"), max_tokens=110)  # the training begins at the shipped corrector

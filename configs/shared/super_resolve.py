@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from super_resolution.decoding import decode, draw, load, table
 
     from fairseq_aggdec.files import written_whole
-    from fairseq_aggdec.lab.benchmarking.machine import describe
+    from fairseq_aggdec.lab.bench.machine import describe
 
     task, model = load(args.path, args.data, args.device)
     record, versions = decode(task, model, args, options.command("super-resolve", argv))

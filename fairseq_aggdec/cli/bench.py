@@ -8,8 +8,8 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
-from fairseq_aggdec.lab.benchmarking.modes import KNOWN, parse_modes
-from fairseq_aggdec.lab.benchmarking.search_settings import check_peers, given_settings
+from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
+from fairseq_aggdec.lab.bench.search_settings import check_peers, given_settings
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 
@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "{")
     options.start(args.threads, args.path, args.drafter_path)
-    from fairseq_aggdec.lab.benchmarking import measure, tables
-    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
+    from fairseq_aggdec.lab.bench import measure, tables
+    from fairseq_aggdec.lab.bench.alarm import refuse_differing
 
     record = measure.measure(args, modes, options.command("bench", argv))
     try:

@@ -10,11 +10,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
+from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, add_task_option, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.modes import MODES, modes_help
-from fairseq_aggdec.shards.settings import STDIN
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
 from fairseq_aggdec.tasks.search_options import add_search_options
 
@@ -38,9 +38,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     import fairseq_aggdec
 
     fairseq_aggdec.register()
-    from fairseq_aggdec.shards.text import decode_text
+    from fairseq_aggdec.bulk.text import decode_text
 
-    logging.getLogger("fairseq_aggdec.shards").setLevel(logging.INFO)
+    logging.getLogger("fairseq_aggdec.bulk").setLevel(logging.INFO)
     decode_text(*parsed)
 
 

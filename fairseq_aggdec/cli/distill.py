@@ -5,10 +5,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.files import check_checkpoints
-from fairseq_aggdec.shards.settings import DECODINGS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 _EPILOG = """\
@@ -24,9 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     options.start_distilling()
-    from fairseq_aggdec.shards.data_bin import DataBin
-    from fairseq_aggdec.shards.distilling import Distillation, Teacher
-    from fairseq_aggdec.shards.running import Workers
+    from fairseq_aggdec.bulk.data_bin import DataBin
+    from fairseq_aggdec.bulk.running import Workers
+    from fairseq_aggdec.train.distilling import Distillation, Teacher
 
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
     splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))

@@ -18,9 +18,9 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fairseq_aggdec import errors
+from fairseq_aggdec.bulk.settings import MAX_TOKENS
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.models.sizes import SIZES
-from fairseq_aggdec.shards.settings import MAX_TOKENS
 
 Options = TypeVar("Options")
 

@@ -155,8 +155,8 @@ def _print_records(words: list[str]) -> None:
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw, as PNG and SVG, into this folder")
     args = parser.parse_args(words)
 
-    from fairseq_aggdec.lab.benchmarking.record import load_record
-    from fairseq_aggdec.lab.benchmarking.tables import markdown
+    from fairseq_aggdec.lab.bench.record import load_record
+    from fairseq_aggdec.lab.bench.tables import markdown
 
     stems = [path.stem for path in args.records]
     twice = next((stem for stem in stems if stems.count(stem) > 1), None)
@@ -165,7 +165,7 @@ def _print_records(words: list[str]) -> None:
     records = [load_record(path) for path in args.records]
     print("\n\n".join(f"## {stem}\n\n{markdown(record)}" for stem, record in zip(stems, records, strict=True)))
     if args.figures:
-        from fairseq_aggdec.lab.benchmarking.figures import draw
+        from fairseq_aggdec.lab.bench.figures import draw
 
         for stem, record in zip(stems, records, strict=True):
             for path in draw(record, args.figures, stem):

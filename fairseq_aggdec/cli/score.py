@@ -14,13 +14,13 @@ from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.tasks.search_options import finite
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+    from fairseq_aggdec.lab.score.score_table import ScoreTable
 
 METRICS = (
     "sacrebleu, bleu, compound-bleu, ter, rouge, sari, sentence-sari, gleu, m2, m2-references, repetition, edit-ratio, "
     "unchanged, exact"
 )
-"""the names in `lab.evaluation.metrics`, which takes long to import"""
+"""the names in `lab.score.metrics`, which takes long to import"""
 
 
 @on_command_line()
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_result_file(args.json, "[")
     if args.command == "experiment":
         from fairseq_aggdec.data.experiment import Experiment
-        from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
+        from fairseq_aggdec.lab.score.experiment_scores import ExperimentScores
 
         config = Experiment.read(args.config)
         tables = ExperimentScores(config, args.work, args.data).tables(args.write)
@@ -57,9 +57,9 @@ def files_table(args: argparse.Namespace) -> ScoreTable:
     Raises:
         AggdecError: files are empty or do not belong together, or a metric cannot be used.
     """
-    from fairseq_aggdec.lab.evaluation.metrics import Settings, choose_metrics
-    from fairseq_aggdec.lab.evaluation.reference_set import characters, read_outputs, read_reference_set
-    from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+    from fairseq_aggdec.lab.score.metrics import Settings, choose_metrics
+    from fairseq_aggdec.lab.score.reference_set import characters, read_outputs, read_reference_set
+    from fairseq_aggdec.lab.score.score_table import ScoreTable
 
     if args.characters and args.text_references:
         raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")

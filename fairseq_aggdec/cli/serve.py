@@ -18,7 +18,7 @@ from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.text.shipped import CAREFUL
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.text.model import Model
+    from fairseq_aggdec.model import Model
 
 
 @dataclass(kw_only=True)
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _loaded(given: Options, name: str, shipped: str) -> Model:
     """The model of one side: of its checkpoint, or the shipped one."""
-    from fairseq_aggdec.text.model import load
+    from fairseq_aggdec.model import load
 
     checkpoint = getattr(given, name)
     if checkpoint is None:

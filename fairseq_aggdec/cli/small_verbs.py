@@ -27,7 +27,7 @@ class Average:
 def average(argv: Words = None) -> None:
     """Write the mean of a training run's last checkpoints, without its optimizer."""
     given = read(Average, "average", argv, str(average.__doc__))
-    from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
+    from fairseq_aggdec.train.averaging import last_checkpoints, write_average
 
     paths = last_checkpoints(given.folder, given.last)
     write_average(paths, given.output)
@@ -44,8 +44,8 @@ class Compare:
 def compare(argv: Words = None) -> int:
     """Compare two outputs of fairseq-generate token by token; the exit code is 1 if more than near-ties differ."""
     given = read(Compare, "compare", argv, str(compare.__doc__))
-    from fairseq_aggdec.lab.evaluation.comparison import describe, differing, is_near_tie
-    from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
+    from fairseq_aggdec.lab.score.comparison import describe, differing, is_near_tie
+    from fairseq_aggdec.lab.score.generate_file import read_generate_file
 
     first, second = read_generate_file(given.first), read_generate_file(given.second)
     different = differing(first, second)
@@ -87,7 +87,7 @@ def export(argv: Words = None) -> None:
     given = read(Export, "export", argv, str(export.__doc__))
     import torch
 
-    from fairseq_aggdec.checkpoint_tools import exporting
+    from fairseq_aggdec.train import exporting
 
     dtype = torch.float32 if given.fp32 else torch.float16
     exporting.export(given.checkpoint, given.folder, given.data, dtype, given.without_shared, given.decoding_block_size)
@@ -105,7 +105,7 @@ class NatStart:
 def nat_start(argv: Words = None) -> None:
     """Write a Transformer's weights as fairseq's non-autoregressive models take them (--finetune-from-model)."""
     given = read(NatStart, "nat-start", argv, str(nat_start.__doc__))
-    from fairseq_aggdec.checkpoint_tools.nat_start import write_nat_start
+    from fairseq_aggdec.train.nat_start import write_nat_start
 
     write_nat_start(given.checkpoint, given.architecture, given.output)
 
@@ -143,7 +143,7 @@ def shrink(argv: Words = None) -> None:
     keep = {"encoder": given.encoder_layers_to_keep, "decoder": given.decoder_layers_to_keep}
     if not any(value is not None for value in keep.values()):
         raise AggdecError("give --encoder-layers-to-keep or --decoder-layers-to-keep, or both")
-    from fairseq_aggdec.checkpoint_tools.shrinking import shrink_file
+    from fairseq_aggdec.train.shrinking import shrink_file
 
     print(shrink_file(given.checkpoint, given.output, keep), file=sys.stderr)
 

@@ -123,7 +123,7 @@ def _run(kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped
         raise AggdecError(f"{option_name(next(iter(own)))} is for a model of your own: give its checkpoint by --path")
     texts = _texts(given)
     options.start(given.threads, given.path, given.drafter_path)
-    from fairseq_aggdec.text.model import load
+    from fairseq_aggdec.model import load
 
     common: dict[str, Any] = {"device": given.device, "precision": given.precision}
     if given.path:

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     options.start(args.threads, args.path, args.drafter_path)
-    from fairseq_aggdec.lab.tuning.tune_command import tune
+    from fairseq_aggdec.lab.tune.tune_command import tune
 
     tune(args)
 

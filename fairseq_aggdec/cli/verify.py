@@ -10,7 +10,7 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
-from fairseq_aggdec.lab.benchmarking.modes import PRECISIONS
+from fairseq_aggdec.lab.bench.modes import PRECISIONS
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "{")
     options.start(args.threads, args.path, args.drafter_path)
-    from fairseq_aggdec.lab.lossless.verify_command import run
+    from fairseq_aggdec.lab.verify.verify_command import run
 
     report = run(args, options.command("verify", argv))
     if args.json:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not n
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
 
-    from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+    from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 
 GPT2_FILES = ("encoder.json", "vocab.bpe")
@@ -44,7 +44,7 @@ def moses(language: str) -> MosesTokenizer:
 
 def as_written(language: str = "en") -> AsWrittenTokenizer:
     """The tokeniser of English correctors, which shows them only characters that they read."""
-    from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+    from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
     if language != "en":
         raise AggdecError(f"the tokeniser as_written is for English; the language is {language}")

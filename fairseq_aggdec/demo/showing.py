@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
-from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
-from fairseq_aggdec.lab.benchmarking.machine import describe, machine
-from fairseq_aggdec.lab.benchmarking.record import run_of
-from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.tables import speed_table
+from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
+from fairseq_aggdec.lab.bench.fairseq_runner import runners_of
+from fairseq_aggdec.lab.bench.machine import describe, machine
+from fairseq_aggdec.lab.bench.record import run_of
+from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.tables import speed_table
 from fairseq_aggdec.lab.reporting.trace import kept, rejected, segments
+from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.model import Model, load
 from fairseq_aggdec.text.shipped import ShippedModel
 
 _BY_MODEL = ("gad", "gad++", "gad++:5:3")

@@ -34,7 +34,7 @@ from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 from fairseq_aggdec.serve.requests import JSON, read_fields
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.text.model import Model
+    from fairseq_aggdec.model import Model
 
 logger = logging.getLogger(__name__)
 

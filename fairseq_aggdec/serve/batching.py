@@ -19,7 +19,7 @@ from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.text.model import Model
+    from fairseq_aggdec.model import Model
 
 BATCH, BATCH_CHARACTERS = 32, 500
 """the most sentences, and characters of several, that are decoded at once: others wait for them"""

@@ -14,7 +14,7 @@ from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Text in, text out: sentences found, decoded as one batch, and put back where they stood."""
+"""Text in, text out: spacing, tokens, sentences and edits. `fairseq_aggdec.model` decodes them as one batch."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fairseq_aggdec.text.results import Edit, Result, Sentence
-from fairseq_aggdec.writing.spacing import aligned
+from fairseq_aggdec.text.spacing import aligned
 
 _MARK = "\u0300-\u036f\u200d\ufe0f"  # accents and what emoji are joined by: they go with the character before them
 _WORD = rf"\w[\w{_MARK}]*"

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints
 from fairseq_aggdec.cli.small_verbs import average
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.train.averaging import last_checkpoints
 
 
 def save(path: Path, value: float, updates: int = 2, /, **other: torch.Tensor) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.checkpoint_tools.exporting import slim_state
 from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.train.exporting import slim_state
 from tests.helpers import PLUGIN, ToyModel, parse_generate, run_cli
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from fairseq_aggdec.cli import score
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.metrics import all_metrics
+from fairseq_aggdec.lab.score.metrics import all_metrics
 
 
 def write(path: Path, *lines: str) -> str:

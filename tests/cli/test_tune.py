@@ -4,7 +4,7 @@ import pytest
 
 from fairseq_aggdec.cli.tune import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.bench.random_models import RandomModel
 from tests.lab.tuning.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
 from fairseq_aggdec.cli.small_verbs import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.train.shrinking import layer_counts
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, generate_here
 from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result
 from tests.cli_integration.correction import (
     SENTENCES,

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.checkpoint_tools.draft_length import with_draft_length
 from fairseq_aggdec.cli import drafter
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.drafter_training import planning, training
 from fairseq_aggdec.lab.drafter_training.record import NAME
+from fairseq_aggdec.train.draft_length import with_draft_length
 from tests.cli_integration.correction import TRAINED_ON
 from tests.helpers import ToyModel
 

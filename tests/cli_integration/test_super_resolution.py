@@ -11,7 +11,7 @@ from super_resolution.decoding import load
 from super_resolve import main
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.bench.record import load_record
 from tests.helpers import TRAINING, run_cli
 from tests.synthetic_images import make_images, write_npz
 

@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.benchmarking.record import Run
+from fairseq_aggdec.lab.bench.modes import parse_modes
+from fairseq_aggdec.lab.bench.record import Run
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import declared_tables
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.lab.lossless.differences import NEAR_TIES, first_difference
+from fairseq_aggdec.lab.verify.differences import NEAR_TIES, first_difference
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.helpers import PLUGIN, Generated, parse_generate, run_cli
 

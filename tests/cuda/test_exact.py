@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.benchmarking.random_models import vary_outputs
+from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
 from tests.cuda.test_modes import on
 from tests.random_drafters import random_drafter

@@ -14,7 +14,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
+from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch

@@ -12,7 +12,7 @@ from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.steps import Steps
 from fairseq_aggdec.data.text_files import read_pairs, write_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
+from fairseq_aggdec.lab.score.experiment_scores import ExperimentScores
 from tests.data.preparing import ROOT, digest, experiment, make_data, prepare, small_correction, write_gzipped
 
 GOLDEN = "d5fa64f18926eb9ed593ab1a7735add67ce369e50bbf68a061d25c32b35d33ab"

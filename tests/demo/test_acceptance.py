@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from fairseq_aggdec import load
+from fairseq_aggdec.model import Model
 from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.model import Model
 from fairseq_aggdec.text.shipped import SHIPPED
 
 

@@ -20,7 +20,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.differences import Decode, Gap, beam_gap_of, differences, gap_of
+from fairseq_aggdec.lab.verify.differences import Decode, Gap, beam_gap_of, differences, gap_of
 from tests.fuzzing.cases import Case
 from tests.fuzzing.drafters import FuzzedGenerator
 from tests.random_models import dictionary, random_network, share_encoder, twin_words

@@ -11,7 +11,7 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.benchmarking.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
+from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
 
 _FAR = 1 << 40
 

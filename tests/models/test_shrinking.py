@@ -11,10 +11,10 @@ from fairseq.models import build_model
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts, read_layers, shrink
 from fairseq_aggdec.cli.small_verbs import shrink as command
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.train.shrinking import layer_counts, read_layers, shrink
 from tests.random_models import bart_options, dictionary, draw_weights, random_batch
 
 fairseq_aggdec.register()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.bench.record import load_record
 from tests.scripts.checkout import checkout_with, run, run_whatever_comes
 from tests.synthetic_images import make_images, write_npz
 

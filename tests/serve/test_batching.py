@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 import requests
 
+from fairseq_aggdec.model import Model
 from fairseq_aggdec.serve import batching
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.requests import SHORT
-from fairseq_aggdec.text.model import Model
 from fairseq_aggdec.text.sentences import split_text
 from tests.serve.serving import Shouting, serving
 

@@ -10,11 +10,11 @@ from typing import cast
 import pytest
 import requests
 
+from fairseq_aggdec.model import Model
 from fairseq_aggdec.serve import connections
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.serve.connections import known_as
 from fairseq_aggdec.serve.requests import read_form
-from fairseq_aggdec.text.model import Model
 from tests.serve.serving import Shouting, serving
 
 CHECK = b"POST /v2/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 23\r\n\r\ntext=Hello.&language=en"

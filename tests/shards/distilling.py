@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli import distill
-from fairseq_aggdec.shards.data_bin import DataBin
 from tests.helpers import ToyModel
 
 SETTINGS = "--cpu --beam 3 --max-tokens 60 --max-len-b 15 --max-source-len 40".split()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.data_bin import DataBin, write_sample
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from fairseq_aggdec.bulk.folder import Decoded
+from fairseq_aggdec.bulk.text import TextShard, TextWorker
 from fairseq_aggdec.cli import decode
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.folder import Decoded
-from fairseq_aggdec.shards.text import TextShard, TextWorker
 from tests.helpers import ToBeKilled, run_cli
 from tests.shards.decoding import (
     CORRECT,

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.bulk.data_bin import DataBin
+from fairseq_aggdec.bulk.running import Workers
+from fairseq_aggdec.bulk.settings import SearchOptions
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.shards.data_bin import DataBin
-from fairseq_aggdec.shards.distilling import Distillation, Teacher
-from fairseq_aggdec.shards.running import Workers
-from fairseq_aggdec.shards.settings import SearchOptions
+from fairseq_aggdec.train.distilling import Distillation, Teacher
 from tests.helpers import ToyModel
 from tests.shards.distilling import Distil, contents
 

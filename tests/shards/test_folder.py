@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.bulk.batches import BatchShard
+from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.batches import BatchShard
-from fairseq_aggdec.shards.folder import Decoded, ShardFolder
 
 SHARD, INPUTS = BatchShard("train", 0, [[3, 4]]), {"train": "as it is"}
 

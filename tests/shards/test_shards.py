@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_aggdec.bulk.batches import plan_batches
+from fairseq_aggdec.bulk.text import cut
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.batches import plan_batches
-from fairseq_aggdec.shards.text import cut
 
 SENTENCES = st.lists(st.lists(st.integers(4, 6), max_size=6).map(lambda words: np.array([*words, 2])), max_size=30)
 

@@ -6,8 +6,8 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import load_langpair_dataset
 
-from fairseq_aggdec.shards.data_bin import DataBin
-from fairseq_aggdec.shards.distilling import DistilledSplit, write_data_bin
+from fairseq_aggdec.bulk.data_bin import DataBin
+from fairseq_aggdec.train.distilling import DistilledSplit, write_data_bin
 from tests.helpers import ToyModel
 from tests.shards.distilling import Distil, contents
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec import load
-from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result, Sentence
 from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.text.translation_guard import guarded

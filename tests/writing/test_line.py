@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from fairseq_aggdec.writing.characters import PUNCTUATION, READ, plain
-from fairseq_aggdec.writing.line import WrittenLine
+from fairseq_aggdec.text.characters import PUNCTUATION, READ, plain
+from fairseq_aggdec.text.line import WrittenLine
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.writing.line import moses
-from fairseq_aggdec.writing.spacing import match_spacing
+from fairseq_aggdec.text.line import moses
+from fairseq_aggdec.text.spacing import match_spacing
 
 TEXTS = st.text(
     "abc 019.,'\"()-!?:;&$%/+“”‘’–—…\u00a0\u2028[]{}€é½²#@*_=~^|\\<>`МЖ你한हि😀👍🏽\u200d\ufe0f•→\t\r\n", max_size=30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 
 def test_nobody_gets_the_characters_of_another_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairseq_aggdec.writing.characters import PUNCTUATION, READ
+from fairseq_aggdec.text.characters import PUNCTUATION, READ
 
 _UNREAD = rf"[^\s{re.escape(''.join([*READ, *PUNCTUATION]))}\u00c0-\u024f]"
 _HAS_UNREAD = re.compile(_UNREAD)

@@ -16,11 +16,11 @@ from PIL import Image
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.benchmarking import machine
-from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import Record, run_of
-from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
+from fairseq_aggdec.lab.bench import machine
+from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.record import Record, run_of
+from fairseq_aggdec.lab.bench.rounds import ModeResult, compare
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 

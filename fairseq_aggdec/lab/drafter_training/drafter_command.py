@@ -16,21 +16,21 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
-from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
+from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
+from fairseq_aggdec.bulk.running import Workers, device_of_environment
+from fairseq_aggdec.bulk.settings import SearchOptions
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
-from fairseq_aggdec.lab.benchmarking.subject import Subject
+from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
 from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Settings
 from fairseq_aggdec.lab.drafter_training.training import train
-from fairseq_aggdec.shards.data_bin import DataBin, write_sample
-from fairseq_aggdec.shards.distilling import Distillation, Teacher
-from fairseq_aggdec.shards.running import Workers, device_of_environment
-from fairseq_aggdec.shards.settings import SearchOptions
+from fairseq_aggdec.train.averaging import last_checkpoints, write_average
+from fairseq_aggdec.train.distilling import Distillation, Teacher
+from fairseq_aggdec.train.draft_length import keep_draft_length
 
 _LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""

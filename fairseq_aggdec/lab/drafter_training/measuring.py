@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import run_of
-from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
+from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.record import run_of
+from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.subject import Runners, Subject
 from fairseq_aggdec.lab.drafter_training.record import Measured
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
 

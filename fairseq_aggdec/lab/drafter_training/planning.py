@@ -10,14 +10,14 @@ from statistics import median
 
 import torch
 
+from fairseq_aggdec.bulk.batches import plan_batches
+from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
+from fairseq_aggdec.bulk.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, SAVES, TOKENS, Recipe
 from fairseq_aggdec.lab.drafter_training.record import Plan
 from fairseq_aggdec.lab.drafter_training.training import logged
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
-from fairseq_aggdec.shards.batches import plan_batches
-from fairseq_aggdec.shards.data_bin import DataBin, write_sample
-from fairseq_aggdec.shards.distilling import Teacher
-from fairseq_aggdec.shards.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.train.distilling import Teacher
 
 DECODING = "greedy"
 """how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_aggdec.shards.data_bin import DataBin
+from fairseq_aggdec.bulk.data_bin import DataBin
 
 AVERAGED = 5
 """the number of last checkpoints of which the drafter is the mean"""

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fairseq_aggdec import structured_files
+from fairseq_aggdec.bulk.settings import difference
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.settings import difference
 
 NAME = "drafter.json"
 DRAFTER = "drafter.pt"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairseq_aggdec.lab.benchmarking.figures import save
+from fairseq_aggdec.lab.bench.figures import save
 from fairseq_aggdec.lab.reporting.tables import Own
 
 

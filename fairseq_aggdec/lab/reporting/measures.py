@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairseq_aggdec.lab.benchmarking.record import Run
-from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to_reach
+from fairseq_aggdec.lab.bench.record import Run
 from fairseq_aggdec.lab.reporting.results import Decoding, Measure, Place
+from fairseq_aggdec.lab.score.training_log import Validation, seconds_to_reach
 
 
 @dataclass(frozen=True)

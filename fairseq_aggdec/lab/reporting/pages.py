@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
-from fairseq_aggdec.lab.benchmarking.machine import describe
-from fairseq_aggdec.lab.benchmarking.record import Record
+from fairseq_aggdec.lab.bench.alarm import refuse_differing
+from fairseq_aggdec.lab.bench.machine import describe
+from fairseq_aggdec.lab.bench.record import Record
 from fairseq_aggdec.lab.reporting.measures import Score
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import Beside, Grid, Own

@@ -11,9 +11,9 @@ from typing import Any
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
-from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
-from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations
+from fairseq_aggdec.lab.bench.record import Record, Run, load_record
+from fairseq_aggdec.lab.score.experiment_scores import ExperimentScores
+from fairseq_aggdec.lab.score.training_log import Validation, read_validations
 from fairseq_aggdec.structured_files import parse
 
 STATS, COMMAND = "stats.jsonl", "command.txt"

@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_aggdec import register
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.bench.random_models import RandomModel
 from tests.lab.benchmarking.tiny import tiny_model
 
 

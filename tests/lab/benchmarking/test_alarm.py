@@ -7,11 +7,11 @@ import pytest
 
 from fairseq_aggdec.cli import bench, demo
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import missing_references
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.subject import Runners
-from fairseq_aggdec.lab.tuning.points import Setting
-from fairseq_aggdec.lab.tuning.sweep import Measurement
+from fairseq_aggdec.lab.bench.alarm import missing_references
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.tune.points import Setting
+from fairseq_aggdec.lab.tune.sweep import Measurement
 from fairseq_aggdec.models.sizes import SIZES
 from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import TINY, tiny_model, tiny_subject

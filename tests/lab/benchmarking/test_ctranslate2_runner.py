@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.ctranslate2_runner`."""
+"""Tests of `fairseq_aggdec.lab.bench.ctranslate2_runner`."""
 
 import multiprocessing
 import os
@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking import ctranslate2_runner
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
-from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.bench import ctranslate2_runner
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.subject import Runners
 from tests.lab.benchmarking.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 
 

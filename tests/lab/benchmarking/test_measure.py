@@ -6,8 +6,8 @@ from io import StringIO
 import pytest
 
 from fairseq_aggdec.cli.bench import main
-from fairseq_aggdec.lab.benchmarking.record import Record, load_record
-from fairseq_aggdec.lab.benchmarking.tables import markdown
+from fairseq_aggdec.lab.bench.record import Record, load_record
+from fairseq_aggdec.lab.bench.tables import markdown
 from fairseq_aggdec.models import sizes
 from tests.lab.benchmarking.tiny import TINY
 

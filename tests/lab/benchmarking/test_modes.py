@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer, parse_modes
+from fairseq_aggdec.lab.bench.modes import Mode, NatPeer, parse_modes
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.nat_runner`: stock fairseq-generate gives the same."""
+"""Tests of `fairseq_aggdec.lab.bench.nat_runner`: stock fairseq-generate gives the same."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fairseq.data import Dictionary, data_utils
 import fairseq_aggdec
 from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
-from fairseq_aggdec.lab.benchmarking.rounds import Output
-from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
+from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
+from fairseq_aggdec.lab.bench.rounds import Output
+from fairseq_aggdec.lab.bench.subject import Runners, Subject
 from tests.helpers import Generated, ToyModel, parse_generate
 from tests.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
 

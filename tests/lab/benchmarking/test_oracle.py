@@ -1,15 +1,15 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.oracle`."""
+"""Tests of `fairseq_aggdec.lab.bench.oracle`."""
 
 from statistics import mean
 
 import pytest
 
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.oracle import edited, wrong_positions
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
-from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.oracle import edited, wrong_positions
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.subject import OracleSettings, Runners
 from tests.lab.benchmarking.tiny import LENGTH, tiny_subject
 
 WORDS = range(4, 400)

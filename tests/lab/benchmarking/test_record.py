@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import load_record, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Output
-from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy
-from fairseq_aggdec.lab.lossless.differences import Difference
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.record import load_record, run_of, speed_up_by_edit_ratio
+from fairseq_aggdec.lab.bench.rounds import ModeResult, Output
+from fairseq_aggdec.lab.bench.tables import identical_to_greedy
+from fairseq_aggdec.lab.verify.differences import Difference
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
 

@@ -1,12 +1,12 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.rounds`."""
+"""Tests of `fairseq_aggdec.lab.bench.rounds`."""
 
 import time
 
 import pytest
 
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES, Output, compare
-from fairseq_aggdec.lab.lossless import progress
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.rounds import WARM_UP_BATCHES, Output, compare
+from fairseq_aggdec.lab.verify import progress
 
 
 class Sleeper:

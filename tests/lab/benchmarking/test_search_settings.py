@@ -15,8 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 import fairseq_aggdec
 from fairseq_aggdec.cli.bench import _parser, main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.subject import Runners, Subject, read_subject
 from tests.helpers import ToyModel
 from tests.random_models import stock_beam_one
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import torch
 
-from fairseq_aggdec.lab.benchmarking.memory import peak_memory
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
-from fairseq_aggdec.lab.benchmarking.subject import Runners
-from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, near_tie_of
+from fairseq_aggdec.lab.bench.memory import peak_memory
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES, near_tie_of
 from tests.lab.benchmarking.tiny import tiny_subject
 
 

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from fairseq_aggdec.lab.benchmarking.random_models import (
+from fairseq_aggdec.lab.bench.random_models import (
     SOURCE,
     TARGET,
     RandomModel,
     random_sentences,
     write_random_model,
 )
-from fairseq_aggdec.lab.benchmarking.record import Record, Run
-from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Subject
+from fairseq_aggdec.lab.bench.record import Record, Run
+from fairseq_aggdec.lab.bench.subject import OracleSettings, Subject
 from fairseq_aggdec.models.sizes import Size
 
 TINY = Size(width=32, inner=64, heads=2, encoder_layers=2, decoder_layers=2)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of, shortened
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, SAVES, TOKENS
 from fairseq_aggdec.lab.drafter_training.record import Plan
-from fairseq_aggdec.shards.data_bin import DataBin
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from fairseq.scoring import bleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.evaluation.bleu import compound_split, detokenised_bleu, tokenised_bleu
+from fairseq_aggdec.lab.score.bleu import compound_split, detokenised_bleu, tokenised_bleu
 
 TEXT = ['Sie sagte: "Das ist schön, nicht wahr?"', "Tom hat zwei Brüder."]
 TOKENS = ['Sie sagte : " Das ist schön , nicht wahr ? "', "Tom hat zwei Brüder ."]

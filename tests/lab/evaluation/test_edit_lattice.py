@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.evaluation.edit_lattice import edit_lattice
+from fairseq_aggdec.lab.score.edit_lattice import edit_lattice
 
 Cell = tuple[int, int]
 TOKENS = st.lists(st.sampled_from("ab"), max_size=4)

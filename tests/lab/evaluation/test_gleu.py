@@ -3,7 +3,7 @@ from pathlib import Path
 from sacremoses import MosesTokenizer
 
 from fairseq_aggdec.data import ptb
-from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu, sentence_statistics
+from fairseq_aggdec.lab.score.gleu import corpus_gleu, sentence_statistics
 
 SOURCE = "a b c d e f".split()
 REFERENCE = "a b x d e f".split()

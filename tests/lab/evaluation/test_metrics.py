@@ -2,8 +2,8 @@ import pytest
 
 from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.metrics import Settings, all_metrics, choose_metrics
-from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet
+from fairseq_aggdec.lab.score.metrics import Settings, all_metrics, choose_metrics
+from fairseq_aggdec.lab.score.reference_set import ReferenceSet
 
 SOURCE, BETTER = "a b c d e".split(), "a x c d e".split()
 GOLD = M2Sentence(tuple(SOURCE), {0: (GoldEdit(1, 2, ("x",)), GoldEdit(4, 5, ("y",)))})

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.reference_set import read_outputs, read_reference_set
+from fairseq_aggdec.lab.score.reference_set import read_outputs, read_reference_set
 
 M2 = "S a b\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||0\n\nS c\n"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_aggdec.lab.evaluation.rouge import rouge
+from fairseq_aggdec.lab.score.rouge import rouge
 
 
 def test_lins_example() -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.lab.evaluation.sari import corpus_sari, mean_sentence_sari, sentence_sari
+from fairseq_aggdec.lab.score.sari import corpus_sari, mean_sentence_sari, sentence_sari
 
 SOURCE = "About 95 species are currently accepted ."
 REFERENCES = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.training_log import read_validations
+from fairseq_aggdec.lab.score.training_log import read_validations
 
 STAMP = "[2026-11-21 03:07:09,449]"
 

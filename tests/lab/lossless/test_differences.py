@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.lab.lossless.differences import Decode, beam_gap_of, gap_of
+from fairseq_aggdec.lab.verify.differences import Decode, beam_gap_of, gap_of
 from tests.random_models import dictionary, random_batch, random_model
 
 WORDS = dictionary(20)

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.generation import drafting
-from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
-from fairseq_aggdec.lab.benchmarking.subject import Subject
-from fairseq_aggdec.lab.lossless import verification, verify_command
-from fairseq_aggdec.lab.lossless.verification import ALONE, BEAM_ONE, Verification, verify
-from fairseq_aggdec.lab.lossless.verification_report import Report
+from fairseq_aggdec.lab.bench.modes import parse_modes
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.subject import Subject
+from fairseq_aggdec.lab.verify import verification, verify_command
+from fairseq_aggdec.lab.verify.verification import ALONE, BEAM_ONE, Verification, verify
+from fairseq_aggdec.lab.verify.verification_report import Report
 from fairseq_aggdec.scheduling import costs
 from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import tiny_model, tiny_subject

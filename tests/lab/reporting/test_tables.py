@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.bench.record import load_record
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import beside
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run

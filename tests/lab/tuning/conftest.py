@@ -7,7 +7,7 @@ import torch
 from fairseq.data import indexed_dataset
 
 from fairseq_aggdec import register
-from fairseq_aggdec.lab.benchmarking.random_models import SOURCE, TARGET, RandomModel, random_sentences
+from fairseq_aggdec.lab.bench.random_models import SOURCE, TARGET, RandomModel, random_sentences
 from tests.lab.benchmarking.tiny import LENGTH, VOCABULARY, tiny_model
 
 SENTENCES = 6

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
-from fairseq_aggdec.lab.benchmarking.subject import Runners
-from fairseq_aggdec.lab.tuning.points import Setting, Sweep
-from fairseq_aggdec.lab.tuning.sweep import Measurement, run
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.tune.points import Setting, Sweep
+from fairseq_aggdec.lab.tune.sweep import Measurement, run
 from tests.lab.benchmarking.tiny import LENGTH, tiny_subject
 
 SETTINGS = [Setting(2, 1, 0.0), Setting(8, 1, 0.0), Setting(8, 400, 1000.0)]

@@ -1,0 +1,107 @@
+"""Batches of sources, and shards of batches; neither depends on the number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairseq_aggdec.bulk.data_bin import Tokens
+
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """The batches of one split.
+
+    A translation can depend on the other sentences of its batch (padding, rounding of matrix products), so the batches
+    depend on nothing but the data and the limits.
+
+    Attributes:
+        representative: for each sentence the number of the first one with the same source; -1 where it is skipped.
+        batches: the sentences of each batch by number, all with different sources of similar length. The batch with the
+            longest sources comes first, the others in random order: shards take equally long, and so do parts of one.
+    """
+
+    representative: np.ndarray
+    batches: list[np.ndarray]
+
+    @property
+    def skipped(self) -> np.ndarray:
+        """The numbers of the sentences that are not decoded."""
+        return np.flatnonzero(self.representative < 0)
+
+    def shards(self, split: str, sentences: int) -> list[BatchShard]:
+        """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
+        shards: list[BatchShard] = []
+        batches: list[list[int]] = []
+        for number, batch in enumerate(self.batches, start=1):
+            batches.append(batch.tolist())
+            if sum(map(len, batches)) >= sentences or number == len(self.batches):
+                shards.append(BatchShard(split, len(shards), batches))
+                batches = []
+        return shards
+
+
+@dataclass(frozen=True)
+class BatchShard:
+    """Batches of one split that are decoded together."""
+
+    split: str
+    number: int
+    """the shard's number within the split, from 0"""
+    batches: list[list[int]]
+    """the numbers of each batch's sentences"""
+
+    @property
+    def name(self) -> str:
+        """The beginning of its files' names."""
+        return f"{self.split}.{self.number:06}"
+
+    @property
+    def sentences(self) -> list[int]:
+        """The numbers of all its sentences, in the order of its outputs."""
+        return [sentence for batch in self.batches for sentence in batch]
+
+    @property
+    def size(self) -> int:
+        """The number of its sentences."""
+        return sum(map(len, self.batches))
+
+
+def plan_batches(
+    sources: Iterable[Tokens], longest_source: int, max_tokens: int, batch_size: int | None = None
+) -> BatchPlan:
+    """Group sources by length.
+
+    Args:
+        sources: all sources of a split, EOS included.
+        longest_source: the most tokens of a source, EOS included; longer ones are skipped.
+        max_tokens: the most tokens of a batch, padding included; a batch of one sentence may have more.
+        batch_size: the most sentences of a batch; None for any number.
+    """
+    first: dict[bytes, int] = {}
+    representative = []
+    distinct, lengths = [], []
+    for number, tokens in enumerate(sources):
+        if not 0 < len(tokens) <= longest_source:
+            representative.append(-1)
+            continue
+        known = first.setdefault(tokens.tobytes(), number)
+        representative.append(known)
+        if known == number:
+            distinct.append(number)
+            lengths.append(len(tokens))
+
+    order = np.argsort(-np.array(lengths, dtype=np.int64), kind="stable")
+    numbers = np.array(distinct, dtype=np.int64)[order]
+    batches, start = [], 0
+    while start < len(numbers):
+        size = max(1, max_tokens // lengths[order[start]])
+        size = min(size, batch_size) if batch_size else size
+        batches.append(numbers[start : start + size])
+        start += size
+    shuffled = np.random.RandomState(_SEED).permutation(np.arange(1, len(batches)))
+    return BatchPlan(np.array(representative, dtype=np.int64), batches[:1] + [batches[i] for i in shuffled])

@@ -1,0 +1,259 @@
+"""`aggdec decode`: text files cut into shards, and what decodes their lines."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
+from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.settings import STDIN
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
+from fairseq_aggdec.model import Model, load
+from fairseq_aggdec.tasks.search_options import given_search_options
+
+logger = logging.getLogger(__name__)
+
+_NAMED = 5
+"""the most skipped lines that are named"""
+_NOT_RECORDED = ("data", "path", "input", "output", "engine", "workers")
+"""options that do not change the outputs, or whose files are recorded by their fingerprints"""
+_SKIPPED = "skipped.tsv"
+"""the list of all lines that could not be decoded: file, number of the line (from 1), why"""
+
+
+@dataclass(frozen=True)
+class TextShard:
+    """Consecutive lines of a file."""
+
+    path: str
+    """the file's absolute path"""
+    number: int
+    """the shard's number within the file, from 0"""
+    first_line: int
+    """the number of its first line, counted from 1"""
+    size: int
+    """the number of its lines"""
+    offset: int
+    """the number of bytes before it"""
+    length: int
+    """the number of its bytes"""
+    fingerprint: str
+    """the SHA-256 of its bytes"""
+    drafts: TextShard | None = None
+    """the drafts of its lines, from --draft-file"""
+
+    @property
+    def name(self) -> str:
+        """The beginning of its files' names, which sort in the order of the lines."""
+        return f"{Path(self.path).name}.{self.number:06}"
+
+    def read(self) -> list[bytes]:
+        """Its lines, without line feeds.
+
+        Raises:
+            AggdecError: the file has changed since it was cut into shards.
+        """
+        with open(self.path, "rb") as file:
+            file.seek(self.offset)
+            data = file.read(self.length)
+        if hashlib.sha256(data).hexdigest() != self.fingerprint:
+            raise AggdecError(f"{self.path}: has been changed since this run began; start it again")
+        lines = data.split(b"\n")
+        return lines if lines[-1] else lines[:-1]
+
+
+def cut(path: Path, lines: int) -> Iterator[TextShard]:
+    """The shards of a file, at least one.
+
+    Args:
+        path: the file; only a line feed ends a line.
+        lines: the number of lines in a shard; the last shard can have fewer.
+
+    Raises:
+        AggdecError: the file is gzipped, or a pipe, of which workers cannot read parts.
+        OSError: it cannot be read.
+    """
+    if path.is_fifo():
+        raise AggdecError(
+            f"{path}: is a pipe; give a file, or use the standard input: ... | aggdec decode ... --input -"
+        )
+    number = first_line = offset = 0
+    with path.open("rb") as file:
+        if file.peek(2)[:2] == b"\x1f\x8b":
+            raise AggdecError(f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec decode ... --input -")
+        while (chunk := list(islice(file, min(lines, sys.maxsize)))) or not number:
+            data = b"".join(chunk)
+            fingerprint = hashlib.sha256(data).hexdigest()
+            yield TextShard(str(path.resolve()), number, first_line + 1, len(chunk), offset, len(data), fingerprint)
+            number, first_line, offset = number + 1, first_line + len(chunk), offset + len(data)
+
+
+@dataclass(frozen=True)
+class TextWorker:
+    """Decodes lines of text with a model that is loaded for the first shard."""
+
+    args: argparse.Namespace
+    """the options of `aggdec decode`"""
+    options: dict[str, Any]
+    """those of the plugin's task, of the tokeniser and of the subwords"""
+
+    def decode(self, shard: TextShard) -> Decoded:
+        """Decode the lines of a shard.
+
+        An empty line stays empty. A line that is not UTF-8, and one with a sentence that cannot be decoded, are
+        reported; they are left empty, or where the model corrects that sentence stays as it was.
+
+        Raises:
+            AggdecError: an option, the data folder or a model cannot be used, or the file has changed.
+            OSError: a file cannot be read.
+        """
+        lines: list[str] = []
+        skipped: dict[int, str] = {}
+        for place, line in enumerate(shard.read()):
+            try:
+                lines.append(line.decode("utf-8"))
+            except UnicodeDecodeError:
+                skipped[place] = "not valid UTF-8"
+                lines.append("")
+        args = self.args
+        results = self.model.decode(
+            lines,
+            args.decoding,
+            drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
+            beam=args.beam,
+            top_beta=args.top_beta,
+            tolerance=args.tolerance,
+            max_tokens=args.max_tokens,
+            batch_size=args.batch_size,
+            **given_search_options(args),
+        )
+        outputs = [result.text for result in results]
+        for place, result in enumerate(results):
+            if result.notes:
+                skipped[place] = "; ".join(result.notes)
+                if not self.model.corrects:  # no translation; a correction may be the source
+                    outputs[place] = ""
+        return Decoded(
+            outputs, [f"{shard.path}\t{shard.first_line + place}\t{skipped[place]}" for place in sorted(skipped)]
+        )
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, on the device of this process."""
+        args = self.args
+        torch.set_num_threads(args.threads)
+        return load(
+            args.path,
+            args.data,
+            source_lang=args.source_lang,
+            target_lang=args.target_lang,
+            task=args.task,
+            tokenizer=args.tokenizer,
+            bpe=args.bpe or "",
+            longest=args.longest,
+            splits=False if args.one_sentence_a_line else None,
+            device=device_of_environment(args.cpu, args.precision),
+            precision=args.precision or "fp32",
+            **self.options,
+        )
+
+
+def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[str, Any]) -> None:
+    """Decode the shards of this process that are not finished.
+
+    Args:
+        args: the options of `aggdec decode`, checked.
+        options: those of the plugin's task, of the tokeniser and of the subwords.
+        given: the options that differ from their defaults.
+
+    Raises:
+        AggdecError: a file or an option cannot be used.
+    """
+    settings = _settings(args, given)
+    rank, ranks = rank_of_environment()
+    if ranks > 1 and "-" in args.input:
+        raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
+    refuse_overwriting(args.output / _SKIPPED, map(Path, args.input))
+    cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
+    inputs = {Path(name).name: _fingerprint(shards) for name, shards in cuts.items()}
+    folder = ShardFolder(args.output, settings, inputs)
+    if "-" in args.input:
+        path = args.output / STDIN
+        with written_whole(path) as partial:
+            with partial.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            cuts["-"] = [replace(shard, path=str(path.resolve())) for shard in cut(partial, args.shard_lines)]
+            folder = ShardFolder(args.output, settings, inputs | {STDIN: _fingerprint(cuts["-"])})
+    shards = [shard for name in args.input for shard in cuts[name]]
+    if args.draft_file is not None:
+        shards = _with_drafts(shards, args)
+    workers = Workers(args.engine, args.workers, args.threads, args.cpu)
+    decode_shards(shards[rank::ranks], folder, TextWorker(args, options), workers, "lines")
+    if not all(map(folder.is_finished, shards)):
+        return
+    skipped = [line for shard in shards for line in folder.skipped(shard)]
+    folder.write_list(_SKIPPED, skipped)
+    if skipped:
+        parts = [line.split("\t", 2) for line in skipped[:_NAMED]]
+        named = "; ".join(f"{path}, line {number}: {why}" for path, number, why in parts)
+        logger.warning(
+            f"{len(skipped):,} lines were not decoded as a whole: their outputs are empty, or, of a corrector, as they "
+            f"were ({args.output / _SKIPPED}): {named}{'; ...' if len(skipped) > _NAMED else ''}"
+        )
+    for name in args.input:
+        path = args.output / STDIN if name == "-" else Path(name)
+        logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
+
+
+def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[TextShard]:
+    """The shards of the one input with those of --draft-file, line by line.
+
+    Raises:
+        AggdecError: there are several inputs, or another number of lines.
+    """
+    drafts = list(cut(Path(args.draft_file), args.shard_lines))
+    given, wanted = (sum(shard.size for shard in some) for some in (drafts, shards))
+    if len(args.input) > 1 or given != wanted:
+        raise AggdecError(
+            f"--draft-file {args.draft_file}: has {given} lines; give one --input of as many, not {wanted}"
+        )
+    return [replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)]
+
+
+def _fingerprint(shards: Sequence[TextShard]) -> str:
+    """Of all lines of a file that is cut into shards."""
+    return hashlib.sha256("".join(shard.fingerprint for shard in shards).encode()).hexdigest()
+
+
+def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that outputs depend on; for files their fingerprints.
+
+    Raises:
+        AggdecError: a checkpoint is missing.
+    """
+    settings: dict[str, Any] = {
+        "checkpoints": fingerprints(args.path),
+        "dictionaries": [file_sha256(path) for path in sorted(Path(args.data).glob("dict.*.txt"))],
+        "--shard-lines": args.shard_lines,
+    }
+    for name, value in given.items():
+        if name not in _NOT_RECORDED:
+            is_file = isinstance(value, str) and Path(value).is_file()
+            if isinstance(value, float) and math.isinf(value):  # JSON has no such number
+                value = str(value)
+            settings[option_name(name)] = file_sha256(Path(value)) if is_file else value
+    return settings

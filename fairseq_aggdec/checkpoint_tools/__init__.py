@@ -1,1 +1,0 @@
-"""What makes checkpoints out of checkpoints: `aggdec average`, `export`, `shrink`, and starts for NAT models."""

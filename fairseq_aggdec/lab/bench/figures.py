@@ -1,0 +1,123 @@
+"""Draws figures of a record as PNG and SVG, after those of Ge et al. 2022 (papers/000)."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.bench.record import Record
+from fairseq_aggdec.lab.bench.tables import BASELINES
+
+_STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+_COLOURS = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
+MARKERS = "osD^vP*X<>"
+
+
+def draw(record: Record, folder: Path, stem: str) -> list[Path]:
+    """Draw all figures that a record has the numbers for.
+
+    Args:
+        record: a benchmark's record.
+        folder: where the files go; created if needed.
+        stem: how the files' names begin.
+
+    Returns:
+        the paths of the files.
+    """
+    paths = []
+    with matplotlib.rc_context(_STYLE):
+        for name, make in FIGURES.items():
+            figure = make(record)
+            if figure is None:
+                continue
+            for suffix in ("png", "svg"):
+                path = folder / f"{stem}_{name}.{suffix}"
+                save(figure, path, tight=True)
+                paths.append(path)
+    return paths
+
+
+def save(figure: Figure, path: Path, tight: bool = False) -> None:
+    """Write a figure as PNG or SVG, as the path ends; the same figure gives the same bytes every time.
+
+    Args:
+        figure: the figure.
+        path: path of the file, which ends with `.png` or `.svg`.
+        tight: cut off empty margins.
+    """
+    kind = path.suffix.removeprefix(".")
+    undated = {"Date": None} if kind == "svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "aggdec"}), written_whole(path) as partial:
+        figure.savefig(partial, format=kind, dpi=150, bbox_inches="tight" if tight else None, metadata=undated)
+
+
+def edit_ratio_figure(record: Record) -> Figure | None:
+    """Speed-up over `greedy` of groups of sentences against their edit ratio, for modes that copy."""
+    runs = [run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio]
+    if not runs:
+        return None
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    axis = figure.subplots()
+    for number, run in enumerate(runs):
+        ratios, speed_ups = zip(*(run.speed_up_by_edit_ratio or ()), strict=True)
+        axis.plot(ratios, speed_ups, color=_COLOURS[number % len(_COLOURS)], marker=MARKERS[number], label=run.mode)
+    axis.axhline(1.0, color="grey", linewidth=0.8)
+    axis.set_xlabel("edit ratio")
+    axis.set_ylabel("speed-up over greedy, median")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False)
+    return figure
+
+
+def batch_size_figure(record: Record) -> Figure | None:
+    """Speed-ups against batch size.
+
+    They are over beam search at the largest size (papers/000 Figures 6 and 7), and at the same size.
+    """
+    sizes = record.batch_sizes
+    if len(sizes) < 2:
+        return None
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    modes = list(dict.fromkeys(run.mode for run in record.runs))
+    name = next((name for name in BASELINES if name in modes), modes[0])
+    baseline = {run.batch_size: run for run in record.runs if run.mode == name}
+    largest_size = max(sizes)
+    largest = baseline[largest_size]
+    for number, mode in enumerate(modes):
+        runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
+        look = {
+            "color": _COLOURS[number % len(_COLOURS)],
+            "marker": MARKERS[number % len(MARKERS)],
+            "linestyle": "-" if number < len(_COLOURS) else "--",
+            "markersize": 4,
+        }
+        at = [run.batch_size for run in runs]
+        left.plot(at, [largest.seconds / run.seconds for run in runs], label=mode, **look)
+        right.plot(at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look)
+    milliseconds = 1e3 * largest.seconds / largest.sentences
+    left.set_title(f"speed-up over {name}, batch size {largest_size} ({milliseconds:.3g} ms a sentence)", fontsize=9)
+    left.set_yscale("log")
+    right.set_title(f"speed-up over {name} at the same batch size", fontsize=9)
+    right.set_ylim(bottom=0)
+    for axis in (left, right):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(sizes, [str(size) for size in sizes])
+        axis.minorticks_off()
+        axis.set_xlabel("batch size")
+        axis.grid(alpha=0.3)
+    # matplotlib's default labels powers of ten only
+    left.yaxis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    left.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+FIGURES: dict[str, Callable[[Record], Figure | None]] = {
+    "edit_ratio": edit_ratio_figure,
+    "batch_sizes": batch_size_figure,
+}
+"""how a file's name ends, and the function that draws it; it returns None where the record lacks the numbers"""

@@ -1,0 +1,71 @@
+"""Measures the time of each module while a mode decodes (papers/000 Table 15)."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, run_once, warm_up
+
+MODULES: dict[str, Sequence[tuple[type, str]]] = {
+    "verifier's encoder": [(Engines, "encode")],
+    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
+    "drafter's encoder": [(LoadedDrafter, "start")],
+    "drafter": [
+        *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter)),
+        (DraftDecoder, "choose"),  # by itself in `nar`
+    ],
+}
+"""the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
+
+
+def profile(runner: Runner) -> dict[str, float]:
+    """Seconds by module of one round of a mode of this plugin, and the `rest`; reading the clocks adds a little."""
+    warm_up(runner)
+    result = ModeResult(runner.mode, runner.batches)
+    with measured(runner.wait) as seconds:
+        run_once(runner, result)
+    found = {module: seconds[module] for module in MODULES if module in seconds}
+    found["rest"] = result.seconds - sum(found.values())
+    return {module: round(time, 6) for module, time in found.items()}
+
+
+@contextmanager
+def measured(wait: Callable[[], None] = lambda: None) -> Iterator[dict[str, float]]:
+    """Seconds spent in each of `MODULES` during the context; the dictionary fills up while it lasts.
+
+    Args:
+        wait: waits for the device; called before each reading of the clock.
+    """
+    seconds: dict[str, float] = defaultdict(float)
+    running: list[str] = []
+
+    def timed(module: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if running:
+                return function(*args, **kwargs)
+            running.append(module)
+            wait()
+            began = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                wait()
+                seconds[module] += time.perf_counter() - began
+                running.pop()
+
+        return call
+
+    with ExitStack() as stack:
+        for module, methods in MODULES.items():
+            for owner, name in methods:
+                stack.enter_context(mock.patch.object(owner, name, timed(module, getattr(owner, name))))
+        yield seconds

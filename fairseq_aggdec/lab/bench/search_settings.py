@@ -1,0 +1,53 @@
+"""The search options of a benchmark, which are those of fairseq-generate."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.tasks.search_options import given_search_options
+
+SOURCE_OPTIONS = ("truncate_source", "max_source_positions")
+"""options of the task, which reads the sources"""
+_CTRANSLATE2_LACKS = ("unkpen", "temperature")
+
+
+def given_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the search and of reading the sources that differ from the defaults, under fairseq's names."""
+    others = {name: getattr(args, name, None) for name in ("block_ngrams", *SOURCE_OPTIONS)}
+    return {**given_search_options(args), **{name: value for name, value in others.items() if value}}
+
+
+def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
+    """Refuse search options that another program does not have: its outputs would not be comparable.
+
+    Args:
+        given: from `given_settings`.
+        modes: all modes.
+
+    Raises:
+        AggdecError: a mode lacks an option; the message names both.
+    """
+    for mode in modes:
+        lacking: list[str] = []
+        if mode.nat is not None:  # it predicts lengths and refines whole sentences: no search option applies
+            lacking = [name for name in given if name not in SOURCE_OPTIONS]
+        elif mode.peer == CTRANSLATE2:
+            lacking = [name for name in _CTRANSLATE2_LACKS if name in given]
+        if lacking:
+            raise AggdecError(
+                f"mode {mode.name} cannot honour {', '.join(map(option_name, lacking))}: leave out one of them"
+            )
+        if mode.peer == CTRANSLATE2 and given.get("no_repeat_ngram_size") and "block_ngrams" not in given:
+            raise AggdecError(
+                f"mode {mode.name} always bans repeated n-grams, which fairseq's search and this plugin's modes "
+                "do not do on a CPU: add --block-ngrams, or leave --no-repeat-ngram-size out"
+            )
+
+
+def as_options(given: Mapping[str, Any]) -> str:
+    """The options of `given_settings` as they are written on a command line."""
+    return " ".join(
+        option_name(name) if value is True else f"{option_name(name)} {value:g}" for name, value in given.items()
+    )

@@ -1,0 +1,111 @@
+"""A record as Markdown: tables computed from its times and counters."""
+
+from collections.abc import Callable, Sequence
+
+from fairseq_aggdec.lab.bench.machine import describe
+from fairseq_aggdec.lab.bench.record import PERCENTILES, Record, Run
+from fairseq_aggdec.lab.bench.search_settings import as_options
+from fairseq_aggdec.lab.grid import text_table
+
+Table = tuple[list[str], list[list[str]]]
+"""headers and rows; a line feed in a header is a place where it may be broken"""
+
+BASELINES = ("beam5", "beam1", "greedy")
+
+
+def markdown(record: Record) -> str:
+    """A header, then for each batch size the tables of speeds and of modules."""
+    repeats = record.runs[0].rounds if record.runs else 0
+    lines = [
+        f"{record.title}, {repeats} rounds",
+        describe(record.machine),
+        f"command: {record.command}",
+        *([f"search: {as_options(record.search)}"] if record.search else []),
+        f"commit {record.commit or 'unknown'}, {record.date}",
+    ]
+    for batch_size in record.batch_sizes:
+        runs = record.at(batch_size)
+        lines += ["", f"Batch size {batch_size}:", "", text_table(*speed_table(runs))]
+        modules = module_table(runs)
+        if modules[1]:
+            lines += ["", "Milliseconds a sentence and share, by module:", "", text_table(*modules)]
+    return "\n".join(lines)
+
+
+Column = tuple[str, Callable[[Run], str]]
+"""the header of a column, and the function that gives the cell of a run"""
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _megabytes(count: int | None) -> str:
+    return "" if count is None else f"{count / 1e6:.0f}"
+
+
+def _seconds(run: Run) -> str:
+    digits = 2 if run.seconds >= 0.1 else 4  # a demonstration of one sentence takes milliseconds
+    return f"{run.seconds:.{digits}f} ({run.fastest:.{digits}f}-{run.slowest:.{digits}f})"
+
+
+_SECONDS: Column = ("seconds\n(median, range)", _seconds)
+_COUNTERS: tuple[Column, ...] = (
+    ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
+    ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
+)
+_LATENCIES: tuple[Column, ...] = tuple(
+    (f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentiles[str(share)]:.1f}")  # type: ignore[misc]
+    for share in PERCENTILES
+)
+_THROUGHPUT: Column = ("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
+_OPTIONAL: tuple[Column, ...] = (
+    ("BLEU", lambda run: _number(run.bleu, 2)),
+    ("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
+    ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
+    ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
+)
+"""columns that are shown if a run has an entry for them"""
+
+
+def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
+    """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode.
+
+    Args:
+        runs: runs of one batch size.
+        short: whether to leave out percentiles, throughput and memory.
+    """
+    baselines = [run for name in BASELINES for run in runs if run.mode == name]
+    columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
+    columns += [] if short else [*_LATENCIES, _THROUGHPUT]
+    columns += [*_COUNTERS, ("identical\nto greedy", identical_to_greedy)]
+    columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column[1](run) for run in runs)]
+    return ["mode", *(header for header, _ in columns)], [
+        [run.mode, *(cell(run) for _, cell in columns)] for run in runs
+    ]
+
+
+def _speed_up(baseline: Run) -> Column:
+    return (f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
+
+
+def identical_to_greedy(run: Run) -> str:
+    """Number of outputs identical to those of `greedy`; a precision is named where that was decoded in another one."""
+    if run.identical is None:
+        return ""
+    note = "" if run.compared_with == run.precision else f" ({run.compared_with})"
+    if run.near_ties:
+        note += f" ({run.near_ties} near-tie{'s' * (run.near_ties > 1)})"
+    return f"{run.identical} of {run.sentences}{note}"
+
+
+def module_table(runs: Sequence[Run]) -> Table:
+    """Milliseconds per sentence and share of the time, by module (papers/000 Table 15)."""
+    profiled = [(run, run.modules) for run in runs if run.modules]
+    modules = list(dict.fromkeys(module for _, times in profiled for module in times))
+    rows = []
+    for run, times in profiled:
+        total, sentences = sum(times.values()), run.sentences
+        cells = [f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})" if m in times else "" for m in modules]
+        rows.append([run.mode, *cells])
+    return ["mode", *modules], rows

@@ -1,0 +1,135 @@
+"""SARI, the metric of text simplification (Xu et al. 2016, "Optimizing Statistical Machine Translation for Text
+Simplification"); papers/000 Table 4.
+
+SARI compares the n-grams of up to four tokens that the output adds to the source, keeps and deletes with those that the
+references add, keep and delete; an n-gram that only some references keep counts in part. Two programs are in use, and
+their numbers differ. Both are here:
+
+- `corpus_sari` is that of EASSE (Alva-Manchego et al. 2019) with its defaults. Counts are summed over the corpus. The
+  score is the mean over n-gram orders of the F1 of adding, keeping and deleting. Text is lowercased and tokenised by
+  mteval's rules (`13a`).
+- `sentence_sari` is that of the authors' own script, for one sentence; a corpus scores the mean of its sentences. It
+  takes the F1 of adding and keeping but the precision of deleting, and averages kept and deleted shares over distinct
+  n-grams. A deleted n-gram counts as right as far as it was deleted more often than the references have it; in EASSE,
+  as far as the source has it more often than the references. Text is lowercased and split at spaces.
+
+In both, precision or recall of an empty set is 0: an output that rightly changes nothing scores 0 for adding and
+deleting.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from fairseq_aggdec.lab.score.gleu import ngrams
+
+ORDERS = (1, 2, 3, 4)
+
+Grams = Counter[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Sari:
+    """SARI and its three parts, 0 to 1."""
+
+    add: float
+    keep: float
+    delete: float
+
+    @property
+    def score(self) -> float:
+        """SARI: the mean of the parts."""
+        return (self.add + self.keep + self.delete) / 3
+
+
+def _operations(source: Grams, output: Grams, references: Sequence[Grams]) -> list[tuple[Grams, Grams]]:
+    """For adding, keeping and deleting: the n-grams of the output and those that the references want, in a sentence.
+
+    An n-gram is added once; counts of source and output are multiplied by the number of references.
+    """
+    wanted: Grams = sum(references, Counter())
+    added, to_add = (Counter(dict.fromkeys(grams.keys() - source.keys(), 1)) for grams in (output, wanted))
+    source, output = (
+        Counter({gram: count * len(references) for gram, count in grams.items()}) for grams in (source, output)
+    )
+    return [(added, to_add), (source & output, source & wanted), (source - output, source - wanted)]
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
+    """SARI of a corpus as EASSE computes it.
+
+    Args:
+        sources: text, one sentence each.
+        outputs: the simplified sentences.
+        references: simplified sentences by people, one list for each reference.
+    """
+    tokenise = Tokenizer13a()
+    totals = np.zeros((len(ORDERS), 3, 3), dtype=np.int64)  # right, done and wanted by order and operation
+    for sentence in zip(sources, outputs, *references, strict=True):
+        tokens = [tokenise(text.lower()).split() for text in sentence]
+        for total, order in zip(totals, ORDERS, strict=True):
+            source, output, *wanted = (ngrams(part, order) for part in tokens)
+            pairs = _operations(source, output, wanted)
+            total += [[(done & asked).total(), done.total(), asked.total()] for done, asked in pairs]
+    return _mean(
+        [
+            [_f1(_share(right, done), _share(right, wanted)) for right, done, wanted in order]
+            for order in totals.tolist()
+        ]
+    )
+
+
+def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
+    """SARI of one sentence as the authors' script computes it.
+
+    Args:
+        source: tokens joined by spaces.
+        output: its simplification.
+        references: at least one.
+    """
+    by_order = []
+    for order in ORDERS:
+        before, after, *wanted = (ngrams(text.lower().split(), order) for text in (source, output, *references))
+        (added, to_add), (kept, to_keep), (deleted, _) = _operations(before, after, wanted)
+        rightly_added, rightly_kept = len(added & to_add), kept & to_keep
+        by_order.append(
+            [
+                _f1(_share(rightly_added, len(added)), _share(rightly_added, len(to_add))),
+                _f1(_mean_share(rightly_kept, kept), _mean_share(rightly_kept, to_keep)),
+                _mean_share(deleted - sum(wanted, Counter()), deleted),
+            ]
+        )
+    return _mean(by_order)
+
+
+def _mean_share(part: Grams, whole: Grams) -> float:
+    """The share of each n-gram's count, mean over the distinct n-grams of the whole."""
+    return _share(sum(count / whole[gram] for gram, count in part.items()), len(whole))
+
+
+def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
+    """Mean of `sentence_sari` over a corpus; arguments as for `corpus_sari`."""
+    scores = [
+        sentence_sari(source, output, choices)
+        for source, output, *choices in zip(sources, outputs, *references, strict=True)
+    ]
+    return _mean([[score.add, score.keep, score.delete] for score in scores])
+
+
+def _mean(scores: Sequence[Sequence[float]]) -> Sari:
+    """The mean of several scores, each of adding, keeping and deleting."""
+    return Sari(*map(fmean, zip(*scores, strict=True)))

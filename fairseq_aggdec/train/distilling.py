@@ -1,0 +1,305 @@
+"""Sequence-level distillation: training targets written by a teacher (papers/000 §3.2.1, §3.2.2)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import shutil
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+
+import fairseq_aggdec
+from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
+from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens, write_side
+from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
+from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import fingerprints, folder_written_whole
+from fairseq_aggdec.structured_files import read
+from fairseq_aggdec.tasks.loading import batches_of, load
+
+logger = logging.getLogger(__name__)
+
+RECORD = "distillation.json"
+"""the file that records how the folder was made"""
+SKIPPED = "distillation.skipped.tsv"
+"""the file with a line for each skipped sentence: split, number, number of source tokens, whether it was kept"""
+_NAMED = 5
+"""the most skipped sentences that are named"""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A model, or an ensemble, that translates batches of sources; it is loaded for the first one."""
+
+    path: str
+    """a checkpoint, or several joined by `:`"""
+    data: DataBin
+    """the folder with the dictionaries that they were trained with, and the sources"""
+    search: SearchOptions = field(default_factory=SearchOptions)
+    decoding: str = "beam"
+    """a mode of the plugin"""
+    precision: str = "fp32"
+    cpu: bool = False
+    """use no GPU"""
+    threads: int | None = None
+    """None: as many as PyTorch takes"""
+    sources: dict[str, Side] = field(default_factory=dict, compare=False)
+    """the sources of each split that was read"""
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, list[Any]]:
+        """The task and the models.
+
+        Raises:
+            AggdecError: a checkpoint cannot be read or does not fit the dictionaries.
+        """
+        fairseq_aggdec.register()  # in a worker's process nothing else has
+        if self.threads:
+            torch.set_num_threads(self.threads)
+        data, device = self.data, device_of_environment(self.cpu, self.precision)
+        folder, languages = str(data.folder), (data.source_lang, data.target_lang)
+        return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
+
+    @property
+    def longest_source(self) -> int:
+        """The most tokens of a source that all models take, EOS included."""
+        return min(int(model.max_positions()[0]) for model in self._loaded[1])
+
+    def decode(self, shard: BatchShard) -> Decoded:
+        """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
+        sources = self.sources.setdefault(shard.split, self.data.source(shard.split))
+        targets = [
+            target
+            for batch in shard.batches
+            for target in self.translate(batch, [sources[sentence] for sentence in batch])
+        ]
+        return Decoded([" ".join(map(str, target.tolist())) for target in targets])
+
+    @torch.inference_mode()
+    def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
+        """The tokens, EOS included, of the best hypothesis for each source, which depends on no other batch.
+
+        Args:
+            numbers: the sentences' numbers, for error messages.
+            sources: the sources' tokens, EOS included.
+
+        Raises:
+            AggdecError: the search found no hypothesis, as all scores were NaN.
+        """
+        task, models = self._loaded
+        # a new one, because what a draft schedule has learnt from other batches decides which near-ties round up
+        generator = task.build_generator(models, Namespace(**asdict(self.search)))
+        (sample,) = batches_of(task, [torch.from_numpy(source) for source in sources], len(sources))
+        device = next(models[0].parameters()).device
+        sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
+        found = dict(zip(sample["id"].tolist(), task.inference_step(generator, models, sample), strict=True))
+        for name in ("tasks", "generation"):  # each generator would repeat what the first one has said
+            logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
+        for position, hypotheses in found.items():
+            if not hypotheses:
+                raise AggdecError(f"sentence {numbers[position]}: the model gives no finite score; try without --fp16")
+        return [found[position][0]["tokens"].cpu().numpy() for position in range(len(sources))]
+
+
+@dataclass(frozen=True)
+class DistilledSplit:
+    """New targets for one split."""
+
+    split: str
+    targets: Sequence[Tokens | None]
+    """the target of each sentence; None where the teacher skipped it"""
+    origin: dict[str, Any]
+    """for the record, how the targets were made, in JSON values"""
+
+    @property
+    def skipped(self) -> list[int]:
+        """The numbers of the sentences that the teacher skipped."""
+        return [number for number, target in enumerate(self.targets) if target is None]
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """The making of one distilled data folder."""
+
+    data: DataBin
+    output: Path
+    """the folder to make; shards are kept beside it, in `OUTPUT.shards`"""
+    splits: Sequence[str]
+    keep_skipped: bool = False
+    """whether skipped sentences stay, with their original target, or are left out"""
+
+    def by_teacher(
+        self,
+        teacher: Teacher,
+        workers: Workers,
+        max_tokens: int = MAX_TOKENS,
+        batch_size: int | None = None,
+        max_source_len: int | None = None,
+        shard_sentences: int = SHARD_SENTENCES,
+        until: float = math.inf,
+    ) -> None:
+        """Decode the shards that are not finished, and write the folder when all are.
+
+        Args:
+            teacher: the teacher, not yet loaded.
+            workers: where it decodes.
+            max_tokens: the most source tokens of a batch, padding included.
+            batch_size: the most sentences of a batch; None for any number.
+            max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
+            shard_sentences: the sentences of a shard.
+            until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
+
+        Raises:
+            AggdecError: a file cannot be used, or was made with other settings.
+        """
+        common: dict[str, Any] = {"teacher": fingerprints(teacher.path)}
+        data = {split: self.data.fingerprint(split) for split in self.splits}
+        loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
+        longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
+        common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
+        common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
+        origins = {split: {"data": data[split], **common} for split in self.splits}
+        if self._is_there(origins):
+            return
+        plans, shards = {}, []
+        for split in self.splits:
+            sources = self.data.source(split)
+            plan = plan_batches((sources[n] for n in range(len(sources))), longest, max_tokens, batch_size)
+            plans[split] = plan
+            shards += plan.shards(split, shard_sentences)
+            _report(split, sources, plan, longest)
+        search = common.pop("search")
+        folder = ShardFolder(
+            self.output.with_name(self.output.name + ".shards"),
+            {**common, **search, "shard_sentences": shard_sentences},
+            {split: json.dumps(data[split], sort_keys=True) for split in self.splits},
+        )
+        rank, ranks = rank_of_environment()
+        if until < math.inf:  # something of each split is always decoded
+            decode_shards([shard for shard in shards if shard.number == 0], folder, teacher, workers, "sentences")
+        decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
+        if ranks > 1:
+            logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
+            return
+        splits = []
+        for split, plan in plans.items():
+            found: dict[int, Tokens] = {}
+            for shard in shards:
+                if shard.split == split and (until == math.inf or folder.is_finished(shard)):
+                    outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
+                    found.update(zip(shard.sentences, outputs, strict=True))
+            targets = [found.get(int(number)) for number in plan.representative]
+            splits.append(DistilledSplit(split, targets, origins[split]))
+        self._write(splits)
+
+    def _write(self, splits: Sequence[DistilledSplit]) -> None:
+        write_data_bin(self.output, self.data, splits, self.keep_skipped)
+        for split in splits:
+            skipped = len(split.skipped)
+            fate = "kept with their original target" if self.keep_skipped else "left out"
+            logger.info(
+                f"{split.split}: {len(split.targets) - skipped:,} of {len(split.targets):,} sentences distilled"
+                + (f", {skipped:,} skipped ones {fate}" if skipped else "")
+            )
+        logger.info(f"{self.output} is complete")
+
+    def _is_there(self, origins: Mapping[str, dict[str, Any]]) -> bool:
+        """Whether the folder is complete; `origins` is what its record must say of each split.
+
+        Raises:
+            AggdecError: it was made in another way, or not by aggdec distill.
+        """
+        if not self.output.exists() or (self.output.is_dir() and not any(self.output.iterdir())):
+            return False
+        path = self.output / RECORD
+        if not path.is_file():
+            raise AggdecError(f"{self.output}: is there, and was not made by aggdec distill; choose another folder")
+        record = read(path, dict[str, Any], "delete the folder, or choose another")
+        made = record["splits"]
+        for entry in made.values():
+            del entry["sentences"], entry["skipped"]
+        if record["keep_skipped"] != self.keep_skipped or made != origins:
+            raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
+        logger.info(f"{self.output} is complete")
+        return True
+
+
+def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:
+    """Log how many sentences are decoded and how many are skipped, and the first of these."""
+    decoded = sum(map(len, plan.batches))
+    logger.info(f"{split}: {len(sources):,} sentences, {decoded:,} different sources in {len(plan.batches):,} batches")
+    if len(plan.skipped):
+        named = ", ".join(f"{number} ({sources.sizes[number]} tokens)" for number in plan.skipped[:_NAMED])
+        logger.warning(
+            f"{split}: {len(plan.skipped):,} of {len(sources):,} sources are empty or longer than {longest} tokens and "
+            f"are skipped: number {named}{', ...' if len(plan.skipped) > _NAMED else ''}"
+        )
+
+
+def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
+    """Write a folder, which has its name only when it is complete.
+
+    All other splits, the dictionaries and other files of the original folder are copied. No times or machines are
+    recorded: the same targets give the same bytes.
+
+    Args:
+        folder: the folder to make.
+        data: the original data.
+        splits: the distilled splits.
+        keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
+
+    Raises:
+        AggdecError: another process is writing the folder.
+    """
+    with folder_written_whole(folder) as partial:
+        _copy_rest(data, partial, {split.split for split in splits})
+        lines = []
+        for split in splits:
+            sizes = data.source(split.split).sizes
+            fate = "original target kept" if keep_skipped else "left out"
+            lines += [f"{split.split}\t{number}\t{sizes[number]}\t{fate}\n" for number in split.skipped]
+            _write_split(split, data, partial, keep_skipped)
+        (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
+        made = {
+            split.split: {"sentences": len(split.targets), "skipped": len(split.skipped), **split.origin}
+            for split in splits
+        }
+        record = json.dumps({"keep_skipped": keep_skipped, "splits": made}, indent=1, sort_keys=True)
+        (partial / RECORD).write_text(f"{record}\n", encoding="utf-8")
+
+
+def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
+    """Copy all files but those of the distilled splits, whose raw text or alignments would now be wrong."""
+    for path in sorted(data.folder.iterdir()):
+        if not path.is_file() or path.name in (RECORD, SKIPPED):
+            continue
+        if path.name.split(".")[0] not in distilled:
+            shutil.copyfile(path, folder / path.name)
+        elif not path.name.startswith(f"{path.name.split('.')[0]}.{data.pair}."):
+            logger.warning(f"{path} is not copied: it does not fit the distilled targets")
+
+
+def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skipped: bool) -> None:
+    sources, originals = data.source(split.split), data.target(split.split)
+    output = DataBin(folder, data.source_lang, data.target_lang)
+    pairs = enumerate(split.targets)
+    if keep_skipped or not split.skipped:
+        for path in sources.files:
+            shutil.copyfile(path, folder / path.name)
+        targets = (originals[number] if target is None else target for number, target in pairs)
+    else:
+        kept = (sources[number] for number, target in enumerate(split.targets) if target is not None)
+        write_side(output.prefix(split.split, data.source_lang), kept, data.source_dictionary)
+        targets = (target for _, target in pairs if target is not None)
+    write_side(output.prefix(split.split, data.target_lang), targets, data.target_dictionary)

@@ -1,0 +1,109 @@
+"""`aggdec export`: a trained model as a small folder that needs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.train.draft_length import with_draft_length
+
+
+def export(
+    checkpoint: Path,
+    folder: Path,
+    data: Path,
+    dtype: torch.dtype,
+    shared_with: Path | None = None,
+    draft_length: int | None = None,
+) -> None:
+    """Write a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
+
+    Args:
+        data: the folder with the dictionaries and, if there are any, the codes.
+        dtype: the type of the written weights.
+        shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
+        draft_length: of a drafter, see `draft_length`; None: as in its checkpoint.
+
+    Raises:
+        AggdecError: a file cannot be read or lacks something, no weight is shared, the folder has a model, or the
+            model cannot have drafts of this length.
+    """
+    state = read_checkpoint(checkpoint)
+    if state.get("cfg") is None:
+        raise AggdecError(f"{checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first")
+    extras = sorted(data.glob("dict.*.txt"))
+    if not extras:
+        raise AggdecError(f"{data}: has no dict.*.txt; --data is the folder that fairseq-preprocess made")
+    verifier = None if shared_with is None else read_checkpoint(shared_with)["model"]
+    slim = slim_state(state, dtype, verifier)
+    if verifier is not None and len(slim["model"]) == len(state["model"]):
+        raise AggdecError(
+            f"--without-shared {shared_with}: has no weights in common with {checkpoint}; name the "
+            "verifier that it was trained from, with --fp32 the one in single precision"
+        )
+    if draft_length is not None:
+        try:
+            slim = with_draft_length(slim, draft_length)
+        except AggdecError as error:
+            raise AggdecError(f"--decoding-block-size {draft_length}: {checkpoint}: {error}") from None
+    if (folder / "model.pt").exists():
+        raise AggdecError(f"{folder / 'model.pt'}: is there already; name another folder, or delete it first")
+    with written_whole(folder / "model.pt") as partial:
+        torch.save(slim, partial)
+        copies = [(extra, folder / extra.name) for extra in extras]
+        if (data / "codes").is_file():  # the name by which fairseq's from_pretrained finds them
+            copies.append((data / "codes", folder / "bpecodes"))
+        for extra, copy in copies:
+            with suppress(shutil.SameFileError):  # the data folder itself is exported into
+                shutil.copyfile(extra, copy)
+
+
+def slim_state(
+    state: dict[str, Any], dtype: torch.dtype = torch.float16, verifier: Mapping[str, torch.Tensor] | None = None
+) -> dict[str, Any]:
+    """A checkpoint for inference only.
+
+    The training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging
+    has separated) are stored once, and paths of the training machine are removed from the options.
+
+    A weight that equals its namesake among those of `verifier` is left out.
+    """
+    weights: dict[str, torch.Tensor] = {}
+    for name, value in state["model"].items():
+        value = _converted(value, dtype)
+        if verifier is not None and name in verifier and _converted(verifier[name], dtype).equal(value):
+            continue
+        twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
+        weights[name] = value if twin is None else twin
+    return without_training(
+        {
+            "args": None,
+            "cfg": _without_paths(state["cfg"]),
+            "model": weights,
+            "task_state": {},
+            "optimizer_history": state.get("optimizer_history"),
+        }
+    )
+
+
+def _converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return value.to(dtype) if value.is_floating_point() else value
+
+
+def _without_paths(setting: Any) -> Any:
+    if isinstance(setting, argparse.Namespace):  # what the model of an argparse-configured run has
+        return argparse.Namespace(**_without_paths(vars(setting)))
+    if hasattr(setting, "items"):
+        return {name: _without_paths(value) for name, value in setting.items()}
+    if isinstance(setting, list | tuple):
+        return [_without_paths(value) for value in setting]
+    return "" if isinstance(setting, str) and "/" in setting else setting
