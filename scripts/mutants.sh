@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
-exec .venv/bin/python -m tests.mutants "$@"
+exec .venv/bin/python -m tests.support.mutants "$@"

@@ -16,12 +16,12 @@ find_python() { # prints nothing where there is none
     done
 }
 
-tests=(tests/test_compat.py tests/test_generator.py tests/shards tests/decoding tests/tasks
+tests=(tests/compat/test_compat.py tests/generation/test_generator.py tests/bulk tests/decoding tests/tasks
     tests/cli_integration/test_generate.py)
 few= processes=2
 if [[ ${1:-} == --few ]]; then
     shift
-    tests=(tests/test_generator_gad.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
+    tests=(tests/generation/test_generator_gad.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
         tests/cli_integration/test_interactive.py)
     few=yes processes=0
 fi

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import fork_server
-from tests.helpers import ToyModel, make_toy_data, train_toy
-from tests.sharing import made_once
+from tests.support import fork_server
+from tests.support.helpers import ToyModel, make_toy_data, train_toy
+from tests.support.sharing import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    longest = ("tests/scripts/", "tests/cli_integration/", "tests/test_generator", "tests/test_install")
+    longest = ("tests/scripts/", "tests/cli_integration/", "tests/generation/", "tests/repository/test_install")
     items.sort(
         key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
     )
@@ -87,7 +87,7 @@ def quick_commands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Binarised toy data with a joined dictionary; see `tests.helpers.make_toy_data`."""
+    """Binarised toy data with a joined dictionary; see `tests.support.helpers.make_toy_data`."""
     return made_once(tmp_path_factory, "toy_data", make_toy_data)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import run_cli
+from tests.support.helpers import run_cli
 
 COMMAND = "from fairseq_aggdec.errors import *; import sys; sys.argv = ['bin/fairseq-generate']; "
 

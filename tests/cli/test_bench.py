@@ -8,7 +8,7 @@ import pytest
 from fairseq_aggdec.cli import verify
 from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import ToyModel
+from tests.support.helpers import ToyModel
 
 
 def test_references_must_fit_the_split(toy_model_dir: ToyModel, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import ToyModel
+from tests.support.helpers import ToyModel
 
 
 def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(

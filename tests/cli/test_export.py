@@ -9,7 +9,7 @@ from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.exporting import slim_state
-from tests.helpers import PLUGIN, ToyModel, parse_generate, run_cli
+from tests.support.helpers import PLUGIN, ToyModel, parse_generate, run_cli
 
 
 def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.errors import AggdecError
-from tests.lab.benchmarking.tiny import made_up_record, made_up_run
+from tests.lab.bench.tiny import made_up_record, made_up_run
 
 
 @pytest.fixture

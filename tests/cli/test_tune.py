@@ -5,7 +5,7 @@ import pytest
 from fairseq_aggdec.cli.tune import main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.random_models import RandomModel
-from tests.lab.tuning.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
+from tests.lab.tune.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
 
 
 def test_the_table_and_the_choice(

@@ -1,4 +1,4 @@
-"""Tests of `aggdec verify`; what it finds out is tested in `tests/lab/lossless/test_verification.py`."""
+"""Tests of `aggdec verify`; what it finds out is tested in `tests/lab/verify/test_verification.py`."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.sizes import SIZES
-from tests.engine_faults import blocks_see_what_follows
-from tests.helpers import ToyModel
-from tests.lab.benchmarking.tiny import TINY
+from tests.lab.bench.tiny import TINY
+from tests.support.engine_faults import blocks_see_what_follows
+from tests.support.helpers import ToyModel
 
 MODES = {"greedy", "iad", "speculative", "aggressive-beam:5", "iad+whole", "speculative+whole"}
 

@@ -14,8 +14,8 @@ from tests.cli_integration.correction import (
     train_drafter,
     train_heads,
 )
-from tests.helpers import ToyModel
-from tests.sharing import made_once
+from tests.support.helpers import ToyModel
+from tests.support.sharing import made_once
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import helpers
-from tests.helpers import PLUGIN, TRAINING, ToyModel, parse_generate, run_cli, train_toy
+from tests.support import helpers
+from tests.support.helpers import PLUGIN, TRAINING, ToyModel, parse_generate, run_cli, train_toy
 
 Process = subprocess.CompletedProcess[str]
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
-from tests.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
+from tests.support.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
 
 SPEECH = (
     "--task speech_to_text --arch s2t_transformer_xs --conv-channels 32 --encoder-layers 1 --decoder-layers 1 "

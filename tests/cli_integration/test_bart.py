@@ -8,7 +8,7 @@ from fairseq_aggdec.cli.small_verbs import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.train.shrinking import layer_counts
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, generate_here
-from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
+from tests.support.helpers import TRAINING, ToyModel, parse_generate, run_cli
 
 SIZES = (
     "--encoder-embed-dim 64 --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 "

@@ -13,7 +13,7 @@ from tests.cli_integration.correction import (
     generate_here,
     summaries,
 )
-from tests.helpers import ToyModel, parse_generate
+from tests.support.helpers import ToyModel, parse_generate
 
 
 def test_the_training_says_what_it_took_and_how_good_the_heads_are(heads: TrainedHeads) -> None:

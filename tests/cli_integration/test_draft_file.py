@@ -9,6 +9,7 @@ import pytest
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result
+from tests.bulk.decoding import TRANSLATE, outputs, run
 from tests.cli_integration.correction import (
     SENTENCES,
     WORDS,
@@ -17,8 +18,7 @@ from tests.cli_integration.correction import (
     generate_here,
     interact,
 )
-from tests.helpers import ToyModel, parse_generate
-from tests.shards.decoding import TRANSLATE, outputs, run
+from tests.support.helpers import ToyModel, parse_generate
 
 
 class Case:

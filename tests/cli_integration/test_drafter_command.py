@@ -22,7 +22,7 @@ from fairseq_aggdec.lab.drafter_training import planning, training
 from fairseq_aggdec.lab.drafter_training.record import NAME
 from fairseq_aggdec.train.draft_length import with_draft_length
 from tests.cli_integration.correction import TRAINED_ON
-from tests.helpers import ToyModel
+from tests.support.helpers import ToyModel
 
 LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
 

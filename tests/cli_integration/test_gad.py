@@ -21,7 +21,7 @@ from tests.cli_integration.correction import (
     generate_here,
     summaries,
 )
-from tests.helpers import ToyModel, parse_generate
+from tests.support.helpers import ToyModel, parse_generate
 
 
 def test_gad_gives_the_hypotheses_of_beam_one_and_tells_of_each_step(

@@ -20,7 +20,7 @@ from tests.cli_integration.correction import (
     generate_here,
     summaries,
 )
-from tests.helpers import ToyModel, parse_generate, run_cli
+from tests.support.helpers import ToyModel, parse_generate, run_cli
 
 
 def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.cli_integration.correction import (
     interact,
     summaries,
 )
-from tests.helpers import ToyModel, parse_generate
+from tests.support.helpers import ToyModel, parse_generate
 
 AWKWARD = [
     "ba dex fi go ku",

@@ -8,7 +8,7 @@ import pytest
 from fairseq_aggdec import load
 from fairseq_aggdec.cli import decode, verify
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import PLUGIN, TINY_TRANSFORMER, ToyModel, generate_here, train_toy
+from tests.support.helpers import PLUGIN, TINY_TRANSFORMER, ToyModel, generate_here, train_toy
 
 TASK = "translation_multi_simple_epoch"
 PAIR = ["-s", "src", "-t", "tgt"]

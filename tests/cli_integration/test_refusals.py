@@ -13,7 +13,7 @@ from fairseq_cli import generate as generate_command
 from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import PLUGIN, SENTENCES, generate
-from tests.helpers import ToyModel
+from tests.support.helpers import ToyModel
 
 
 @pytest.fixture

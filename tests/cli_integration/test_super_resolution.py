@@ -12,8 +12,8 @@ from super_resolve import main
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
-from tests.helpers import TRAINING, run_cli
-from tests.synthetic_images import make_images, write_npz
+from tests.support.helpers import TRAINING, run_cli
+from tests.support.synthetic_images import make_images, write_npz
 
 HEADS = 4
 TASK: list[object] = ["--user-dir", super_resolution.__path__[0], "--task", "super_resolution", "--grey"]

@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.cli_integration.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
-from tests.helpers import ToyModel, run_cli
+from tests.support.helpers import ToyModel, run_cli
 
 
 def train_on(model: ToyModel, decoding: str, folder: Path) -> Process:

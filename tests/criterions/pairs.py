@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from tests.random_models import random_batch
+from tests.support.random_models import random_batch
 
 
 def random_pairs(lengths: list[int], words: Dictionary, generator: torch.Generator) -> dict[str, Any]:

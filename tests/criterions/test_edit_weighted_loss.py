@@ -10,7 +10,7 @@ from fairseq.logging import metrics
 
 from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, edits
 from tests.criterions.pairs import random_pairs
-from tests.random_models import dictionary, random_model
+from tests.support.random_models import dictionary, random_model
 
 WORDS = dictionary(12)
 PAD, EOS = WORDS.pad(), WORDS.eos()

@@ -9,7 +9,7 @@ import torch
 
 from fairseq_aggdec.lab.verify.differences import NEAR_TIES, first_difference
 from fairseq_aggdec.text.shipped import SHIPPED
-from tests.helpers import PLUGIN, Generated, parse_generate, run_cli
+from tests.support.helpers import PLUGIN, Generated, parse_generate, run_cli
 
 MT = SHIPPED["mt"].folder
 LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice today , and we are going home ."]

@@ -21,9 +21,9 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
 from tests.cuda.test_modes import on
-from tests.random_drafters import random_drafter
-from tests.random_models import dictionary, random_batch
-from tests.test_generator import OracleGenerator
+from tests.generation.test_generator import OracleGenerator
+from tests.support.random_drafters import random_drafter
+from tests.support.random_models import dictionary, random_batch
 
 WORDS = dictionary(8_000)
 LENGTH = 6

@@ -15,12 +15,12 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
-from tests.random_blockwise import random_blockwise
-from tests.random_drafters import random_drafter
-from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
-from tests.test_beam_generator import WORDS, assert_same_lists, beams, by_fairseq
-from tests.test_beam_generator import cached_model as cached_list_model
-from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
+from tests.generation.test_beam_generator import WORDS, assert_same_lists, beams, by_fairseq
+from tests.generation.test_beam_generator import cached_model as cached_list_model
+from tests.generation.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
+from tests.support.random_blockwise import random_blockwise
+from tests.support.random_drafters import random_drafter
+from tests.support.random_models import ENGINE_SHAPES, model_of_shape, random_batch
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])

@@ -11,8 +11,8 @@ from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.graphs.graphs import CudaCapture
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.cuda.test_modes import LENGTHS, LIMIT, WIDE, batch, on, tokens
-from tests.random_models import model_of_shape
-from tests.test_generator import JOINED, decode
+from tests.generation.test_generator import JOINED, decode
+from tests.support.random_models import model_of_shape
 
 pytestmark = pytest.mark.usefixtures("graphs")
 

@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-from tests.scripted_decoding import (
+from tests.support.scripted_decoding import (
     EOS,
     FIRST_WORD,
     PAD,

@@ -13,7 +13,7 @@ from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.decoding.highest import best, best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.plain.choice import RuledChoice, ban_repeated_ngrams
-from tests.scripted_decoding import EOS, PAD, UNK, examples
+from tests.support.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
 

@@ -14,7 +14,7 @@ from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft, Ragge
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, judge
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
-from tests.scripted_decoding import EOS, PAD, UNK, examples
+from tests.support.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
 RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=100, min_len=0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_aggdec import load
 from fairseq_aggdec.text.shipped import SHIPPED
-from tests.helpers import PLUGIN, run_cli
+from tests.support.helpers import PLUGIN, run_cli
 
 CORRECTIONS = {
     "He ask [see page 3] about the price (about 20 €).": "He asked [see page 3] about the price (about 20 €).",

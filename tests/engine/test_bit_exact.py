@@ -12,8 +12,8 @@ from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError
-from tests.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
-from tests.scripted_decoding import scored
+from tests.support.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
+from tests.support.scripted_decoding import scored
 
 WORDS = dictionary(40)
 PAD = WORDS.pad()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, texts_of
-from tests.random_models import dictionary, random_batch
-from tests.scripted_decoding import PAD, examples
+from tests.support.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, texts_of
+from tests.support.random_models import dictionary, random_batch
+from tests.support.scripted_decoding import PAD, examples
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 

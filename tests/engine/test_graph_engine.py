@@ -24,9 +24,9 @@ from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphPropos
 from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.graphs.graphs import Graph, Packet
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from tests.random_blockwise import HEAD_KINDS, random_blockwise
-from tests.random_drafters import DRAFTER_SHAPES, random_drafter, texts_of
-from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+from tests.support.random_blockwise import HEAD_KINDS, random_blockwise
+from tests.support.random_drafters import DRAFTER_SHAPES, random_drafter, texts_of
+from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))

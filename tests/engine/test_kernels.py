@@ -17,7 +17,7 @@ from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.modules import Embedding, PackedProduct, best_entries, likeliest
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
 from fairseq_aggdec.engine.plain.layers import Positions
-from tests.random_models import dictionary, random_batch, random_model
+from tests.support.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
 WORDS = dictionary(30)

@@ -10,9 +10,9 @@ from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from tests.random_blockwise import HEAD_KINDS, on_base, random_blockwise, save_base
-from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, draw_heads, random_batch, random_model
-from tests.scripted_decoding import scored
+from tests.support.random_blockwise import HEAD_KINDS, on_base, random_blockwise, save_base
+from tests.support.random_models import ENGINE_SHAPES, SHAPES, dictionary, draw_heads, random_batch, random_model
+from tests.support.scripted_decoding import scored
 
 WORDS = dictionary(20)
 K = 5

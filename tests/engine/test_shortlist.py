@@ -9,7 +9,7 @@ import torch
 from fairseq_aggdec.engine import shortlist
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.scheduling.costs import KERNELS, DraftCost
-from tests.random_models import dictionary, random_batch, random_model
+from tests.support.random_models import dictionary, random_batch, random_model
 
 WORDS = dictionary(300)
 FIRST = 40

@@ -13,7 +13,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
-from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 WORDS = dictionary(30)

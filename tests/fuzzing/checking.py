@@ -23,7 +23,7 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.verify.differences import Decode, Gap, beam_gap_of, differences, gap_of
 from tests.fuzzing.cases import Case
 from tests.fuzzing.drafters import FuzzedGenerator
-from tests.random_models import dictionary, random_network, share_encoder, twin_words
+from tests.support.random_models import dictionary, random_network, share_encoder, twin_words
 
 _TRAINED = 8
 """block size that drafters are made with"""

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import random_drafter
-from tests.random_models import dictionary, random_batch
+from tests.support.random_drafters import random_drafter
+from tests.support.random_models import dictionary, random_batch
 
 WORDS = dictionary(20)
 K = 5

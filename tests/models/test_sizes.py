@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 import fairseq_aggdec
 from fairseq_aggdec.models.shallow_architectures import register_architectures
 from fairseq_aggdec.models.sizes import SIZES, architecture
-from tests.random_models import dictionary
+from tests.support.random_models import dictionary
 
 fairseq_aggdec.register()
 NAMES = register_architectures()

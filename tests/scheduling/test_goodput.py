@@ -10,7 +10,7 @@ import torch
 from fairseq_aggdec.decoding.blocks import Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-from tests.scripted_decoding import EOS, outputs_of
+from tests.support.scripted_decoding import EOS, outputs_of
 
 FREE_ROWS = 24
 """rows of the verifier that cost as much as reading its weights"""

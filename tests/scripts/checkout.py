@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests import fork_server
+from tests.support import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 AWKWARD = '-it\'s a "folder"\nof mine'

@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.scripts.checkout import checkout_with, run, run_whatever_comes
-from tests.synthetic_images import make_images, write_npz
+from tests.support.synthetic_images import make_images, write_npz
 
 
 def test_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.tasks.aggressive import aggressive
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from tests.random_models import dictionary, model_of_shape, random_batch
+from tests.support.random_models import dictionary, model_of_shape, random_batch
 
 VOCABULARY = dictionary(12)
 

@@ -13,8 +13,8 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
-from tests.helpers import TRAINING, ToyModel, run_cli
-from tests.random_models import dictionary
+from tests.support.helpers import TRAINING, ToyModel, run_cli
+from tests.support.random_models import dictionary
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 DRAFTING = ["--user-dir", PLUGIN, "--task", "block_drafting", "--arch", "nar_drafter_small"]

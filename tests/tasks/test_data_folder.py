@@ -13,7 +13,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationCon
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
 from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.interactive import too_long
-from tests.random_models import dictionary
+from tests.support.random_models import dictionary
 
 
 def config(data: object, source: str | None = None, target: str | None = None) -> SimpleNamespace:

@@ -14,9 +14,9 @@ from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
 from fairseq_aggdec.tasks.aggressive import DecodingOptions, options_of
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
-from tests.random_models import dictionary
-from tests.test_generator import cached_model
-from tests.test_generator_blockwise import cached_blockwise
+from tests.generation.test_generator import cached_model
+from tests.generation.test_generator_blockwise import cached_blockwise
+from tests.support.random_models import dictionary
 
 WORDS = dictionary(96)  # 100 symbols
 PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)

@@ -13,7 +13,7 @@ from fairseq_aggdec.engine.cuda import layers
 from fairseq_aggdec.engine.cuda.layers import Norm, Product, TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache
-from tests.random_models import dictionary, random_network
+from tests.support.random_models import dictionary, random_network
 
 HAS_GPU = torch.cuda.is_available()  # then nothing is interpreted, and base's sizes are fast
 DEVICE = torch.device("cuda" if HAS_GPU else "cpu")

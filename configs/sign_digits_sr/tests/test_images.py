@@ -9,7 +9,7 @@ from super_resolution.images import make_splits, open_images, read_outputs
 from super_resolution.tokens import ImageSizes
 
 from fairseq_aggdec.errors import AggdecError
-from tests.synthetic_images import make_images, write_npz
+from tests.support.synthetic_images import make_images, write_npz
 
 COLOUR, GREY = ImageSizes(2, 4, 3), ImageSizes(2, 4, 1)
 

@@ -12,8 +12,8 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.highest import best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.random_models import dictionary
-from tests.scripted_beams import Table, TableVerifier
+from tests.support.random_models import dictionary
+from tests.support.scripted_beams import Table, TableVerifier
 
 WORDS = dictionary(30)
 SIZE, LONGEST = 4, 30

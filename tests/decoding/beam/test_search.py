@@ -16,9 +16,9 @@ from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.random_models import dictionary, mended_ngram_blocker
-from tests.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
-from tests.scripted_decoding import examples
+from tests.support.random_models import dictionary, mended_ngram_blocker
+from tests.support.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
+from tests.support.scripted_decoding import examples
 
 WORDS = dictionary(16)
 

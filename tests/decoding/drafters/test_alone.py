@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.scripted_decoding import EOS, PAD, UNK, ScriptedBlockModel, examples, with_length_cap
+from tests.support.scripted_decoding import EOS, PAD, UNK, ScriptedBlockModel, examples, with_length_cap
 
 
 def alone(model: ScriptedBlockModel, block_size: int, max_len: int = 200, **rules: object) -> list[Decoded]:

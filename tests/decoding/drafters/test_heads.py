@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
-from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, ScoringVerifier, examples
+from tests.support.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, ScoringVerifier, examples
 
 VOCABULARY = 12
 Predict = Callable[[int, Sequence[int]], Tensor]

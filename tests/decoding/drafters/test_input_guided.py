@@ -15,7 +15,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
     SourceMatcher,
     align_source,
 )
-from tests.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
+from tests.support.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
 A, B, C, D = 4, 5, 6, 7

@@ -11,8 +11,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import beside
-from tests.lab.benchmarking.tiny import made_up_record, made_up_run
-from tests.lab.evaluation.test_training_log import trained, validated
+from tests.lab.bench.tiny import made_up_record, made_up_run
+from tests.lab.score.test_training_log import trained, validated
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 

@@ -1,0 +1,28 @@
+"""A text and what one undisturbed process makes of it."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.bulk.decoding import CORRECT, IN_SHARDS, SENTENCES, outputs, run
+from tests.train.distilling import distil  # noqa: F401
+
+# Ray is large, and no part of the ordinary set-up; scripts/test_python.sh installs it and runs its test
+collect_ignore = [] if find_spec("ray") else ["test_ray.py"]
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 sentences and two empty lines: seven shards."""
+    path = tmp_path_factory.mktemp("decode") / "text"
+    lines = [*SENTENCES[:10], "", "  ", *SENTENCES[10:]]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def whole(text: Path) -> list[str]:
+    """What one undisturbed process makes of it."""
+    run(*CORRECT, *IN_SHARDS, "--input", text, "--output", text.with_name("whole"))
+    return outputs(text.with_name("whole"))

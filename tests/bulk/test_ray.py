@@ -1,0 +1,45 @@
+"""`aggdec decode --engine ray` on a cluster of this machine."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import ray
+
+from tests.bulk.decoding import CORRECT, IN_SHARDS, at_the_first_shard, outputs, run
+
+
+def test_ray_writes_the_same_though_a_worker_is_killed(text: Path, whole: list[str], tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill_an_actor() -> None:
+        killed.append(next(pid for pid in descendants(os.getpid()) if b"MapWorker" in command_line(pid)))
+        os.kill(killed[0], signal.SIGKILL)
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
+    try:
+        with at_the_first_shard(tmp_path / "out", kill_an_actor):
+            run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out", "--workers", 2, "--engine", "ray")
+    finally:
+        ray.shutdown()
+    assert killed
+    assert outputs(tmp_path / "out") == whole
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [*map(int, task.read_text().split())]
+        except OSError:
+            continue
+        for child in children:
+            yield child
+            yield from descendants(child)

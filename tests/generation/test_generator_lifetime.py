@@ -1,0 +1,223 @@
+"""One generator over many batches: models that change, threads, modes of PyTorch, broken numbers, copies of itself.
+
+What is kept from batch to batch must not change an output.
+"""
+
+import copy
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from fairseq.optim.adam import Adam as FairseqAdam
+from fairseq.search import LengthConstrainedBeamSearch, Sampling
+from torch import nn
+
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from tests.support.random_drafters import random_drafter
+from tests.support.random_models import model_of_shape, random_batch, share_encoder
+from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+
+
+def load_other_weights(model: Any) -> None:
+    model.load_state_dict(small_model(2).state_dict())
+
+
+def add_to_a_weight(model: Any) -> None:
+    with torch.no_grad():
+        model.decoder.layers[1].fc1.weight.mul_(-3)
+
+
+def put_another_weight(model: Any) -> None:
+    layer = model.encoder.layers[0]
+    layer.fc2.weight = nn.Parameter(-3 * layer.fc2.weight)
+
+
+def put_another_part(model: Any) -> None:
+    model.decoder.layers[0] = small_model(2).decoder.layers[0]
+
+
+def step_of_fairseqs_optimizer(model: Any, make: Any = FairseqAdam) -> None:
+    """Which writes through `weight.data`."""
+    optimizer = make(model.parameters(), lr=0.1)
+    for weight in model.parameters():
+        weight.grad = torch.full_like(weight, 0.1) * weight.detach().sign()
+    optimizer.step()
+
+
+def step_of_a_fused_optimizer(model: Any) -> None:
+    step_of_fairseqs_optimizer(model, partial(torch.optim.Adam, fused=True))
+
+
+def add_a_layer(model: Any) -> None:
+    model.decoder.layers.append(small_model(2).decoder.layers[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
+        step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
+    ],
+)  # fmt: skip
+def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    before = tokens(ours.generate([model], BATCHES[0]))
+    assert before == stock(model, mode, BATCHES[0])
+    change(model)
+    expected = stock(model, mode, BATCHES[0])
+    assert expected != before
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_take_turns(mode: str) -> None:
+    """They share a generator, or the engines of two."""
+    model, engines = small_model(), Engines()
+    both = [generator([model], mode, engines=engines) for _ in range(2)]
+    expected = [stock(model, mode, batch) for batch in BATCHES]
+
+    def is_right(number: int) -> bool:
+        which = number % len(BATCHES)
+        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that they do get into each other's way
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            assert all(pool.map(is_right, range(60)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_conversions_are_noticed() -> None:
+    """Also where a converted weight lies where it lay before."""
+    engines = Engines()
+    for seed in range(20):
+        model = small_model(seed)
+        before = engines.decoder(model.decoder)
+        model.half().float()
+        assert engines.decoder(model.decoder) is not before
+
+
+@pytest.mark.parametrize("mode", ["gad", "speculative", "speculative by fairseq's own code", "aggressive-beam"])
+def test_a_drafter_may_have_fewer_positions_than_its_verifier(mode: str) -> None:
+    """It drafts behind the beginning of a longer source."""
+    model, fewer = small_model(), {"encoder_learned_pos": True, "max_source_positions": 12}
+    drafter: Any = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)
+    if mode != "gad":
+        shape = "post-norm sinusoidal" if mode == "speculative" else "adaptive softmax"
+        drafter = model_of_shape(shape, 1, WORDS, WORDS, 0.1, **fewer)
+    mode = mode.split()[0]
+    for left_pad in (True, False):
+        batch = random_batch(1, WORDS, [15, 2], left_pad)
+        options: dict[str, Any] = {"budget": 16} if mode == "aggressive-beam" else {"drafts": "whole"}
+        ours = generator([model], mode, block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5), **options)
+        found = ours.generate([model], batch)
+        assert tokens(found) == stock(model, mode, batch)
+        assert all(sum(n_best[0]["stats"].drafted) > 0 for n_best in found)
+
+
+def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
+    model = small_model()
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    share_encoder(drafter, model)
+    loaded = LoadedDrafter(drafter)
+    ours = generator([model], "gad", block_draft=BlockDraftOptions(loaded, 5))
+    ours.generate([model], BATCHES[0])
+    assert loaded._shared == 0
+    load_other_weights(model)
+    assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "gad", BATCHES[0])
+    assert loaded._shared is None
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_inference_mode_comes_and_goes(mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    for batch in BATCHES:
+        expected = stock(model, mode, batch)
+        with torch.inference_mode():
+            assert tokens(ours.generate([model], batch)) == expected
+        assert tokens(ours.generate([model], batch)) == expected
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(mode: str) -> None:
+    model = small_model()
+    word = WORDS.index("w1")
+    with torch.no_grad():
+        model.encoder.embed_tokens.weight[word] = float("nan")
+    clean, broken = (random_batch(7, WORDS, [4, 4, 4]) for _ in range(2))
+    for batch in (clean, broken):
+        source = batch["net_input"]["src_tokens"]
+        source[source == word] = word + 1
+    broken["net_input"]["src_tokens"][1, 2] = word
+    ours = generator([model], mode)
+    expected = stock(model, mode, clean)
+    assert tokens(ours.generate([model], clean)) == expected
+    with pytest.raises(AssertionError):
+        stock(model, mode, broken)
+    with pytest.raises(AggdecError, match=r"are NaN|no hypothesis is left"):
+        ours.generate([model], broken)
+    assert tokens(ours.generate([model], clean)) == expected
+
+
+@pytest.mark.usefixtures("either_engine")
+def test_engines_made_in_training_have_all_layers() -> None:
+    """fairseq's list of layers drops some at random while LayerDrop trains."""
+    model = small_model(encoder_layerdrop=0.7, decoder_layerdrop=0.7, encoder_layers=4, decoder_layers=4)
+    expected = stock(model, "greedy", BATCHES[0])
+    ours = generator([model], "greedy")
+    model.train()
+    torch.manual_seed(1)
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+    model.eval()
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_generator_that_was_used_can_be_copied_and_pickled(mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    expected = tokens(ours.generate([model], BATCHES[0]))
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert tokens(other.generate([model], BATCHES[0])) == expected
+
+
+def test_autocast_and_other_searches_are_refused() -> None:
+    model = small_model()
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(AggdecError, match=r"does not follow torch\.autocast"):
+        generator([model], "iad").generate([model], BATCHES[0])
+    for options in [
+        {"search_strategy": Sampling(WORDS)},
+        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)},
+        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), "match_source_len": True},
+        {"match_source_len": True},
+    ]:
+        with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
+            generator([model], "greedy", **options)
+
+
+@pytest.mark.usefixtures("either_engine")
+def test_a_source_longer_than_learned_positions_is_refused() -> None:
+    model = small_model(encoder_learned_pos=True, max_source_positions=12)
+    ours = generator([model], "greedy")
+    fits, too_long = random_batch(1, WORDS, [11, 2]), random_batch(1, WORDS, [12, 2])
+    assert tokens(ours.generate([model], fits)) == stock(model, "greedy", fits)
+    wider = nn.functional.pad(fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad())
+    padded = {"net_input": {"src_tokens": wider}}
+    assert tokens(ours.generate([model], padded)) == stock(model, "greedy", fits)
+    with pytest.raises(IndexError):
+        stock(model, "greedy", too_long)
+    with pytest.raises(AggdecError, match=r"a source has 13 symbols.* only 12 positions"):
+        ours.generate([model], too_long)

@@ -1,0 +1,81 @@
+"""An ordinary model drafts for a random verifier, token by token."""
+
+import copy
+import functools
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.engine.engines import LoadedDrafter
+from tests.generation.test_generator import (
+    JOINED,
+    cached_model,
+)
+from tests.support.random_models import ENGINE_SHAPES, random_batch
+
+
+@functools.lru_cache(maxsize=100)
+def like(shape: str, seed: int) -> Any:
+    """A model that mostly says what `cached_model` says."""
+    torch.manual_seed(seed)
+    model = copy.deepcopy(cached_model(shape, seed))
+    with torch.no_grad():
+        for weight in model.decoder.parameters():
+            if weight.dim() > 1:
+                weight += 0.03 * weight.std() * torch.randn_like(weight)
+    return model
+
+
+def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count: int) -> tuple[list[int], Tensor]:
+    """The next tokens by full forward passes up to the first EOS, and the log-probabilities of each, k x V."""
+    net_input = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
+    encoded, text, scores, drafted = small.encoder(**net_input), list(text), [], list[int]()
+    while len(drafted) < count and JOINED.eos() not in drafted:
+        logits = small.decoder(torch.tensor([text]), encoder_out=encoded)
+        scores.append(small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[0, 0])
+        allowed = scores[-1].clone()
+        allowed[[JOINED.pad(), JOINED.eos()] if len(text) == 1 else [JOINED.pad()]] = -torch.inf
+        drafted.append(int(allowed.argmax()))
+        text.append(drafted[-1])
+    return drafted, torch.stack(scores)
+
+
+@pytest.mark.parametrize("backend", ["", "graphs"])
+@pytest.mark.parametrize("shape", [*ENGINE_SHAPES[1:5], "cross-self-attention"])
+@torch.no_grad()
+def test_drafts_are_the_small_models_own_greedy_tokens(
+    shape: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind texts that accept all of the last draft, some or none, or go back, and after rows have left the batch.
+
+    Once two tokens follow what is accepted, as where an iteration had no draft.
+    """
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
+    small, sample = like(shape, 2), random_batch(2, JOINED, [5, 9, 2, 7])
+    model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
+    rows, texts = [0, 1, 2, 3], [[JOINED.eos()] for _ in range(4)]
+    with mock.patch.object(Block, "behind", wraps=Block.behind) as behind:
+        for turn in range(8):
+            if turn == 5:
+                rows = [3, 1]
+                model.keep(Order(rows, torch.device("cpu")))
+                texts = [texts[row][: 1 + row] for row in rows]
+            behind.reset_mock()
+            drafts = model.draft(texts, 4).tolist()
+            read = behind.call_args_list[0].args[3]
+            assert max(read) <= 2 or turn in (0, 4), (
+                "the bonus token, of a draft that passed as a whole the last one, too"
+            )
+            for place, row in enumerate(rows):
+                own, _ = greedy(small, sample, row, texts[place], 4)
+                assert drafts[place][: len(own)] == own
+                texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + (turn == 3))]
+    values, _ = model.entries(texts, 3, 5)
+    for of_row, row, text in zip(values.unflatten(0, (len(rows), -1)), rows, texts, strict=True):
+        own, scores = greedy(small, sample, row, text, 3)
+        scores[:, JOINED.pad()] = -torch.inf
+        torch.testing.assert_close(of_row[: len(own)], scores.topk(5).values, atol=1e-4, rtol=1e-4)

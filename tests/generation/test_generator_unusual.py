@@ -1,0 +1,213 @@
+"""Models that a program has changed, and what else may come from one: stock fairseq's output, or an error."""
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.distributed import ModuleProxyWrapper
+from fairseq.models.transformer import TransformerModel
+from fairseq.sequence_generator import EnsembleModel
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
+
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.errors import AggdecError
+from tests.support.random_models import random_batch, random_network
+from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+
+
+class Holder(nn.Module):
+    """As DistributedDataParallel, which needs processes."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+
+class Cosine(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 20 * F.linear(F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
+
+
+def wider_second_layer(model: Any) -> None:
+    first, dim = model.decoder.layers[0], model.decoder.embed_dim
+    first.fc1, first.fc2 = nn.Linear(dim, 2), nn.Linear(2, dim)
+
+
+def own_projection(model: Any) -> None:
+    old = model.decoder.output_projection
+    model.decoder.output_projection = Cosine(old.in_features, old.out_features, bias=False)
+    model.decoder.output_projection.weight = old.weight
+
+
+def hook(model: Any) -> None:
+    model.encoder.layers[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
+
+
+def own_method(model: Any) -> None:
+    layer = model.decoder.layers[0]
+    forward = layer.forward
+    layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "change",
+    [wider_second_layer, own_projection, hook, own_method],
+)
+def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
+    model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
+    with torch.no_grad():
+        change(model)
+    model.eval()
+    for batch in (random_batch(1, WORDS, [30]), BATCHES[0]):
+        assert tokens(generator([model], mode).generate([model], batch)) == stock(model, mode, batch)
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_hooks_within_attention_are_followed_where_fairseq_decodes_and_refused_elsewhere(everywhere: bool) -> None:
+    """fairseq itself calls them only where it reads token by token."""
+
+    def louder(module: nn.Module, inputs: Any, output: Any) -> Any:
+        return 1.5 * output if isinstance(module, nn.Linear) else None
+
+    model = small_model()
+    before = stock(model, "aggressive-beam", BATCHES[0])
+    query = model.decoder.layers[0].self_attn.q_proj
+    handle = register_module_forward_hook(louder) if everywhere else query.register_forward_hook(louder)
+    try:
+        ours = {mode: generator([model], mode) for mode in MODES}
+        expected = stock(model, "aggressive-beam", BATCHES[0])
+        assert expected != before
+        assert tokens(ours["aggressive-beam"].generate([model], BATCHES[0])) == expected
+        where = "on all modules" if everywhere else "within the decoder's layers.0.self_attn"
+        for mode in ("greedy", "iad"):
+            with pytest.raises(AggdecError, match=f"hooks {where} are called by fairseq only when"):
+                ours[mode].generate([model], BATCHES[0])
+    finally:
+        handle.remove()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wrap", [torch.compile, lambda model: ModuleProxyWrapper(Holder(model))])
+def test_a_wrapped_model_is_decoded_as_what_it_holds(wrap: Any, mode: str) -> None:
+    model = small_model()
+    wrapped = wrap(model)
+    assert tokens(generator([wrapped], mode).generate([wrapped], BATCHES[0])) == stock(model, mode, BATCHES[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_embeddings_that_come_with_the_source_are_read(mode: str) -> None:
+    model = small_model()
+    plain = stock(model, mode, BATCHES[1])
+    net_input = BATCHES[1]["net_input"]
+    given = torch.randn(*net_input["src_tokens"].shape, model.encoder.embed_tokens.embedding_dim)
+    batch = {**BATCHES[1], "net_input": {**net_input, "token_embeddings": given}}
+    expected = stock(model, mode, batch)
+    assert expected != plain
+    assert tokens(generator([model], mode).generate([model], batch)) == expected
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_default_type_of_a_program_changes_nothing(mode: str, kind: torch.dtype) -> None:
+    batch, model = random_batch(1, WORDS, [3, 5, 2, 6, 1, 4, 3, 2, 5, 4, 4, 4, 6, 7, 8, 9, 1, 2, 3]), small_model()
+    torch.set_default_dtype(kind)
+    try:
+        found = generator([model], mode).generate([model], batch)
+        assert tokens(found) == stock(model, mode, batch)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {hypothesis["positional_scores"].dtype for n_best in found for hypothesis in n_best} == {torch.float32}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
+    models = [small_model(1), small_model(2)]
+    ours = generator(EnsembleModel(models), mode)
+    assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
+
+
+def test_a_generator_keeps_its_models() -> None:
+    ours, other = generator([small_model()], "iad"), small_model(2)
+    ours.model = EnsembleModel([other])
+    with pytest.raises(AggdecError, match="the generator's models were replaced: make a new generator"):
+        ours.generate([other], BATCHES[0])
+
+
+def quantised(model: Any) -> None:
+    model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
+
+
+def scaled_attention(model: Any) -> None:
+    """Which fairseq itself follows only where it reads token by token."""
+    model.decoder.layers[0].self_attn.scaling *= 7
+
+
+def other_symbols(model: Any) -> None:
+    model.decoder.output_projection = nn.Linear(model.decoder.embed_dim, 10)
+
+
+def own_probabilities(model: Any) -> None:
+    model.get_normalized_probs = lambda *args, **kwargs: TransformerModel.get_normalized_probs(model, *args, **kwargs)
+
+
+def not_from_left_to_right(model: Any) -> None:
+    model.decoder = random_network("cmlm_transformer", 1, WORDS, WORDS).decoder
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (quantised, r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"),
+        (scaled_attention, r"the decoder's layers.0.self_attn has another `scaling` than its heads'"),
+        (other_symbols, f"the model has 10 output symbols, and its dictionary {len(WORDS)}"),
+        (own_probabilities, "TransformerModel makes probabilities by a get_normalized_probs of its own"),
+        (not_from_left_to_right, "NATransformerDecoder does not write from left to right"),
+    ],
+)
+def test_what_neither_the_engine_nor_fairseq_in_blocks_can_follow_is_refused(change: Any, message: str) -> None:
+    model = small_model()
+    change(model)
+    with pytest.raises(AggdecError, match=message):
+        generator([model], "greedy").generate([model], BATCHES[0])
+
+
+def test_a_decoder_that_is_in_an_ensemble_twice_is_refused() -> None:
+    model, other = small_model(1), small_model(2)
+    other.decoder = model.decoder
+    with pytest.raises(AggdecError, match="has the same decoder twice"):
+        generator([model, other], "greedy")
+
+
+def test_engines_decode_with_dropout_only_where_it_is_asked_for() -> None:
+    model = small_model(dropout=0.5)
+    assert Engines().decoder(model.decoder) is not None
+    for layer in model.decoder.layers:
+        layer.dropout_module.apply_during_inference = True
+    assert Engines().decoder(model.decoder) is None
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_word_that_overflows_spoils_nothing_that_does_not_follow_it(mode: str) -> None:
+    """In half precision one may, in a draft or a hypothesis, and fairseq goes on without it."""
+    model = small_model(3)
+    word = WORDS.index("w3")
+    with torch.no_grad():
+        model.decoder.embed_tokens.weight[word] = float("nan")
+    ours, batches = generator([model], mode), [random_batch(seed, WORDS, [5, 9, 12, 3]) for seed in range(6)]
+    for batch in batches:
+        source = batch["net_input"]["src_tokens"]
+        source[source == word] = word + 1
+        source[:, -3] = word
+        assert tokens(ours.generate([model], batch)) == stock(model, mode, batch)
+
+
+def test_log_probabilities_in_half_precision_are_refused() -> None:
+    """fairseq takes the best sum of them, rounded anew at every token."""
+    model = small_model(adaptive_softmax_cutoff="8,12", adaptive_softmax_dropout=0.0).half()
+    with pytest.raises(AggdecError, match="adds up log-probabilities in half precision where an adaptive softmax"):
+        generator([model], "iad").generate([model], random_batch(1, WORDS, [4]))

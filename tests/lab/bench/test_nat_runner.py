@@ -1,0 +1,107 @@
+"""Tests of `fairseq_aggdec.lab.bench.nat_runner`: stock fairseq-generate gives the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.data import Dictionary, data_utils
+
+import fairseq_aggdec
+from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
+from fairseq_aggdec.lab.bench.rounds import Output
+from fairseq_aggdec.lab.bench.subject import Runners, Subject
+from tests.support.helpers import Generated, ToyModel, parse_generate
+from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
+
+PASSES = 4
+
+
+@pytest.fixture(scope="module")
+def dictionary(toy_data: Path) -> Dictionary:
+    fairseq_aggdec.register()
+    return Dictionary.load(str(toy_data / "dict.src.txt"))
+
+
+@pytest.fixture(scope="module")
+def models(toy_data: Path, dictionary: Dictionary, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Checkpoints by architecture."""
+    folder = tmp_path_factory.mktemp("nat")
+    return {name: write_random_nat(folder / f"{name}.pt", name, dictionary) for name in ARCHITECTURES}
+
+
+def stock(data: Path, checkpoint: Path, length_beam: int, folder: Path, *more: str) -> dict[int, Generated]:
+    """What fairseq-generate writes for the validation set."""
+    from fairseq_cli import generate
+
+    line = f"{data} --gen-subset valid --task translation_lev --path {checkpoint} --cpu --batch-size 1 --print-step"
+    settings = f"--iter-decode-max-iter {PASSES - 1} --iter-decode-with-beam {length_beam} --results-path {folder}"
+    parser = options.get_generation_parser()
+    generate.main(options.parse_args_and_arch(parser, [*line.split(), *settings.split(), *more]))
+    return parse_generate((folder / "generate-valid.txt").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_tokens_and_passes_are_those_of_fairseq_generate(
+    architecture: str, toy_data: Path, models: dict[str, Path], dictionary: Dictionary, tmp_path: Path
+) -> None:
+    beam = 3 if architecture in LENGTH_PREDICTORS else 1
+    masks_again = architecture == "cmlm_transformer"  # so that it needs all passes
+    all_passes = ["--iter-decode-force-max-iter"] * masks_again
+    expected = stock(toy_data, models[architecture], beam, tmp_path, *all_passes)
+    source = data_utils.load_indexed_dataset(str(toy_data / "valid.src-tgt.src"), dictionary)
+    subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
+    mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
+    with Runners(subject) as runners:
+        runner = runners.make(mode, 3)
+        found: dict[int, Output] = {}
+        for number in range(len(runner.batches)):
+            found |= runner.outputs(number, runner.decode(number))
+    assert sorted(found) == sorted(expected)
+    for number, output in found.items():
+        assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
+        assert output.passes == 1 + (expected[number].steps or 0)
+    assert len({tuple(output.tokens) for output in found.values()}) > 2
+    passes = {output.passes or 0 for output in found.values()}
+    assert passes == {PASSES} if masks_again else 1 < max(passes) <= PASSES
+
+
+def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: dict[str, Path], tmp_path: Path) -> None:
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
+    levt = f"levt={models['levenshtein_transformer']}"
+    cmlm = f"cmlm2={models['cmlm_transformer']}:2:3"
+    places = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --reference {reference}"
+    settings = f"--limit 4 --repeats 2 --modes greedy,iad --no-memory --json {tmp_path / 'bench.json'}"
+    with contextlib.redirect_stdout(StringIO()) as printed:
+        main([*places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
+    greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
+    assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
+    for run in peers:
+        assert run["rounds"] == 2
+        assert run["bleu"] is not None
+        assert run["modules"] is run["accepted"] is None
+        assert run["precision"] == greedy["precision"] == "fp32"
+    assert peers[1]["iterations"] <= 2 * 4
+    first, *_ = printed.getvalue().splitlines()
+    assert first == f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds"
+
+
+def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    subject = Subject("unread.pt", str(toy_model_dir.data), [[5, 6, 2]], "src", "tgt")
+    other = Dictionary()
+    other.add_symbol("alone")
+    small = write_random_nat(tmp_path / "other.pt", "cmlm_transformer", other)
+    for path, reason in (
+        (toy_model_dir.checkpoint, "is a transformer, none of fairseq's non-auto"),
+        (small, f"has 5 symbols in its encoder, the dictionary in {subject.data} has"),
+    ):
+        with Runners(subject) as runners, pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"):
+            runners.make(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

@@ -1,0 +1,53 @@
+"""Models that are measured: when they are loaded and freed, and the memory that a mode takes."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import torch
+
+from fairseq_aggdec.lab.bench.memory import peak_memory
+from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.random_models import RandomModel
+from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES, near_tie_of
+from tests.lab.bench.tiny import tiny_subject
+
+
+def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
+    with Runners(replace(tiny_subject(tiny), precision="exact")) as runners:
+        task, (model,) = runners.load(runners.precision(Mode.parse("iad")))
+        other_task, (other,) = runners.load(runners.precision(Mode.parse("iad@fp32")))
+        _, (stock,) = runners.load("bf16", stock=True)
+        assert runners.load("exact")[0] is task
+        assert runners.load("fp32", stock=True)[0] is other_task
+    assert task is not other_task
+    assert [each.cfg.bit_exact for each in (task, other_task)] == [True, False]
+    dtypes = [next(each.parameters()).dtype for each in (model, other, stock)]
+    assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
+
+
+def test_the_same_bits_are_those_of_half_precision_on_a_gpu(tiny: RandomModel) -> None:
+    for device, kept, near_tie in (("cpu", torch.float32, NEAR_TIE), ("meta", torch.float16, NEAR_TIES["fp16"])):
+        with Runners(replace(tiny_subject(tiny), device=device)) as runners:
+            task, (model,) = runners.load("exact")
+            assert (task.cfg.bit_exact, next(model.parameters()).dtype) == (True, kept)
+            assert near_tie_of("exact", device) == near_tie
+
+
+def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
+    """Or those of several precisions would not fit into memory; tasks live as long as the program."""
+    with Runners(tiny_subject(tiny)) as runners:
+        runners.make(Mode.parse("gad"), 1).decode(0)
+        model = weakref.ref(runners.load("fp32")[1][0])
+    del runners
+    gc.collect()
+    assert model() is None
+
+
+def test_peaks_of_another_process(tiny: RandomModel) -> None:
+    peaks = peak_memory(tiny_subject(tiny), Mode.parse("gad"), [1, 4], threads=1)
+    assert len(peaks) == 2
+    for host, device in peaks:
+        assert 50e6 < host < 4e9
+        assert device is None

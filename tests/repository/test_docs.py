@@ -1,0 +1,66 @@
+"""The README and the pages of docs/: links, the index, citations, and the tables of options and of equations."""
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from fairseq.tasks.translation import TranslationConfig
+
+from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXT = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_named_files_and_sections_exist(page: str) -> None:
+    for path, section in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]+))?\)", TEXT[page]):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), f"{page} links to {path}"
+        if section:
+            headings = re.findall(r"^#+ (.*)", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert section in anchors, f"{page} links to #{section} of {target.name}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / path).resolve() for path in re.findall(r"\]\(([^)#:\s]+\.md)", TEXT["docs/README.md"])}
+    assert {page.resolve() for page in PAGES} - linked == {index.resolve()}
+
+
+def test_every_option_of_the_plugin_is_in_the_table() -> None:
+    inherited = {field.name for field in fields(TranslationConfig)}
+    own = [field for field in fields(AggressiveTranslationConfig) if field.name not in inherited]
+    given = [field.name.replace("_", "-") for field in own if "help" in field.metadata]
+    assert len(given) > 10
+    assert [name for name in given if f"`--{name}" not in TEXT["docs/options.md"]] == []
+
+
+def test_every_mode_is_in_the_readme_and_in_the_table() -> None:
+    assert len(MODES) == 11
+    for mode in MODES:
+        assert f"`{mode}`" in TEXT["README.md"]
+        assert f"| `--decoding {mode}` |" in TEXT["docs/options.md"]
+
+
+PLACES = re.findall(
+    r"^\| ((?:\w+ et al\. \d{4}, [^|]+)) \| [^|]+ \| (\[[^|]+) \|$", TEXT["docs/papers.md"], re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(("citations", "files"), PLACES)
+def test_an_equation_lives_where_the_page_says(citations: str, files: str) -> None:
+    """The file's docstring names paper and place: `papers/000 Eq. 7` for Ge et al. 2022, Eq. 7."""
+    numbers = {cited: number for number, cited in re.findall(r"^\| (\d+) \| ([^|]+) \|", TEXT["docs/papers.md"], re.M)}
+    for path in re.findall(r"\]\(([^)]+)\)", files):
+        docstring = " ".join(
+            (ast.get_docstring(ast.parse((ROOT / "docs" / path).read_text(encoding="utf-8"))) or "").split()
+        )
+        for citation in citations.split("; "):
+            paper, _, place = citation.partition(", ")
+            assert re.search(rf"{numbers[paper]} {re.escape(place)}(?!\.?\d)", docstring), f"{path}: {citation}"

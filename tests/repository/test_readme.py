@@ -1,0 +1,150 @@
+"""The commands of the README and of the pages that users run commands from; what else they say: test_docs.py."""
+
+import os
+import re
+import runpy
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.support import fork_server
+from tests.support.helpers import ToyModel
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
+"""those whose commands are run"""
+ELSEWHERE = {
+    "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
+    "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
+        "tests/cli_integration/test_drafter_command.py, few updates"
+    ),
+    "source .venv/bin/activate": "every installed command of the tests",
+    "aggdec serve": "tests/serve",
+    "bash scripts/demo.sh": "tests/cli/test_demo.py",
+    "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
+    "bash scripts/reproduce.sh gec_small train": "tests/scripts/test_pipeline.py: scripts/train.sh, fewer updates",
+    "bash scripts/decode.sh gec_small --decoding iad --subset test": "tests/scripts/test_pipeline.py",
+    "bash scripts/score.sh gec_small": "tests/scripts/test_pipeline.py",
+    "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
+    "bash scripts/reproduce.sh --list": "tests/cli/test_experiments.py",
+}
+
+
+TEXTS = {
+    'aggdec correct --diff "She have two brother."': "She [-have-]{+has+} two [-brother-]{+brothers+}.",
+    'aggdec translate "Where do you live?"': "Wo wohnt ihr?",
+}
+"""commands for text, and what they print"""
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced code blocks of one language."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Shell commands, continuation lines joined, comments and spacing removed."""
+    lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
+    return [re.sub(r"\s+", " ", re.sub(r"\s#.*", "", line)).strip() for line in lines if line.strip()]
+
+
+TRAINING = [line for line in commands() if line.startswith(("aggdec distill", "fairseq-train"))]
+FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TEXTS, *TRAINING]]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's root as a user sees it, where commands may leave files."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("fairseq_aggdec", "scripts", "configs"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run(
+    command: str, checkout: Path, names: dict[str, str], path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell.
+
+    Args:
+        command: as a user pastes it.
+        checkout: the working folder.
+        names: what `$DATA_BIN` and the like stand for.
+        path: where the commands are found; by default where they start quickly (see `fork_server`).
+    """
+    path = path or fork_server.environment() / "bin"
+    environment = {**os.environ, **names, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="module")
+def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
+    """The variables of the commands: the toy model, and a drafter where it is to be trained."""
+    drafter = checkout / "drafter/checkpoint_best.pt"
+    small = checkout / "small/checkpoint_best.pt"
+    paths = {"DATA_BIN": toy_model_dir.data, "CHECKPOINT": toy_model_dir.checkpoint, "DRAFTER": drafter, "SMALL": small}
+    return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.fixture(scope="module")
+def drafter(checkout: Path, names: dict[str, str]) -> Path:
+    """What the commands for training leave behind, in fewer updates."""
+    for command in TRAINING:
+        command = re.sub(r"(--max-update|--warmup-updates) \d+", r"\1 2", command)
+        run(command, checkout, names)
+    return checkout
+
+
+def test_the_first_command_runs_as_it_was_installed(checkout: Path, names: dict[str, str]) -> None:
+    done = run(FIRST, checkout, names, Path(sysconfig.get_path("scripts")))
+    assert "H-0\t" in done.stdout
+    assert "--decoding iad: " in done.stdout + done.stderr
+    assert (checkout / "stats.jsonl").is_file()
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_command_runs(command: str, checkout: Path, names: dict[str, str], request: pytest.FixtureRequest) -> None:
+    if "--drafter-path" in command:
+        request.getfixturevalue("drafter")
+    done = run(command, checkout, names)
+    assert "H-0\t" in done.stdout
+    (decoding,) = re.findall(r"--decoding \S+", command)
+    assert f"{decoding}: " in done.stdout + done.stderr
+    assert ("$SMALL" in command) == ("small/checkpoint_best.pt shares the verifier's encoder" in done.stderr)
+    if " | " in command:  # the shipped corrector
+        assert "The student’s book is on the table." in done.stdout
+
+
+@pytest.mark.parametrize("command", TEXTS)
+def test_text_comes_out(command: str, checkout: Path) -> None:
+    assert command in commands()
+    assert run(command, checkout, {}).stdout == f"{TEXTS[command]}\n"
+
+
+def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> None:
+    assert (drafter / "drafter/checkpoint_best.pt").is_file()
+    assert (drafter / "heads/checkpoint_best.pt").is_file()
+
+
+def test_commands_run_elsewhere_are_in_the_docs_and_in_their_tests() -> None:
+    assert set(ELSEWHERE) <= set(commands())
+    pipeline = (ROOT / "tests" / "scripts" / "test_pipeline.py").read_text(encoding="utf-8")
+    for stage in ("prepare", "train", "average", "decode", "score", "reproduce"):
+        assert f"{stage}.sh" in pipeline or f'"{stage}"' in pipeline
+
+
+@pytest.mark.parametrize("program", [block for block in blocks("python") if "from .my_task" not in block])
+def test_program_runs(
+    program: str, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "program.py").write_text(program, encoding="utf-8")
+    monkeypatch.chdir(checkout)
+    runpy.run_path("program.py")
+    assert "brother" in capsys.readouterr().out

@@ -1,0 +1,25 @@
+"""What is recorded in docs/: lossless rows have greedy's output."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.lab.bench.record import load_record
+from tests.support.measured_tables import RECORDS, ROOT
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
+    record = load_record(path)
+    assert {run.mode: run.differing for run in record.runs if run.differing} == {}
+    for run in record.runs:
+        lossless = run.implementation == "fairseq_aggdec" and not re.search(r"\+\+|nar|beam", run.mode)
+        if lossless and run.identical is not None and run.compared_with == run.precision:
+            assert run.identical + (run.near_ties or 0) >= run.sentences, run.mode
+
+
+def test_recorded_verifications_have_passed() -> None:
+    for path in (ROOT / "docs" / "verify").glob("*.json"):
+        assert json.loads(path.read_text(encoding="utf-8"))["passed"], path

@@ -1,0 +1,234 @@
+"""Tables of README and docs out of the records in docs, so that nobody types their figures.
+
+A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
+named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
+
+    python -m tests.support.measured_tables       after something was measured: writes them anew
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.bench.record import Record, Run, load_record
+from fairseq_aggdec.lab.bench.tables import Table, module_table, speed_table
+from fairseq_aggdec.lab.grid import text_table
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
+PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md", "docs/papers.md")
+_BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+_COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
+_PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
+
+
+@cache
+def _record(name: str) -> Record:
+    return load_record(ROOT / "docs" / "benchmarks" / f"{name}.json")
+
+
+def _runs(name: str, batch_size: int = 1) -> dict[str, Run]:
+    return {run.mode: run for run in _record(name).at(batch_size)}
+
+
+def _faster(run: Run | None, baseline: Run | None, digits: int = 2) -> str:
+    return f"{baseline.seconds / run.seconds:.{digits}f}x" if run and baseline else ""
+
+
+def _seconds(run: Run) -> str:
+    return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
+
+
+def overview(*names: str) -> Table:
+    """Each RECORD=MODE=LABEL is a row; underscores of a label stand for blanks."""
+    rows = []
+    for name, mode, label in (argument.split("=") for argument in names):
+        runs = _runs(name)
+        times = [_duration(runs.get(baseline)) for baseline in ("beam5", "beam1", "greedy")]
+        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1")]
+        gains.append(_faster(runs[mode], runs.get("greedy")))
+        own = f"`{mode.partition(':')[0]}` {_duration(runs[mode])}"
+        rows.append([label.replace("_", " "), *times, own, f"**{gains[0]}**", *gains[1:]])
+    heads = [
+        "sentences one at a time, on a CPU",
+        "fairseq beam 5",
+        "fairseq beam 1",
+        "`greedy`, this engine",
+        "drafted",
+    ]
+    return [*heads, "over beam 5", "over beam 1", "over `greedy`"], rows
+
+
+def headline(*names: str) -> Table:
+    """README's: each RECORD=MODE=LABEL is a row; `greedy`, or the plain search, parts the gain."""
+    rows = []
+    for name, mode, label in (argument.split("=") for argument in names):
+        runs = _runs(name)
+        stock, plain = ("beam5", _PLAIN) if mode == _AHEAD else ("beam1", "greedy")
+        output = "beam 5, all hypotheses" if mode == _AHEAD else "beam 1"
+        times = [_duration(runs.get(each)) for each in ("beam5", "beam1", plain, mode)]
+        gains = [_faster(runs[mode], runs.get(each), 1) for each in ("beam5", stock)]
+        parts = [_faster(runs[plain], runs[stock], 1), _faster(runs[mode], runs[plain])]
+        rows.append(
+            [
+                label.replace("_", " "),
+                f"`{mode.partition(':')[0]}`",
+                *times,
+                output,
+                gains[0],
+                f"**{gains[1]}**",
+                *parts,
+            ]
+        )
+    heads = [
+        "one sentence at a time",
+        "mode",
+        "fairseq beam 5",
+        "fairseq beam 1",
+        "this engine without drafts",
+        "the mode",
+    ]
+    return [*heads, "has the output of", "over beam 5", "over the same output", "by the engine", "by drafts"], rows
+
+
+def beside(*names: str) -> Table:
+    """Ours beside a paper's: each RECORD=MODE=LABEL=PAPER'S OVER BEAM 5=PAPER'S OVER BEAM 1 is a row."""
+    rows = []
+    for name, mode, label, over_beam, over_one in (argument.split("=") for argument in names):
+        runs = _runs(name)
+        gains = [_faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")]
+        tokens = f"{runs[mode].mean_accepted_tokens:.2f}"
+        rows.append([
+            label.replace("_", " "), over_beam, gains[0], over_one, gains[1],
+            _faster(runs[mode], runs["greedy"]), tokens,
+        ])  # fmt: skip
+    heads = ["", "over beam 5: paper", "here", "over beam 1: paper", "here"]
+    return [*heads, "over `greedy`, here", "tokens an iteration, here"], rows
+
+
+def _duration(run: Run | None) -> str:
+    """Of all sentences, or, where there are few, of one."""
+    if run is None:
+        return ""
+    return f"{1e3 * run.seconds / run.sentences:,.0f} ms" if run.sentences < 10 else f"{run.seconds:.2f} s"
+
+
+def speed(name: str) -> Table:
+    """The modes of a record, one sentence at a time."""
+    return speed_table(_record(name).at(1), short=True)
+
+
+def modules(name: str) -> Table:
+    """Where the time goes."""
+    return module_table(_record(name).at(1))
+
+
+def batches(*names: str) -> Table:
+    """Speed over `greedy` in batches: each RECORD=MODE=LABEL is a row; of several records, joined by +, all sizes."""
+    rows = []
+    for records, mode, label in (argument.split("=") for argument in names):
+        cells = []
+        for size in (1, 8, 32):
+            found = [runs for runs in (_runs(name, size) for name in records.split("+")) if mode in runs]
+            cells.append(_faster(found[0][mode], found[0]["greedy"]) if found else "")
+        rows.append([label.replace("_", " "), *cells])
+    return ["batch size", "1", "8", "32"], rows
+
+
+def milliseconds(*names: str) -> Table:
+    """Of a sentence, a column for each RECORD=LABEL at batch size 1, or RECORD=LABEL=SIZE."""
+    columns = {}
+    for name, label, *size in (argument.split("=") for argument in names):
+        columns[label.replace("_", " ")] = _runs(name, *map(int, size))
+    modes = list(dict.fromkeys(mode for runs in columns.values() for mode in runs))
+    rows = []
+    for mode in modes:
+        cells = []
+        for runs in columns.values():
+            times, faster = _per_sentence(runs.get(mode)), _faster(runs.get(mode), runs.get("beam5"))
+            cells.append(f"{times}: {faster}" if faster else times)
+        rows.append([f"`{mode}`", *cells])
+    return ["milliseconds a sentence (range): over fairseq beam 5", *columns], rows
+
+
+def _per_sentence(run: Run | None) -> str:
+    if run is None:
+        return ""
+    median, least, most = (1e3 * seconds / run.sentences for seconds in (run.seconds, run.fastest, run.slowest))
+    digits = 0 if median >= 20 else 1
+    return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
+
+
+def beams(*names: str) -> Table:
+    """Beam 5 by fairseq and by this plugin, rows for each RECORD=LABEL."""
+    rows = []
+    for name, label in (argument.split("=") for argument in names):
+        for size in _record(name).batch_sizes:
+            runs = _runs(name, size)
+            stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
+            rows.append([
+                label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
+                f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
+                *(_faster(runs.get(f"ctranslate2:beam5{precision}"), stock) for precision in ("", "@int8")),
+                f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(ahead.differing or 0),
+            ])  # fmt: skip
+    return [
+        "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "`--int8`",
+        "CTranslate2", "CTranslate2, int8", "steps a sentence", "passes", "lists that differ",
+    ], rows  # fmt: skip
+
+
+def verified(*names: str) -> Table:
+    """Runs of `aggdec verify`, from docs/verify; outputs are counted once for each mode, precision and batch size."""
+    rows = []
+    for name in names:
+        record = json.loads((ROOT / "docs" / "verify" / f"{name}.json").read_text(encoding="utf-8"))
+        checks = [check for check in record["checks"] if check["lossless"]]
+        modes, precisions = (", ".join(dict.fromkeys(c[what] for c in checks)) for what in ("mode", "precision"))
+        totals = {
+            what: sum(check[what] or 0 for check in checks)
+            for what in ("sentences", "identical", "near_ties", "differing", "accepted")
+        }
+        rows.append([
+            f"[{name}](verify/{name}.json)", str(checks[0]["sentences"]), modes, precisions,
+            f"{totals['identical']} of {totals['sentences']}", str(totals["near_ties"]), str(totals["differing"]),
+            f"{totals['accepted']:,}", f"`{record['commit']}`",
+        ])  # fmt: skip
+    return [
+        "record", "sentences", "lossless modes", "precisions", "outputs as the reference's", "near-ties", "differing",
+        "accepted draft tokens", "commit",
+    ], rows  # fmt: skip
+
+
+KINDS: dict[str, Callable[..., Table]] = {
+    "overview": overview, "headline": headline, "beside": beside, "speed": speed, "modules": modules,
+    "batches": batches, "milliseconds": milliseconds, "beams": beams, "verified": verified,
+}  # fmt: skip
+
+
+def filled(page: str) -> str:
+    """The page with its tables as the records have them, and the records' commits."""
+
+    def table(match: re.Match[str]) -> str:
+        kind, *names = match[2].split()
+        if kind not in KINDS:
+            raise AggdecError(f"<!-- figures: {match[2]} -->: {kind} is none of {', '.join(KINDS)}")
+        return f"{match[1]}\n{text_table(*KINDS[kind](*names))}\n\n{match[3]}"
+
+    return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
+
+
+def main(pages: Sequence[str] = PAGES) -> None:
+    """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
+    texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
+    for name, text in texts.items():
+        (ROOT / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Shallow checkpoints out of deep ones, of every form that fairseq has written."""
+
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import build_model
+from omegaconf import OmegaConf
+
+import fairseq_aggdec
+from fairseq_aggdec.cli.small_verbs import shrink as command
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.train.shrinking import layer_counts, read_layers, shrink
+from tests.support.random_models import bart_options, dictionary, draw_weights, random_batch
+
+fairseq_aggdec.register()
+WORDS = dictionary(20)
+TASK = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+SIZES = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
+KEEP = {"encoder": "0,2,3", "decoder": "0,3"}
+
+
+def options_of(form: str) -> Any:
+    """A model of 4+4 layers as the options of a checkpoint describe it."""
+    flat = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()}
+    layers = {"encoder_layers": 4, "decoder_layers": 4}
+    if form == "groups":
+        groups = {side: {**SIZES, "layers": 4} for side in ("encoder", "decoder")}
+        return {"_name": "transformer", **groups, "share_all_embeddings": True}
+    if form == "name alone":  # the layers stand nowhere but in the architecture
+        return {"_name": "transformer_small_6_6"}
+    if form == "BART":
+        return bart_options("bart_large", **layers)
+    return Namespace(arch="transformer", **flat, **layers, share_all_embeddings=True)
+
+
+FORMS = ["command line", "old", "groups", "name alone", "BART"]
+
+
+def built(options: Any) -> Any:
+    cfg = OmegaConf.create(options) if isinstance(options, dict) else Namespace(**vars(options))
+    return build_model(cfg, TASK).eval()
+
+
+def deep(form: str) -> dict[str, Any]:
+    """A checkpoint in the middle of a training."""
+    torch.manual_seed(1)
+    options = options_of(form)
+    model = built(options)
+    draw_weights(model)
+    history = [{"criterion_name": "A", "best_loss": 3.0}, {"criterion_name": "B", "best_loss": 2.0}]
+    state = {
+        "model": model.state_dict(), "optimizer_history": history, "last_optimizer_state": {"state": {0: 1.0}},
+        "extra_state": {"epoch": 7, "train_iterator": {"epoch": 7}, "ema": model.state_dict()}, "task_state": {},
+    }  # fmt: skip
+    if form == "old":
+        return {**state, "args": options, "cfg": None}
+    return {**state, "args": None, "cfg": {"model": options, "task": {"_name": "translation"}}}
+
+
+def shrunk_model(state: dict[str, Any]) -> Any:
+    """What is built from a checkpoint's own options, with its weights."""
+    model = built(state["args"] or state["cfg"]["model"])
+    model.load_state_dict(state["model"], strict=True)
+    return model
+
+
+def outputs(model: Any) -> torch.Tensor:
+    inputs = random_batch(1, WORDS, [5, 2])["net_input"]
+    with torch.no_grad():
+        return model(**inputs, prev_output_tokens=torch.tensor([[2, 5, 7], [2, 4, 9]]))[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_kept_layers_are_the_model(form: str) -> None:
+    state = deep(form)
+    before = layer_counts(state["model"])
+    shallow = shrink(state, KEEP)
+    assert layer_counts(state["model"]) == before, "the deep one is left as it was"
+    assert layer_counts(shallow["model"]) == {"encoder": 3, "decoder": 2}
+    model = shrunk_model(shallow)
+    assert (len(model.encoder.layers), len(model.decoder.layers)) == (3, 2)
+    # the deep model with the other layers taken out by hand
+    reference = built(state["args"] or state["cfg"]["model"])
+    reference.load_state_dict(state["model"], strict=True)
+    reference.encoder.layers = torch.nn.ModuleList(reference.encoder.layers[number] for number in (0, 2, 3))
+    reference.decoder.layers = torch.nn.ModuleList(reference.decoder.layers[number] for number in (0, 3))
+    assert torch.equal(outputs(model), outputs(reference))
+    assert not torch.equal(outputs(model), outputs(built(state["args"] or state["cfg"]["model"])))
+    # nothing of the deep model's training is kept
+    assert shallow["last_optimizer_state"] is None
+    assert shallow["optimizer_history"] == [{"criterion_name": "B", "best_loss": 2.0}]
+    assert shallow["extra_state"] == {"epoch": 0, "train_iterator": {"epoch": 0}}
+
+
+@pytest.mark.parametrize("text", ["0,4", "0,0", "2,1", "-1", "", "0,,1"])
+def test_layers_that_cannot_be_kept(text: str) -> None:
+    with pytest.raises(AggdecError, match=f"^--decoder-layers-to-keep {text}: give layers .* 0 to 3, each once"):
+        read_layers(text, "--decoder-layers-to-keep", 4)
+
+
+def test_a_drafters_encoder_stays() -> None:
+    state = deep("command line")
+    state["model"]["encoder_fingerprint"] = torch.zeros(32)
+    with pytest.raises(AggdecError, match="shrink the verifier"):
+        shrink(state, KEEP)
+    assert layer_counts(shrink(state, {"encoder": None, "decoder": "0"})["model"]) == {"encoder": 4, "decoder": 1}
+
+
+def test_the_command_and_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "deep.pt", tmp_path / "new" / "shallow.pt"
+    torch.save(deep("BART"), path)
+    command([str(path), str(output), "--decoder-layers-to-keep", "0,3"])
+    assert "encoder 4 of 4 layers, decoder 2 of 4 layers" in capsys.readouterr().err
+    assert layer_counts(read_checkpoint(output)["model"]) == {"encoder": 4, "decoder": 2}
+    assert not list(tmp_path.rglob("*.partial"))
+
+    with pytest.raises(AggdecError, match="is read for this, and would be overwritten"):
+        command([str(path), str(path), "--decoder-layers-to-keep", "0"])
+    torch.save({"model": {"decoder.layers.0.fc1.weight": torch.zeros(1)}, "cfg": {"model": {}}, "args": None}, path)
+    with pytest.raises(AggdecError, match=r"deep.pt: no Transformer encoder-decoder"):
+        command([str(path), str(tmp_path / "out.pt"), "--decoder-layers-to-keep", "0"])
