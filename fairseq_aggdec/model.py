@@ -265,7 +265,7 @@ class Model:
         own: list[str | None] = [None] * len(several)
         if drafts is not None:
             mode = "iad" if mode == "aggressive" else mode
-            if "draft_file" not in MODES[mode].options:
+            if not MODES[mode].reads("draft_file"):
                 raise AggdecError(
                     f"drafts (--draft-file) are read by {', '.join(readers('draft_file'))} only, not by {mode}"
                 )
@@ -274,7 +274,7 @@ class Model:
                 raise AggdecError(f"drafts: {len(own)} for {len(several)} texts: give one, or None, for each text")
         parts = list(map(self._parts, several, own))
         with self._lock:
-            wanted = {**search, "beam": (beam or 5) if MODES[mode].beam else 1, "nbest": nbest}
+            wanted = {**search, "beam": (beam or 5) if MODES[mode].has_beam else 1, "nbest": nbest}
             generator = self._generator_for(mode, top_beta, tolerance, **wanted, retain_iter_history=trace)
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)

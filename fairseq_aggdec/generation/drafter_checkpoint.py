@@ -57,7 +57,7 @@ def mode_of(drafter: LoadedDrafter, mode: Mode, cfg: Any) -> Mode:
 
     Raises `AggdecError` where the mode takes another kind of drafter.
     """
-    if mode.beam or mode.drafter == (SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL):
+    if mode.has_beam or mode.drafter == (SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL):
         return mode
     right = "speculative" if drafter.is_stepwise else "gad"
     if cfg.decoding == "aggressive":

@@ -73,7 +73,7 @@ class AggressiveGenerator(SequenceGenerator):
                 f"{type(stock).__name__}: --decoding {settings.mode.name} replaces fairseq's SequenceGenerator alone; "
                 "use --decoding beam"
             )
-        if stock.beam_size != 1 and not settings.mode.beam:
+        if stock.beam_size != 1 and not settings.mode.has_beam:
             raise AggdecError(f"--decoding {settings.mode.name} has a beam of one, and not of {stock.beam_size}")
         torch.nn.Module.__init__(self)
         self.__dict__.update(stock.__dict__)
@@ -107,7 +107,7 @@ class AggressiveGenerator(SequenceGenerator):
             options: arguments of fairseq's `SequenceGenerator`, fields of `DecodingSettings`, arguments of this class.
         """
         mode = MODES[decoding]
-        if not mode.beam:
+        if not mode.has_beam:
             options["beam_size"] = 1
         of_fairseq, others = split_options(options)
         given, own = split_options(others, [setting.name for setting in fields(DecodingSettings)])
@@ -288,7 +288,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
         settings = self.settings
-        is_auto = settings.drafts == "auto" and "drafts" in settings.mode.options and settings.accept.is_exact
+        is_auto = settings.drafts == "auto" and settings.mode.reads("drafts") and settings.accept.is_exact
         if is_auto and not host_waits(device) and (rows > 1 or self._drafting.schedules_one(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL

@@ -23,16 +23,20 @@ class Mode:
     """a key of `generation.drafting.DRAFTERS`; None: nothing is drafted"""
     acceptance: Literal["exact", "criterion", "none"] = "exact"
     """draft tokens that pass: the verifier's own choices, those that a criterion accepts, or all, without a verifier"""
-    lossless: bool = True
+    is_lossless: bool = True
     """whether the output equals that of fairseq's search, unless an option of acceptance is given"""
-    beam: bool = False
+    has_beam: bool = False
     """whether the beam has the size of --beam; else 1"""
     needs_drafter: bool = False
     """whether --drafter-path is required"""
     options: tuple[str, ...] = ()
-    """decoding options that the mode reads; others are refused"""
+    """decoding options that the mode reads, see `reads`"""
     stands_for: tuple[str, ...] = ()
     """modes among which this mode chooses, by the given options and model"""
+
+    def reads(self, option: str) -> bool:
+        """Whether the mode reads a decoding option; others are refused."""
+        return option in self.options
 
 
 _COPYING = ("draft_file", "max_draft_len")
@@ -52,7 +56,7 @@ def add(mode: Mode) -> None:
 
 
 for _mode in (
-    Mode("beam", "fairseq's own search, unchanged", beam=True),
+    Mode("beam", "fairseq's own search, unchanged", has_beam=True),
     Mode("greedy", "the output of --beam 1 by this plugin's engine", options=_ARITHMETIC),
     Mode(
         "iad",
@@ -65,7 +69,7 @@ for _mode in (
         "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, --tolerance)",
         COPIES,
         "criterion",
-        lossless=False,
+        is_lossless=False,
         options=("draft_file", *_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
@@ -81,7 +85,7 @@ for _mode in (
         "(--top-beta, --tolerance)",
         BLOCK_MODEL,
         "criterion",
-        lossless=False,
+        is_lossless=False,
         needs_drafter=True,
         options=(*_BLOCK_OPTIONS, *_BLOCK_CRITERION_OPTIONS, "int8"),
     ),
@@ -98,7 +102,7 @@ for _mode in (
         "the drafter's own output, unverified",
         BLOCK_MODEL,
         "none",
-        lossless=False,
+        is_lossless=False,
         options=(*_BLOCK_OPTIONS, "int8"),
     ),
     Mode(
@@ -119,7 +123,7 @@ for _mode in (
         "aggressive-beam",
         "the n-best list of fairseq's beam search with any --beam, in less time",
         BLOCK_MODEL,
-        beam=True,
+        has_beam=True,
         options=(*_BLOCK_OPTIONS, "int8"),
     ),
 ):
@@ -128,7 +132,7 @@ for _mode in (
 
 def readers(option: str) -> list[str]:
     """The modes that read an option."""
-    return [name for name, mode in MODES.items() if option in mode.options]
+    return [name for name, mode in MODES.items() if mode.reads(option)]
 
 
 def modes_help() -> str:

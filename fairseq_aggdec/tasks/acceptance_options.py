@@ -41,7 +41,7 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
         return WithinDistance(cfg.accept_distance, values)
     vocabulary = len(dictionary)
     beta, tolerance = cfg.top_beta, cfg.tolerance
-    if not MODES[mode].lossless:
+    if not MODES[mode].is_lossless:
         beta = HIGH_QUALITY[0] if beta is None else beta
         tolerance = HIGH_QUALITY[1] if tolerance is None else tolerance
     elif beta is None and tolerance is None:

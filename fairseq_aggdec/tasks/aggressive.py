@@ -202,13 +202,13 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
                 f"--decoding {options.decoding} drafts from the source's text, and this task's source is none: take "
                 "--decoding greedy, aggressive-beam without a drafter, or iad with --draft-file"
             )
-        own = AggressiveBeamGenerator if mode.beam else AggressiveGenerator
+        own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
         if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
             raise AggdecError(
                 f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {mode.name} has a generator of its own; give a "
                 f"subclass of {own.__name__}, or decode with --decoding beam"
             )
-        if not mode.beam and getattr(args, "beam", 5) != 1:
+        if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
         settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))

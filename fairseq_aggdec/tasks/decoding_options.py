@@ -65,7 +65,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     """
     mode = str(cfg.decoding)
     has_heads = any(proposal_heads(model) > 0 for model in models)
-    needs_drafter = bool(cfg.block_size and MODES[mode].beam)
+    needs_drafter = bool(cfg.block_size and MODES[mode].has_beam)
     if mode == "aggressive":
         mode = "gad" if cfg.drafter_path else "blockwise" if has_heads and not cfg.draft_file else "iad"
         needs_drafter = bool(mode == "iad" and cfg.block_size and models)

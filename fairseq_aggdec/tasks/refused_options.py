@@ -46,7 +46,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
             raise AggdecError(f"{option_name(name)} {value}: must be a finite number")
     wanted = {
         "--sampling": getattr(options, "sampling", False),
-        "--nbest": getattr(options, "nbest", 1) > 1 and not MODES[decoding].beam,
+        "--nbest": getattr(options, "nbest", 1) > 1 and not MODES[decoding].has_beam,
         "--constraints": getattr(options, "constraints", None),
         "--lm-path": getattr(options, "lm_path", None) or lm_model is not None,
         "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,

@@ -24,7 +24,7 @@ def sizes() -> list[Row]:
         ("fairseq_aggdec, lines of Python", whole, 29_150),
         (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 7_980),
         ("- command line: cli", command_line, 1_940),
-        ("- plugin: all else", whole - laboratory - command_line, 19_180),
+        ("- plugin: all else", whole - laboratory - command_line, 19_185),
         ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 20_300),
         ("docs, pages at the top", len(pages), 18),
         ("- their lines", _lines(pages), 3_000),

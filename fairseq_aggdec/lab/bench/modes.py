@@ -15,11 +15,11 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 """the modes that a name in --peers stands for"""
 
 _BEAM = "aggressive-beam"
-_OWN = {name: mode for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for}
+_OWN = {name: mode for name, mode in decoding_modes.MODES.items() if not mode.has_beam and not mode.stands_for}
 COPYING = tuple(name for name, mode in _OWN.items() if mode.drafter == decoding_modes.COPIES)
 """modes that copy their drafts"""
 WHOLE = "+whole"
-CUT = tuple(name for name, mode in _OWN.items() if "drafts" in mode.options)
+CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
 _FORMS = (
     r"(?P<decoding>beam)(?P<beam>[1-9]\d*)",
@@ -140,7 +140,7 @@ class Mode:
             return False
         if self.top_beta == 1 or self.tolerance == 0:  # with either, only the verifier's best token passes
             return True
-        return decoding_modes.MODES[self.decoding].lossless and self.top_beta is None
+        return decoding_modes.MODES[self.decoding].is_lossless and self.top_beta is None
 
     @property
     def searches_as(self) -> "Mode | None":
