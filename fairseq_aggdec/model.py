@@ -210,7 +210,7 @@ class Model:
         is_stepwise = path is not None and self.task.load_drafter(path, self.models).is_stepwise
         missing |= {BLOCK_MODEL if is_stepwise else SMALL_MODEL}
         able = (one for one in MODES.values() if path or not one.needs_drafter)
-        return [one.name for one in able if one.beam or one.drafter not in missing]
+        return [one.name for one in able if one.has_beam or one.drafter not in missing]
 
     @overload
     def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
