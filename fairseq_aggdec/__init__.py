@@ -24,9 +24,9 @@ def register() -> None:
     import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.edit_weighted_loss
     import fairseq_aggdec.criterions.glancing_block_loss
+    import fairseq_aggdec.models.architectures
     import fairseq_aggdec.models.blockwise_transformer
     import fairseq_aggdec.models.nar_drafter
-    import fairseq_aggdec.models.shallow_architectures
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting
     import fairseq_aggdec.text.tokenizer  # noqa: F401

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.proposal_heads import trainable_heads
+from fairseq_aggdec.models.blockwise_transformer import trainable_heads
 
 
 @dataclass

@@ -14,7 +14,7 @@ from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums,
 from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.block_sampling import Blocks, blocks_at
+from fairseq_aggdec.models.nar_drafter import Blocks, blocks_at
 
 
 @dataclass

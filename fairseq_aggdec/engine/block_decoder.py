@@ -24,7 +24,7 @@ from fairseq_aggdec.engine.plain.layers import KVCache, Norm, Positions, keep_ro
 from fairseq_aggdec.engine.plain.linear import Product
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.engine.weights import head_by_head
-from fairseq_aggdec.models.layer_list import layers_of
+from fairseq_aggdec.models.transformer_parts import layers_of
 
 _LOGITS_CHUNK = 128
 """number of tokens whose logits are computed at once; the memory of all logits would be fetched from the system and

@@ -12,8 +12,7 @@ from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.plain.backend import PlainBackend
-from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
-from fairseq_aggdec.models.proposal_heads import ProposalHeads
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 
 
 class _Heads:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
-from fairseq_aggdec.models.layer_list import layers_of
+from fairseq_aggdec.models.transformer_parts import layers_of
 
 STOCK_DECODERS: tuple[type, ...] = (
     TransformerDecoder,

@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options, set_defaults
-from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
+from fairseq_aggdec.models.architectures import option_of, recorded_options, set_defaults
+from fairseq_aggdec.models.checkpoint_weights import copy_weights, different_shapes, weights_of
 
 logger = logging.getLogger(__name__)
 

@@ -4,24 +4,68 @@ Its decoder reads the start symbol and y1..yp, as the verifier does, then k mask
 mask position predicts the token at that same position. With `prefix_attention` "causal" the prefix attends to itself
 from left to right, and a block to its prefix and to itself: the states of the prefix can be cached in decoding, and
 serve any number of blocks in training. "bidirectional" is the paper's drafter: prefix and block attend to each other.
+
+Training blocks (L_NAR): a target sentence is y1..yT and EOS. The block at prefix length p, 0 <= p <= T, is the k
+positions p+1..p+k: given the source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no
+target.
 """
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fairseq.models import register_model
 from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import register_sizes
-from fairseq_aggdec.models.block_sampling import Blocks
-from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig
-from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterDecoder, Reading
+from fairseq_aggdec.models.architectures import register_sizes
+from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterConfig, NarDrafterDecoder, Reading
 from fairseq_aggdec.models.small_drafter import DrafterModel, take_verifier
 
-__all__ = ["NarDrafterConfig", "NarDrafterDecoder", "NarDrafterModel"]
+
+class Blocks(NamedTuple):
+    """R blocks of k positions for each of B sentences."""
+
+    prefix_lengths: Tensor
+    """B x R: p of each block, the number of target tokens before it"""
+    targets: Tensor
+    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding behind EOS"""
+    valid: Tensor
+    """B x R x k: whether the position has a target"""
+
+
+def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int) -> Blocks:
+    """Cut blocks out of targets, B x L, padded on the right, at prefix lengths from 0 to the sentence's T, B x R."""
+    steps = torch.arange(block_size, device=target.device)
+    index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i
+    inside = index < target.size(1)
+    index = index.clamp(max=target.size(1) - 1)
+    targets = target.gather(1, index.flatten(1)).view_as(index).masked_fill(~inside, pad)
+    return Blocks(prefix_lengths, targets, targets.ne(pad))
+
+
+def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tensor:
+    """Prefix lengths from 0 to T, B x R, as far apart as possible within a sentence (systematic sampling).
+
+    A sentence's offset in [0, 1) decides all R = `blocks` of them. Each is uniform on 0..T where the offset is uniform;
+    two are equal only where R exceeds T+1. Lengths, B, are T+1: tokens with EOS, at least 1.
+    """
+    steps = torch.arange(blocks, device=offsets.device, dtype=offsets.dtype) / blocks
+    fractions = (offsets[:, None] + steps) % 1.0
+    # rounding may turn a fraction just below 1 into T+1
+    return torch.minimum((fractions * lengths[:, None]).long(), lengths[:, None].long() - 1)
+
+
+def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
+    """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
+    return spread_prefix_lengths(torch.rand(lengths.size(0), device=lengths.device), lengths, blocks)
+
+
+def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
+    """Prefix lengths for validation, B x R, which depend on the sentence's number in the data set (B) alone."""
+    golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
+    return spread_prefix_lengths((ids.double() * golden) % 1.0, lengths, blocks)
 
 
 @register_model("nar_drafter")

@@ -1,18 +1,98 @@
 """The block drafter's decoder: it reads a target once, and drafts any number of blocks behind its prefixes."""
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
-from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
-from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
-from fairseq_aggdec.models.transition_head import TransitionHead
+from fairseq_aggdec.models.architectures import refuse_architectures
+from fairseq_aggdec.models.small_drafter import DrafterConfig
+from fairseq_aggdec.models.transformer_parts import (
+    KeysValues,
+    additive_mask,
+    cross_keys_values,
+    look_up,
+    own_keys_values,
+    position_table,
+    run_layer,
+)
+
+
+@dataclass
+class NarDrafterConfig(DrafterConfig):
+    """Options of the block drafter."""
+
+    block_size: int = field(default=10, metadata={"help": "number of tokens in a draft, k"})
+    decoding_block_size: int = field(
+        default=0,
+        metadata={"help": "number of tokens that decoding drafts without a --block-size; 0: as many as in training"},
+    )
+    prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
+        default="causal",
+        metadata={
+            "help": "causal: the prefix attends left to right, so that decoding caches it and --blocks-per-sentence "
+            "share it; bidirectional: prefix and block attend to each other, as in Ge et al. 2022"
+        },
+    )
+    mask_source_copy: bool = field(
+        default=False, metadata={"help": "add a learned soft copy of the source to the mask positions' input"}
+    )
+    transition_dim: int = field(
+        default=0,
+        metadata={
+            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, "
+            "the tokens of a draft are independent of each other, as in Ge et al. 2022"
+        },
+    )
+
+
+def refuse_unsupported(cfg: NarDrafterConfig) -> None:
+    """Raise `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
+    further = {
+        "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
+        "--checkpoint-activations": cfg.checkpoint_activations,
+    }
+    refuse_architectures(cfg, "the drafter", further)
+    if cfg.block_size < 1:
+        raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
+    if not 0 <= cfg.decoding_block_size <= cfg.block_size:
+        wanted, trained = cfg.decoding_block_size, cfg.block_size
+        raise AggdecError(f"--decoding-block-size {wanted}: give 1 to {trained}, or 0 for {trained}, as in training")
+    if cfg.transition_dim < 0:
+        raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
+    if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:
+        raise AggdecError("--transition-dim needs --decoder-output-dim to equal --decoder-embed-dim")
+    if cfg.mask_source_copy and (cfg.no_token_positional_embeddings or cfg.encoder.embed_dim != cfg.decoder.embed_dim):
+        raise AggdecError("--mask-source-copy needs position embeddings, and encoder and decoder of one dimension")
+
+
+class TransitionHead(nn.Module):
+    """features + W relu(A embedding of the token before + B features + b).
+
+    The papers' drafter predicts the tokens of a block independently of each other, so neighbours may mix two
+    translations. This head corrects a position's features by the draft token before it. All expensive work stays
+    parallel: only the best candidates of each position are compared with each other (`engine.draft_decoder`). The idea
+    is that of structured non-autoregressive decoding (Sun et al., Fast Structured Decoding for Sequence Models, 2019);
+    the correction is computed as in sequentially dependent draft heads (Ankner et al., Hydra, 2024).
+    """
+
+    def __init__(self, embed_dim: int, dim: int) -> None:
+        """`embed_dim`: D, the width of features and embeddings; `dim`: H, the width of the hidden layer."""
+        super().__init__()
+        self.before = nn.Linear(embed_dim, dim, bias=False)
+        self.here = nn.Linear(embed_dim, dim)
+        self.out = nn.Linear(dim, embed_dim, bias=False)
+        nn.init.zeros_(self.out.weight)  # a drafter trained without the head starts unchanged
+
+    def forward(self, features: Tensor, before: Tensor) -> Tensor:
+        """The features of block positions, ... x D, corrected by the embedding of the token before each, ... x D."""
+        return features + self.out(torch.relu(self.before(before) + self.here(features)))
 
 
 class Reading(NamedTuple):

@@ -1,19 +1,49 @@
 """An ordinary Transformer that drafts token by token (`--decoding speculative`), mostly on its verifier's encoder."""
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerModelBase
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import register_sizes
+from fairseq_aggdec.models.architectures import register_sizes
 from fairseq_aggdec.models.base_checkpoint import take_verifiers_architecture
-from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
-from fairseq_aggdec.models.nar_drafter_config import DrafterConfig
+from fairseq_aggdec.models.checkpoint_weights import ExactFrozenWeights
 from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE, warm_start
+
+
+@dataclass
+class DrafterConfig(TransformerConfig):
+    """fairseq's Transformer options, and what a drafter takes from its verifier."""
+
+    encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={
+            "help": "start from the encoder of this checkpoint, the verifier's; options of the architecture that are "
+            "not given, the decoder's depth included, are taken from it"
+        },
+    )
+    freeze_encoder: bool = field(
+        default=False,
+        metadata={
+            "help": "do not train the encoder of --encoder-from, embeddings included, so that decoding can share it; "
+            "with --share-all-embeddings the decoder's embeddings and output projection are not trained either"
+        },
+    )
+    decoder_from: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "start from the fitting weights of this checkpoint's decoder"}
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # fairseq takes every name that starts with `encoder_` for a field of `encoder`
+        if name in ("encoder_from", "decoder_from"):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
 
 
 class DrafterModel(ExactFrozenWeights, TransformerModelBase):

@@ -10,9 +10,9 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import frozen_names
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
-from fairseq_aggdec.models.layer_list import layers_of
-from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
+from fairseq_aggdec.models.architectures import option_of, recorded_options
+from fairseq_aggdec.models.checkpoint_weights import copy_weights, different_shapes, weights_of
+from fairseq_aggdec.models.transformer_parts import layers_of
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError, check_least
-from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
-from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel, fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.warm_start import warm_start
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from fairseq_aggdec.criterions.glancing import uniform_noise
 from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.block_sampling import blocks_at
-from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel, blocks_at
 from tests.criterions.pairs import random_pairs
 from tests.support.random_drafters import random_drafter
 from tests.support.random_models import dictionary

@@ -2,7 +2,7 @@
 
 import torch
 
-from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
+from fairseq_aggdec.models.nar_drafter import fixed_prefix_lengths, random_prefix_lengths
 
 
 def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:

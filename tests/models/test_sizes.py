@@ -9,7 +9,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, build
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.models.shallow_architectures import register_architectures
+from fairseq_aggdec.models.architectures import register_architectures
 from fairseq_aggdec.models.sizes import SIZES, architecture
 from tests.support.random_models import dictionary
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from fairseq_aggdec.models.transition_head import TransitionHead
+from fairseq_aggdec.models.nar_drafter_decoder import TransitionHead
 
 
 @torch.no_grad()

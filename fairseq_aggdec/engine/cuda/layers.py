@@ -12,7 +12,7 @@ from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.modules import ACTIVATIONS
 from fairseq_aggdec.engine.weights import fused_weights
-from fairseq_aggdec.models.layer_list import layers_of
+from fairseq_aggdec.models.transformer_parts import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
 _AT_ONCE = 32  # inputs that a warp multiplies at once

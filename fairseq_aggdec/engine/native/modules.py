@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
 from fairseq_aggdec.engine.weights import fused_weights, head_by_head
-from fairseq_aggdec.models.layer_list import layers_of
+from fairseq_aggdec.models.transformer_parts import layers_of
 
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c

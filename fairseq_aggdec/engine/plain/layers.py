@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.blocks import Order, Ragged
 from fairseq_aggdec.engine.weights import head_by_head
-from fairseq_aggdec.models.layer_list import layers_of
-from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
+from fairseq_aggdec.models.transformer_parts import additive_mask, layers_of, look_up, position_table
 
 _MIN_HEADS_FOR_PRODUCTS = 16  # heads of all rows; with fewer the fixed cost of two products is more than they save
 _MIN_HEAD_DIM = 16  # 5 to 11 numbers are added in another order where there are more queries (AVX-512)

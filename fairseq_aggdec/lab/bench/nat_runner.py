@@ -15,7 +15,7 @@ from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
 from fairseq_aggdec.lab.bench.rounds import Output
-from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
+from fairseq_aggdec.models.architectures import option_of, recorded_options
 from fairseq_aggdec.tasks import loading
 
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]

@@ -1,13 +1,46 @@
-"""A fairseq Transformer decoder layer, run over R blocks; each block attends to itself and to a common prefix.
+"""Parts of fairseq's Transformer: its layers, position embeddings and masks, and a decoder layer run over R blocks.
 
-The layer's own forward takes one sequence and one mask: R blocks of k positions behind a prefix of W would need a mask
-of (W + R k) x (W + R k), most of it hidden. Here only the visible scores are computed.
+Each block attends to itself and to a common prefix. The layer's own forward takes one sequence and one mask: R blocks
+of k positions behind a prefix of W would need a mask of (W + R k) x (W + R k), most of it hidden. Here only the visible
+scores are computed.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
+from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
+
+
+def layers_of(stack: Any) -> list[Any]:
+    """The layers of fairseq's encoder or decoder; iterating over its own list applies LayerDrop in training."""
+    return [stack.layers[number] for number in range(len(stack.layers))]
+
+
+def position_table(module: Any, length: int, like: Tensor) -> Tensor:
+    """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D, contiguous.
+
+    Sinusoidal embeddings are computed on demand, for N of at least `length`, in the type of `like`.
+    """
+    first = module.padding_idx + 1
+    if not isinstance(module, SinusoidalPositionalEmbedding):
+        return module.weight[first:].contiguous()
+    if first + length > module.weights.size(0):
+        larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
+        module.weights = larger.to(module.weights)
+    return module.weights[first:].to(like).contiguous()
+
+
+def look_up(table: Tensor, positions: Tensor) -> Tensor:
+    """Position embeddings, ... -> ... x D; positions behind the table, past the longest output, get the last one."""
+    return F.embedding(positions.clamp(max=table.size(0) - 1), table)
+
+
+def additive_mask(hidden: Tensor, like: Tensor) -> Tensor:
+    """A mask to add to attention scores: minus infinity where `hidden` is true, else 0, in the type of `like`."""
+    return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)
 
 
 class KeysValues(NamedTuple):
