@@ -68,7 +68,6 @@ setup(
             "py.typed",
             "demo/**/*",
             "engine/native/*.c",
-            "lab/reporting/papers/*.yaml",
             "serve/page.html",
         ]
     },

@@ -29,6 +29,7 @@ def register() -> None:
     import fairseq_aggdec.models.nar_drafter
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting
+    import fairseq_aggdec.tasks.super_resolution
     import fairseq_aggdec.text.tokenizer  # noqa: F401
 
 

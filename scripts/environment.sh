@@ -9,4 +9,4 @@ venv="${AGGDEC_VENV:-.venv}"
 if [[ -d "$venv/bin" ]]; then
     PATH="$venv/bin:$PATH"
 fi
-export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$root:$shared${PYTHONPATH:+:$PYTHONPATH}"

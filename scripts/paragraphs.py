@@ -14,15 +14,16 @@ from pathlib import Path
 from unittest.mock import patch
 
 from fairseq_aggdec import load
-from fairseq_aggdec.data.experiment import load_part
-from fairseq_aggdec.data.ptb import detokenise
-from fairseq_aggdec.data.subwords import as_written
+from fairseq_aggdec import model as text_model
+from fairseq_aggdec.checkout import CONFIGS, load_part
 from fairseq_aggdec.lab.score.gleu import corpus_gleu
-from fairseq_aggdec.text import model as text_model
 from fairseq_aggdec.text.shipped import CAREFUL
 
-errors = load_part("gec_small/errors/corruption.py")
-lexicon = load_part("gec_small/errors/lexicon.py")
+load_module = load_part("experiments.experiment").load_module
+errors = load_module(CONFIGS / "gec_small/errors/corruption.py")
+lexicon = load_module(CONFIGS / "gec_small/errors/lexicon.py")
+detokenise = load_part("experiments.ptb").detokenise
+as_written = load_part("experiments.subwords").as_written
 FILE = "onestopenglish/onestop.sentences.en.txt.gz"
 """news for learners, which the shipped corrector was not trained on"""
 

@@ -18,7 +18,7 @@ data="${AGGDEC_DATA:-$root/../shared/data}"
 work="${AGGDEC_WORK:-$root/work}/$experiment"
 absolute data
 absolute work
-plugin="$root/fairseq_aggdec" user_dir="$root/${USER_DIR:-fairseq_aggdec}"
+plugin="$root/fairseq_aggdec"
 mkdir -p "$work"
 
 # Whether there is a GPU that PyTorch can use; without a driver (of NVIDIA or AMD) there is no need to load PyTorch.

@@ -23,7 +23,7 @@ done
 place="${place:-$(model_folder "${model:-$name}")}"
 absolute place
 absolute train_data
-paths=("common.user_dir=$user_dir" "task.data=$train_data" "checkpoint.save_dir=$place/checkpoints"
+paths=("common.user_dir=$plugin" "task.data=$train_data" "checkpoint.save_dir=$place/checkpoints"
     "hydra.run.dir=$place/train")
 if grep -q '^bpe:' "$config/$name.yaml"; then
     paths+=("bpe.bpe_codes=$work/data-bin/codes")

@@ -3,9 +3,9 @@
 The task itself cuts and reduces them.
 """
 
-from fairseq_aggdec.data.downloads import Original, fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.steps import Steps
+from experiments.downloads import Original, fetch
+from experiments.experiment import Experiment
+from experiments.steps import Steps
 
 EXPERIMENT = Experiment(sides=("source", "target"))
 IMAGES = Original(

@@ -8,13 +8,12 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairseq_aggdec.data.downloads import Original, fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.sentence_pairs import Pair
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import one_space, read_lines
-
-from ..shared.data import bart
+from experiments.corpora import bart
+from experiments.downloads import Original, fetch
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import Pair
+from experiments.steps import Steps
+from experiments.text_files import one_space, read_lines
 
 EXPERIMENT = Experiment(sides=("source", "target"), score=("rouge",), gpt2=True)
 STORIES = [

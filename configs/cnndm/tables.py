@@ -1,6 +1,6 @@
 """The tables that cnndm reproduces."""
 
-from configs.shared.tables import summaries
+from experiments.common_tables import summaries
 
 TEACHERS = {"Teacher, BART": "teacher-beam4", "BART-base (beam = 5) without distillation": "undistilled-beam5"}
 

@@ -5,11 +5,10 @@ papers/000 §4.1.1.
 
 from pathlib import Path
 
-from fairseq_aggdec.data.downloads import fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.steps import Steps
-
-from ..shared.data import bea2019
+from experiments.corpora import bea2019
+from experiments.downloads import fetch
+from experiments.experiment import Experiment
+from experiments.steps import Steps
 
 EXPERIMENT = Experiment(
     sides=("src", "tgt"), test_sets=(bea2019.TEST_SET,), m2=bea2019.M2, score=("m2", "edit-ratio", "unchanged")

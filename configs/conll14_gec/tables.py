@@ -1,8 +1,8 @@
 """The tables that conll14_gec reproduces."""
 
-from configs.shared.tables import EDITS, edits, longest_drafts
-from fairseq_aggdec.lab.reporting.measures import Score, seconds, speed_up
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments.common_tables import EDITS, edits, longest_drafts
+from experiments.measures import Score, seconds, speed_up
+from experiments.tables import beside
 
 F = {"F0.5": Score("M2 F0.5"), "Speedup": speed_up}
 DATA = {"scratch": "without synthetic data", "finetune": "with synthetic data"}

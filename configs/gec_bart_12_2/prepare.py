@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from fairseq_aggdec.data.downloads import fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.steps import Steps
-
-from ..shared.data import bart, bea2019
+from experiments.corpora import bart, bea2019
+from experiments.downloads import fetch
+from experiments.experiment import Experiment
+from experiments.steps import Steps
 
 EXPERIMENT = Experiment(
     sides=("src", "tgt"),

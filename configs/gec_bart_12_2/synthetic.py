@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import read_pairs
-
-from ..shared.data import bea2019
+from experiments.corpora import bea2019
+from experiments.experiment import Experiment
+from experiments.steps import Steps
+from experiments.text_files import read_pairs
 
 EXPERIMENT = Experiment(sides=("src", "tgt"), gpt2=True)
 

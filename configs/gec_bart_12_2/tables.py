@@ -1,7 +1,7 @@
 """The tables that gec_bart_12_2 reproduces."""
 
-from fairseq_aggdec.lab.reporting.measures import Score, speed_up
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments.measures import Score, speed_up
+from experiments.tables import beside
 
 BIG = "../conll14_gec/bench/test-finetune"
 """the papers' speed-ups are over Transformer-big with synthetic data, which is a model of conll14_gec"""

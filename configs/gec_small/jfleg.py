@@ -5,9 +5,9 @@ aggdec prepare configs/gec_small/jfleg.py --data $AGGDEC_DATA --work work/jfleg
 
 from pathlib import Path
 
-from fairseq_aggdec.data import ptb, subwords
-from fairseq_aggdec.data.experiment import Experiment, TestSet
-from fairseq_aggdec.data.steps import Steps, shipped_dictionary
+from experiments import ptb, subwords
+from experiments.experiment import Experiment, TestSet
+from experiments.steps import Steps, shipped_dictionary
 
 from .errors.clean_pairs import CleanText, write_clean, write_erroneous
 from .errors.corruption_files import FileCorruption

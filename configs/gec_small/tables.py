@@ -1,8 +1,8 @@
 """The tables that gec_small reproduces."""
 
-from configs.shared.tables import REFERENCE_EDITS, correctors, edits, longest_drafts, three_modes
-from fairseq_aggdec.lab.reporting.measures import Score, iterations, seconds, speed_up
-from fairseq_aggdec.lab.reporting.tables import Own, beside, cell
+from experiments.common_tables import REFERENCE_EDITS, correctors, edits, longest_drafts, three_modes
+from experiments.measures import Score, iterations, seconds, speed_up
+from experiments.tables import Own, beside, cell
 
 METRICS = ["m2-references"]
 F = Score("F0.5 (references)")

@@ -8,11 +8,12 @@ MuCGEC's development set (Zhang et al. 2022) is for testing alone.
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.sentence_pairs import reference_columns, take_out
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import read_lines, write_lines
-from fairseq_aggdec.data.words import characters
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import reference_columns, take_out
+from experiments.steps import Steps
+from experiments.text_files import read_lines, write_lines
+from experiments.words import characters
+
 from fairseq_aggdec.errors import AggdecError
 
 from .sentences import WordSentences

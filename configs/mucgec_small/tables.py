@@ -1,7 +1,7 @@
 """The tables that mucgec_small reproduces."""
 
-from configs.shared.tables import REFERENCE_EDITS, correctors, three_modes
-from fairseq_aggdec.lab.reporting.measures import Score, speed_up
+from experiments.common_tables import REFERENCE_EDITS, correctors, three_modes
+from experiments.measures import Score, speed_up
 
 
 def papers(results):

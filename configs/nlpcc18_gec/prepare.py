@@ -8,15 +8,16 @@ aggdec score files --m2 nlpcc18/originals/gold.01.
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairseq_aggdec.data.chance import hold_out
-from fairseq_aggdec.data.downloads import Original, fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.m2_file import read_m2
-from fairseq_aggdec.data.sentence_pairs import Pair
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import read_lines
-from fairseq_aggdec.data.words import characters
+from experiments.chance import hold_out
+from experiments.downloads import Original, fetch
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import Pair
+from experiments.steps import Steps
+from experiments.text_files import read_lines
+from experiments.words import characters
+
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.score.m2_file import read_m2
 
 EXPERIMENT = Experiment(sides=("src", "tgt"), score=("m2-references", "edit-ratio", "unchanged"))
 VALID_SENTENCES = 5000

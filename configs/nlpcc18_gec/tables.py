@@ -1,8 +1,8 @@
 """The tables that nlpcc18_gec reproduces."""
 
-from configs.shared.tables import REFERENCE_EDITS, three_modes
-from fairseq_aggdec.lab.reporting.measures import Score, speed_up
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments.common_tables import REFERENCE_EDITS, three_modes
+from experiments.measures import Score, speed_up
+from experiments.tables import beside
 
 
 def papers(results):

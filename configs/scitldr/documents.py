@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from fairseq_aggdec.data.text_files import read_json_lines, strings
-from fairseq_aggdec.data.words import normalise
+from experiments.text_files import read_json_lines, strings
+from experiments.words import normalise
+
 from fairseq_aggdec.errors import AggdecError
 
 _PIECE = (4, 12)

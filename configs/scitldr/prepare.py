@@ -5,10 +5,10 @@ The runnable stand-in for CNN/DailyMail. Running text -> Moses tokens -> subword
 
 from pathlib import Path
 
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.sentence_pairs import reference_columns
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import read_lines, write_lines
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import reference_columns
+from experiments.steps import Steps
+from experiments.text_files import read_lines, write_lines
 
 from .documents import denoising_pairs, read_documents
 

@@ -1,6 +1,6 @@
 """The tables that scitldr reproduces."""
 
-from configs.shared.tables import summaries
+from experiments.common_tables import summaries
 
 
 def papers(results):

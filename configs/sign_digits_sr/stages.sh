@@ -3,7 +3,6 @@
 # SR_SETTING=rgb: 8x8 to 32x32 pixels in colour as in the paper, for a GPU; otherwise grey 4x4 to 16x16.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/table.sh"
-export USER_DIR=configs/shared/super_resolution # fairseq's --user-dir, with the task
 stages=(base heads fine_tune table)
 further_stages=()
 

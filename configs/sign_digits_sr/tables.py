@@ -1,6 +1,6 @@
 """The tables that sign_digits_sr reproduces."""
 
-from configs.shared.tables import image_blocks, images
+from experiments.common_tables import image_blocks, images
 
 OWN = {"blocks": image_blocks("table"), "blocks_rgb": image_blocks("table_rgb")}
 

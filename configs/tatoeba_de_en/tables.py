@@ -1,7 +1,7 @@
 """The tables that tatoeba_de_en reproduces."""
 
-from configs.shared.tables import block_drafter, blockwise_table, drafter_ablation, papers_drafter, quality
-from fairseq_aggdec.lab.reporting.measures import Score
+from experiments.common_tables import block_drafter, blockwise_table, drafter_ablation, papers_drafter, quality
+from experiments.measures import Score
 
 OWN = {
     "quality": quality,

@@ -29,7 +29,7 @@ stage_ablation() {
     for variant in "${ablation_variants[@]}"; do
         measure_variant "${variant%% *}"
     done
-    own_table ablation --output "$work/ablation/table.md" # shared/tables.py says which variants are compared
+    own_table ablation --output "$work/ablation/table.md" # tables.py says which variants are compared
 }
 
 # The reference with other k, likewise in work/tatoeba_en_de/ablation, on the development set: papers/000 Table 6.

@@ -7,10 +7,10 @@ shipped pair.
 from itertools import islice
 from pathlib import Path
 
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.sentence_pairs import is_usual, take_out
-from fairseq_aggdec.data.steps import Steps, shipped_dictionary
-from fairseq_aggdec.data.text_files import one_space, read_lines
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import is_usual, take_out
+from experiments.steps import Steps, shipped_dictionary
+from experiments.text_files import one_space, read_lines
 
 EXPERIMENT = Experiment(sides=("en", "de"), languages={"en": "en", "de": "en"})
 LINES = 180000

@@ -1,9 +1,9 @@
 """The tables that tatoeba_en_de reproduces."""
 
-from configs.shared import tables as shared
-from fairseq_aggdec.lab.reporting import measures as m
-from fairseq_aggdec.lab.reporting.measures import Score
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments import common_tables as shared
+from experiments import measures as m
+from experiments.measures import Score
+from experiments.tables import beside
 
 METRICS = ["repetition"]
 OWN = {

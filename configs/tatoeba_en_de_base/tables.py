@@ -1,7 +1,7 @@
 """The tables that tatoeba_en_de_base reproduces."""
 
-from configs.shared.tables import block_drafter
-from fairseq_aggdec.lab.reporting.measures import Score
+from experiments.common_tables import block_drafter
+from experiments.measures import Score
 
 
 def papers(results):

@@ -5,12 +5,13 @@ Running text -> words and marks, as the M2 file has them -> subword-nmt BPE -> f
 
 from pathlib import Path
 
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.m2_file import read_m2
-from fairseq_aggdec.data.sentence_pairs import take_out
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import given_file, read_table
-from fairseq_aggdec.data.words import split_words
+from experiments.experiment import Experiment
+from experiments.sentence_pairs import take_out
+from experiments.steps import Steps
+from experiments.text_files import given_file, read_table
+from experiments.words import split_words
+
+from fairseq_aggdec.lab.score.m2_file import read_m2
 
 GOLD = "ua-gec/gec-only.test.m2.gz"
 EXPERIMENT = Experiment(sides=("src", "tgt"), score=("m2", "edit-ratio", "unchanged"), m2={"test": GOLD})

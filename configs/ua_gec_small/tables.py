@@ -1,6 +1,6 @@
 """The tables that ua_gec_small reproduces."""
 
-from configs.shared.tables import correctors, edits, three_modes
+from experiments.common_tables import correctors, edits, three_modes
 
 
 def papers(results):

@@ -6,10 +6,10 @@ Tokens as published -> 32K joint subwords -> fairseq binary (papers/000 Table 4)
 
 from pathlib import Path
 
-from fairseq_aggdec.data.downloads import Original, fetch
-from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import one_space, read_pairs
+from experiments.downloads import Original, fetch
+from experiments.experiment import Experiment
+from experiments.steps import Steps
+from experiments.text_files import one_space, read_pairs
 
 EXPERIMENT = Experiment(sides=("src", "tgt"), score=("sari", "bleu", "edit-ratio", "unchanged"))
 SYMBOLS = 32000

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from fairseq_aggdec.data import ptb
-from fairseq_aggdec.data.experiment import Experiment, TestSet
-from fairseq_aggdec.data.sentence_pairs import Pair, take_out
-from fairseq_aggdec.data.steps import Steps, shipped_dictionary
-from fairseq_aggdec.data.text_files import one_space, read_lines, read_table
+from experiments import ptb
+from experiments.experiment import Experiment, TestSet
+from experiments.sentence_pairs import Pair, take_out
+from experiments.steps import Steps, shipped_dictionary
+from experiments.text_files import one_space, read_lines, read_table
+
 from fairseq_aggdec.errors import AggdecError
 
 EXPERIMENT = Experiment(

@@ -1,7 +1,7 @@
 """The tables that wikisplit_small reproduces."""
 
-from configs.shared.tables import correctors, three_modes
-from fairseq_aggdec.lab.reporting.measures import Score, speed_up
+from experiments.common_tables import correctors, three_modes
+from experiments.measures import Score, speed_up
 
 
 def papers(results):

@@ -1,8 +1,8 @@
 """The tables that wmt14_blockwise reproduces."""
 
-from configs.shared.tables import BLOCKS, blockwise_table, heads
-from fairseq_aggdec.lab.reporting.measures import Score, speed_up
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments.common_tables import BLOCKS, blockwise_table, heads
+from experiments.measures import Score, speed_up
+from experiments.tables import beside
 
 OWN = {"blockwise_table": blockwise_table}
 

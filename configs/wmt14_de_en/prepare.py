@@ -1,8 +1,7 @@
 """Data of WMT14 German-English."""
 
-from fairseq_aggdec.data.experiment import Experiment
-
-from ..shared.data import wmt
+from experiments.corpora import wmt
+from experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     sides=("de", "en"),

@@ -1,9 +1,9 @@
 """The tables that wmt14_en_de reproduces. Tables of papers/001 have the numbers of papers/000 under other names."""
 
-from configs.shared import tables as shared
-from fairseq_aggdec.lab.reporting import measures as m
-from fairseq_aggdec.lab.reporting.measures import Score
-from fairseq_aggdec.lab.reporting.tables import beside
+from experiments import common_tables as shared
+from experiments import measures as m
+from experiments.measures import Score
+from experiments.tables import beside
 
 OWN = {"quality": shared.quality}
 BLEU = Score("compound BLEU")

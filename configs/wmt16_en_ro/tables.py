@@ -1,6 +1,6 @@
 """The tables that wmt16_en_ro reproduces."""
 
-from configs.shared.tables import full_size_pair, quality
+from experiments.common_tables import full_size_pair, quality
 
 OWN = {"quality": quality}
 

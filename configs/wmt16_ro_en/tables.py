@@ -1,6 +1,6 @@
 """The tables that wmt16_ro_en reproduces."""
 
-from configs.shared.tables import full_size_pair, quality
+from experiments.common_tables import full_size_pair, quality
 
 OWN = {"quality": quality}
 

@@ -48,6 +48,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise AggdecError("no sentence given: nothing to decode")
     options.start(given.threads)
     from fairseq_aggdec.demo.showing import show
-    from fairseq_aggdec.lab.reporting.trace import wants_colour
+    from fairseq_aggdec.lab.trace import wants_colour
 
     show(demo, sentences, given.show, given.rounds, wants_colour(given.colour))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.checkout import load_part
 from fairseq_aggdec.cli.options import add_data_sets_option, numbers
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
@@ -71,51 +72,20 @@ def _add_trace_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _print_papers(args: argparse.Namespace) -> None:
-    from fairseq_aggdec.lab.reporting.papers import all_tables
-    from fairseq_aggdec.lab.reporting.tables import beside
-
-    if not args.tables:
-        _show("".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values()), args.output)
-    else:
-        grids = [beside(name, {}).grid().text(_FORMS[args.format]) for name in args.tables]
-        _show("\n\n".join(grids) + "\n", args.output)
+    _show(load_part("experiments.pages").papers_text(args.tables, _FORMS[args.format]), args.output)
 
 
 def _print_experiment(args: argparse.Namespace) -> None:
-    from fairseq_aggdec.cli.experiments import read_experiment
-    from fairseq_aggdec.lab.reporting.pages import beside_page, own_page, write_figures
-    from fairseq_aggdec.lab.reporting.results import Results
-    from fairseq_aggdec.lab.reporting.tables import declared_tables
-
+    form, figures = _FORMS[args.format], args.figure
     if args.output is not None:  # before the scores, which can take minutes
         check_result_file(args.output, "%" if args.format == "latex" else "#")
-    for path in args.figure:
+    for path in figures:
         if path.suffix not in (".png", ".svg"):
             raise AggdecError(f"--figure {path}: must end with .png or .svg")
-    config, form = _config(args.experiment), _FORMS[args.format]
-    declared = declared_tables(config)
-    if args.figure and args.table not in declared.own:
-        raise AggdecError(f"--figure needs --table with one of {', '.join(declared.own) or 'no table here'}")
+    config = _config(args.experiment)
     work = args.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
-    if not work.is_dir():
-        raise AggdecError(f"--work {work}: no such folder; run the experiment's stages first")
-    results = Results(config, work, args.data, declared.metrics)
-    if args.table in declared.own:
-        tables = declared.own[args.table](results)
-        page = own_page(results, args.table, tables, args.command, form)
-        write_figures(tables, args.figure)
-    else:
-        about, papers = read_experiment(config), declared.papers(results)
-        if args.table:
-            known = [table.table.name for table in papers]
-            if args.table not in known:
-                has = ", ".join([*declared.own, *known])
-                raise AggdecError(f"--table {args.table}: no such table in {config}/tables.py; it has {has}")
-            papers = [table for table in papers if table.table.name == args.table]
-        if not results.used:
-            raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
-        page = beside_page(results, about.title, not about.full_size, papers, args.command, form)
-    _show(page, args.output)
+    pages = load_part("experiments.pages")
+    _show(pages.experiment_text(config, work, args.data, args.table, figures, args.command, form), args.output)
 
 
 def _show(text: str, output: Path | None) -> None:
@@ -135,7 +105,7 @@ def _config(given: str) -> Path:
 
 
 def _print_trace(args: argparse.Namespace) -> None:
-    from fairseq_aggdec.lab.reporting.trace import read_traces, text, wants_colour
+    from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
 
     limit = SENTENCES if args.sentences is None else None
     files = {path.stem: read_traces(path, args.sentences, limit) for path in args.files}

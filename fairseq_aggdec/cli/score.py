@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_aggdec.checkout import load_part
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
@@ -35,11 +36,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "[")
     if args.command == "experiment":
-        from fairseq_aggdec.data.experiment import Experiment
-        from fairseq_aggdec.lab.score.experiment_scores import ExperimentScores
-
-        config = Experiment.read(args.config)
-        tables = ExperimentScores(config, args.work, args.data).tables(args.write)
+        config, _ = load_part("experiments.experiment").read_experiment(args.config)
+        scores = load_part("experiments.scores").ExperimentScores(config, args.work, args.data)
+        tables = scores.tables(args.write)
     else:
         check_least(parser, args, 0, "max_unchanged_words")
         if args.beta <= 0:

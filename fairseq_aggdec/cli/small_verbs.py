@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fairseq_aggdec
+from fairseq_aggdec.checkout import CONFIGS, load_part
 from fairseq_aggdec.cli.options import argument, option, read
-from fairseq_aggdec.data.experiment import load_part
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 Words = Sequence[str] | None
@@ -60,7 +60,7 @@ def compare(argv: Words = None) -> int:
 @on_command_line()
 def corrupt(argv: Words = None) -> None:
     """Make (erroneous, clean) sentence pairs from clean English text, by configs/gec_small/errors."""
-    load_part("gec_small/errors/command.py").main(argv)
+    load_part("experiments.experiment").load_module(CONFIGS / "gec_small/errors/command.py").main(argv)
 
 
 @dataclass(kw_only=True)
@@ -122,9 +122,7 @@ def prepare(argv: Words = None) -> None:
     """Make fairseq's binary data, by an experiment's prepare.py."""
     given = read(Prepare, "prepare", argv, str(prepare.__doc__))
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    from fairseq_aggdec.data import steps
-
-    steps.prepare(given.config, given.data, given.work, given.workers)
+    load_part("experiments.steps").prepare(given.config, given.data, given.work, given.workers)
 
 
 @dataclass(kw_only=True)
@@ -150,7 +148,7 @@ def shrink(argv: Words = None) -> None:
 
 def super_resolve(argv: Words = None) -> None:
     """Decode and time images."""
-    load_part("shared/super_resolve.py").main(argv)
+    load_part("super_resolution.command").main(argv)
 
 
 def user_dir(argv: Words = None) -> None:

@@ -13,7 +13,7 @@ from fairseq_aggdec.lab.bench.machine import describe, machine
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare
 from fairseq_aggdec.lab.bench.tables import speed_table
-from fairseq_aggdec.lab.reporting.trace import kept, rejected, segments
+from fairseq_aggdec.lab.trace import kept, rejected, segments
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.shipped import ShippedModel

@@ -18,7 +18,7 @@ def test_the_help_names_every_metric() -> None:
     assert score.METRICS.split(", ") == list(all_metrics())
 
 
-IMPORT = "from fairseq_aggdec.data.experiment import Experiment, TestSet"
+IMPORT = "from experiments.experiment import Experiment, TestSet"
 CONFIG = f"""
 {IMPORT}
 METRICS = ("gleu", "bleu", "ter", "edit-ratio", "unchanged", "exact")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.lab.reporting.trace import read_traces
+from fairseq_aggdec.lab.trace import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     EARLIER,

@@ -4,19 +4,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import super_resolution
 import torch
 from PIL import Image
+from super_resolution.command import main
 from super_resolution.decoding import load
-from super_resolve import main
 
+import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.support.helpers import TRAINING, run_cli
 from tests.support.synthetic_images import make_images, write_npz
 
 HEADS = 4
-TASK: list[object] = ["--user-dir", super_resolution.__path__[0], "--task", "super_resolution", "--grey"]
+TASK: list[object] = ["--user-dir", fairseq_aggdec.__path__[0], "--task", "super_resolution", "--grey"]
 TASK += ["--input-size", 2, "--output-size", 6]
 TASK += ["--valid-images", 4, "--test-images", 5]
 TOKENS = 36

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+
+import fairseq_aggdec
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
@@ -41,8 +41,7 @@ def _start() -> None:
     from fairseq.dataclass.initialize import hydra_init
     from hydra.core.config_store import ConfigStore
 
-    sys.path.append(str(SHARED))  # in a process that pytest has not started
-    import_module("super_resolution")  # registers the plugin, too
+    fairseq_aggdec.register()
     # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     hydra_init()

@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from experiments import downloads
+from experiments.downloads import Original
+from experiments.steps import Steps
 
 from configs.cnndm.prepare import SPLITS, STORIES
-from fairseq_aggdec.data import downloads
-from fairseq_aggdec.data.downloads import Original
-from fairseq_aggdec.data.steps import Steps
-from tests.data.preparing import experiment
+from tests.configs.experiments.preparing import experiment
 
 LINES = 30
 FULL_SIZE = (

@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = ROOT / "fairseq_aggdec"
-    folders = (package / "demo", package / "data/tables", package / "lab/reporting/papers")
+    folders = (package / "demo",)
     wanted = [*package.rglob("*.py"), package / "py.typed", *(file for folder in folders for file in folder.rglob("*"))]
     expected = {str(f.relative_to(ROOT)) for f in wanted if f.is_file() and "__pycache__" not in f.parts}
     assert expected <= names

@@ -9,13 +9,12 @@ import pytest
 import fairseq_aggdec
 
 PACKAGE = Path(fairseq_aggdec.__file__).parent
-ROOT = {"errors", "files", "structured_files"}
+ROOT = {"checkout", "errors", "files", "structured_files"}
 KNOWS: dict[str, set[str]] = {
     "decoding": set(),
     "scheduling": {"decoding"},  # names of types
     "text": set(),
     "compat": set(),
-    "data": {"text"},
     "models": {"compat", "decoding"},
     "criterions": {"models", "decoding"},
     "engine": {"decoding", "models"},

@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from experiments.text_files import read_lines
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli.small_verbs import compare
-from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.files import file_sha256
 from tests.scripts.checkout import AWKWARD, checkout_with, run
 

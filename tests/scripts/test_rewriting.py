@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from experiments.text_files import read_lines
 
 from fairseq_aggdec.cli import score
-from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.configs.composing import compose
-from tests.data.preparing import ROOT, experiment, prepare, write_gzipped
+from tests.configs.experiments.preparing import ROOT, experiment, prepare, write_gzipped
 
 
 @pytest.mark.usefixtures("quick_commands")

@@ -9,12 +9,11 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 
+from experiments import ptb
+from experiments.chance import hold_out, line_seed
+from experiments.steps import Steps
+from experiments.text_files import read_json_lines, read_lines, strings, write_lines
 from tqdm import tqdm
-
-from fairseq_aggdec.data import ptb
-from fairseq_aggdec.data.chance import hold_out, line_seed
-from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.text_files import read_json_lines, read_lines, strings, write_lines
 
 from . import clean_text
 from .corruption_files import FileCorruption, corrupt_file

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from fairseq_aggdec.data.words import normalise
+from experiments.words import normalise
 
 # Letters (accented ones too, so that the subword alphabet knows them), digits and the marks of ordinary prose.
 _PROSE = re.compile(r"[A-Za-z\u00c0-\u024f0-9 .,;:!?'\"()\-/%$&+\u00a3\u20ac\u00b0]+")

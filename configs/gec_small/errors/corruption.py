@@ -18,7 +18,8 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from fairseq_aggdec.data.chance import line_seed, pick
+from experiments.chance import line_seed, pick
+
 from fairseq_aggdec.errors import AggdecError
 
 from . import grammar_edits, surface_edits, word_edits

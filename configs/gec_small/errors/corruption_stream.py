@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fairseq_aggdec.data.ptb import tokenise
-from fairseq_aggdec.data.workers import chunks, in_processes
+from experiments.processes import chunks, in_processes
+from experiments.ptb import tokenise
+
 from fairseq_aggdec.files import decode_text
 
 from .corruption import Corruptor
@@ -98,8 +99,6 @@ def corrupt_stream(
         chunk_size: number of lines that a process takes at once.
         tokens: write both sides in Penn Treebank tokens.
     """
-
-    def corrupt(chunk: tuple[int, list[bytes]]) -> CorruptedChunk:
-        return corrupt_chunk(corruptor, seed, name, *chunk, tokens)
-
-    return in_processes(lambda: corrupt, chunks(lines, chunk_size), workers)
+    return in_processes(
+        lambda chunk: corrupt_chunk(corruptor, seed, name, *chunk, tokens), chunks(lines, chunk_size), workers
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from fairseq_aggdec.data.chance import pick
+from experiments.chance import pick
 
 from .word_tables import VOWELS, table
 

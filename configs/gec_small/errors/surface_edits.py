@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data.chance import pick
+from experiments.chance import pick
 
 from .lexicon import Lexicon
 from .sentence import Sentence

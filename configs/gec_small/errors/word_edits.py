@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
-from fairseq_aggdec.data.chance import pick
+from experiments.chance import pick
 
 from .choices import substitute
 from .lexicon import Lexicon

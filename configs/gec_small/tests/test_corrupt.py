@@ -6,10 +6,10 @@ import gzip
 from pathlib import Path
 
 import pytest
+from experiments import ptb
 
 from configs.gec_small.errors.corruption import EDITS
 from fairseq_aggdec.cli.small_verbs import corrupt
-from fairseq_aggdec.data import ptb
 from fairseq_aggdec.errors import AggdecError
 
 LINES = [

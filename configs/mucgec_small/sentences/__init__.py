@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from fairseq_aggdec.data.chance import line_seed
-from fairseq_aggdec.data.sentence_pairs import Pair
-from fairseq_aggdec.data.text_files import read_lines
+from experiments.chance import line_seed
+from experiments.sentence_pairs import Pair
+from experiments.text_files import read_lines
+
 from fairseq_aggdec.errors import AggdecError
 
 from .dictionary import Words, dictionary_file, read_words

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairseq_aggdec.data.chance import pick
+from experiments.chance import pick
+
 from fairseq_aggdec.errors import AggdecError
 
 from .dictionary import Draw

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from experiments.chance import hold_out
 from PIL import Image, UnidentifiedImageError
 from tqdm import tqdm
 
-from fairseq_aggdec.data.chance import hold_out
 from fairseq_aggdec.errors import AggdecError
 
 from .tokens import ImageSizes

@@ -8,19 +8,19 @@ forced.
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
-from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.tasks.aggressive import check_options, options_of
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.tasks.super_resolution import SuperResolutionConfig
 
 from .images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
 from .positions import start_from_coordinates
@@ -34,24 +34,6 @@ _LENGTH_DEFAULTS = {"min_len": 1, "max_len_a": 0, "max_len_b": 200}
 """fairseq's defaults of the options that the image size decides"""
 
 
-@dataclass
-class SuperResolutionConfig(AggressiveTranslationConfig):
-    """Options of the task beside those of decoding; `data` is an .npz file or a folder of images."""
-
-    input_size: int = field(default=8, metadata={"help": "pixels on a side of the small image"})
-    output_size: int = field(
-        default=32, metadata={"help": "pixels on a side of the large image: a multiple of --input-size"}
-    )
-    grey: bool = field(default=False, metadata={"help": "one channel instead of red, green and blue"})
-    valid_images: int = field(default=100, metadata={"help": "number of different images in the split valid"})
-    test_images: int = field(default=100, metadata={"help": "number of different images in the split test"})
-    coordinate_positions: bool = field(
-        default=False,
-        metadata={"help": "training: initialise learned position embeddings as sines of row and column"},
-    )
-
-
-@register_task("super_resolution", dataclass=SuperResolutionConfig)
 class SuperResolutionTask(AggressiveTranslationTask):
     """Trains plain Transformers (and models with proposal heads) on images, and decodes with them."""
 

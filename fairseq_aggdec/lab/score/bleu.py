@@ -15,8 +15,7 @@ from typing import Any
 
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
-
-from fairseq_aggdec.data import subwords
+from sacremoses import MosesDetokenizer
 
 _OF_TOKENS: dict[str, Any] = {"smooth_method": "none", "force": True, "tokenize": "none"}
 _HYPHEN = re.compile(r"(\S)-(\S)")
@@ -31,8 +30,8 @@ def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]
         language: language of the outputs, for Moses' detokeniser; None if the outputs are running text.
     """
     if language is not None:
-        detokeniser = subwords.moses(language)
-        outputs = [detokeniser.decode(line) for line in outputs]
+        detokeniser = MosesDetokenizer(language)
+        outputs = [detokeniser.detokenize(line.split()) for line in outputs]
     return float(sacrebleu.corpus_bleu(list(outputs), _known(references)).score)
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.lab.score.edit_lattice import edit_lattice
+from fairseq_aggdec.lab.score.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.lab.score.maxmatch import best_edits, count_correct
 
 

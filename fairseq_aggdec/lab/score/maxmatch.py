@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairseq_aggdec.data.m2_file import GoldEdit
 from fairseq_aggdec.lab.score.edit_lattice import Arc, Lattice
+from fairseq_aggdec.lab.score.m2_file import GoldEdit
 
 _EDIT = 0.001
 """additional weight of an arc that changes something"""

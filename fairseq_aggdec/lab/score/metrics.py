@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import sacrebleu
 
-from fairseq_aggdec.data.m2_file import M2Sentence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.score.bleu import compound_split_bleu, detokenised_bleu, signature, tokenised_bleu
 from fairseq_aggdec.lab.score.gleu import corpus_gleu
+from fairseq_aggdec.lab.score.m2_file import M2Sentence
 from fairseq_aggdec.lab.score.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.lab.score.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.lab.score.rouge import rouge

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairseq_aggdec.data.m2_file import M2Sentence, read_m2
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.score.generate_file import join_subwords, read_generate_file
+from fairseq_aggdec.lab.score.m2_file import M2Sentence, read_m2
 
 Lines = list[list[str]]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.data.m2_file import read_m2
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256, read_text_lines
 from fairseq_aggdec.lab.bench.machine import machine
 from fairseq_aggdec.lab.bench.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.score.m2_file import read_m2
 from fairseq_aggdec.lab.score.metrics import choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet, check_sources
 from fairseq_aggdec.lab.tune import tables

@@ -6,14 +6,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from experiments.text_files import write_lines
 
 from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
 from configs.mucgec_small.sentences.homophones import Homophones
-from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
-from tests.data.preparing import experiment, prepare
+from tests.configs.experiments.preparing import experiment, prepare
 
 LINES = """
 我 300 r

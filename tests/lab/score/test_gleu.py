@@ -1,8 +1,8 @@
 from pathlib import Path
 
+from experiments import ptb
 from sacremoses import MosesTokenizer
 
-from fairseq_aggdec.data import ptb
 from fairseq_aggdec.lab.score.gleu import corpus_gleu, sentence_statistics
 
 SOURCE = "a b c d e f".split()

@@ -1,7 +1,7 @@
 import pytest
 
-from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.score.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.lab.score.metrics import Settings, all_metrics, choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet
 

@@ -1,0 +1,1 @@
+"""The steps of the experiments' data in configs/, and their results beside the papers' tables."""

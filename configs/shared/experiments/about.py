@@ -1,0 +1,108 @@
+"""`scripts/reproduce.sh --list` and `--small`: the experiments in configs/ and their small stand-ins."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.lab.grid import TERMINAL, text_table
+from fairseq_aggdec.structured_files import read_yaml
+
+SHARED = "shared"
+"""the only folder of configs/ that is no experiment"""
+
+
+@dataclass(frozen=True)
+class About:
+    """The content of an experiment's `about.yaml`."""
+
+    name: str
+    title: str
+    answers: list[str]
+    """the tables and figures that it reproduces"""
+    disk_gb: float
+    gpu_hours: float
+    """an estimate for a V100 and the default stages"""
+    cpu_hours: float = 0
+    """for two cores"""
+    memory_gb: float | None = None
+    """of the largest training: of each GPU, estimated, or of a CPU, measured; None: neither"""
+    small: list[str] = field(default_factory=list)
+    """stand-ins on little data: each an experiment's name, and its stages if not all"""
+    no_small: str = ""
+    """why there is no stand-in"""
+
+    @property
+    def full_size(self) -> bool:
+        """Whether it is on a paper's data and not on little data."""
+        return bool(self.small or self.no_small)
+
+
+def read_about(folder: Path) -> About:
+    """Read the about.yaml of an experiment's folder.
+
+    Raises:
+        AggdecError: there is no such file, or an entry is missing.
+    """
+    path = folder / "about.yaml"
+    if not path.is_file():
+        raise AggdecError(f"{path} does not exist: it must say what the experiment answers and needs")
+    about = read_yaml(path)
+    try:
+        return About(folder.name, **about)
+    except TypeError as error:
+        raise AggdecError(f"{path}: {error}") from error
+
+
+def read_all(configs: Path) -> list[About]:
+    """All experiments, first those of full size."""
+    folders = sorted(path for path in configs.iterdir() if path.is_dir() and path.name != SHARED)
+    return sorted((read_about(folder) for folder in folders), key=lambda item: not item.full_size)
+
+
+def table(experiments: Sequence[About]) -> str:
+    """The table of `--list`, with a row for each experiment."""
+    rows = [
+        [
+            item.name,
+            "; ".join(item.answers),
+            ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
+            f"{item.disk_gb:g}",
+            f"{item.gpu_hours:,} GPU" if item.full_size else f"{item.cpu_hours} CPU",
+        ]
+        for item in experiments
+    ]
+    headers = ["experiment", "answers", "--small", "GB", "hours"]
+    return text_table(headers, rows, TERMINAL, widths=[None, 60, None, None, None])
+
+
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line; see --help.
+
+    Raises:
+        AggdecError: an experiment has no about.yaml, or no stand-in.
+    """
+    parser = argparse.ArgumentParser(prog="python -m experiments.about", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="table of the experiments")
+    small = commands.add_parser("small", help="an experiment's stand-ins, one in a line: name, and stages if not all")
+    for command in (listing, small):
+        command.add_argument("configs", type=Path, help="the folder configs/")
+    small.add_argument("experiment")
+    args = parser.parse_args(argv)
+    if args.command == "list":
+        print(table(read_all(args.configs)))
+        return
+    experiment = read_about(args.configs / args.experiment)
+    if not experiment.small:
+        reason = f"has none: {experiment.no_small}" if experiment.no_small else "is small itself; leave --small out"
+        raise AggdecError(f"--small: {experiment.name} {reason}")
+    print("\n".join(experiment.small))
+
+
+if __name__ == "__main__":
+    main()

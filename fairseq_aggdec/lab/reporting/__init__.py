@@ -1,1 +1,0 @@
-"""Gathers an experiment's results, and prints them beside the numbers of the papers' tables."""

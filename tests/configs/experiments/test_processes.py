@@ -1,0 +1,30 @@
+"""Work in several processes comes in order, and is over when one of them cannot go on."""
+
+import os
+
+import pytest
+from experiments.processes import in_processes
+
+from fairseq_aggdec.errors import AggdecError
+
+
+def test_results_come_in_order_from_processes_of_their_own() -> None:
+    processes = set()
+    for number, (process, square) in enumerate(in_processes(lambda item: (os.getpid(), item * item), range(50), 2)):
+        assert square == number * number
+        processes.add(process)
+    assert processes
+    assert os.getpid() not in processes
+
+
+def test_a_worker_that_fails_or_dies_ends_the_work() -> None:
+    def refuse(item: int) -> int:
+        raise AggdecError("line 3: is no text")
+
+    def die(item: int) -> int:
+        os._exit(9)
+
+    with pytest.raises(AggdecError, match="line 3: is no text"):
+        list(in_processes(refuse, range(9), 2))
+    with pytest.raises(AggdecError, match=r"a worker process died .*; try fewer --workers"):
+        list(in_processes(die, range(9), 2))

@@ -1,0 +1,178 @@
+"""Tables of experiments, from work folders with made-up logs, outputs and measurements."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from experiments.results import Results
+from experiments.tables import beside
+
+from fairseq_aggdec.cli.report import main
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.bench.record import load_record
+from tests.configs.experiments.test_training_log import trained, validated
+from tests.lab.bench.tiny import made_up_record, made_up_run
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+
+
+def tables_of(text: str) -> dict[str, list[list[str]]]:
+    """Cells of each table of a page, by the first words of its heading."""
+    found = {}
+    for part in text.split("\n## ")[1:]:
+        lines = [line for line in part.splitlines() if line.startswith("|")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        found[part.partition("\n")[0].partition(":")[0]] = rows
+    return found
+
+
+def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> str:
+    main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(work), *map(str, options)])
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """The work folder of a pair: four sentences of 44 tokens were timed, two decoded."""
+    work = tmp_path / "work/tatoeba_en_de"
+    modules = {"verifier's encoder": 0.1, "drafter": 0.3, "rest": 0.1}
+    runs = [
+        made_up_run("beam5", 0.4),
+        made_up_run("gad", 0.1, iterations=10, drafted=48, accepted=24),
+        made_up_run("gad++:5:3", 0.08, iterations=8, modules=modules),
+    ]
+    files = {f"{kind}/test.{side}": ["a b c d", "e f g h"] for kind in ("tok", "text") for side in ("en", "de")}
+    files |= {
+        f"decode/test/gad/{name}": lines
+        for name, lines in {
+            "stats.jsonl": [json.dumps({"iterations": 5, "output_length": 9, "seconds": 1.5})] * 2,
+            "command.txt": [f"fairseq-generate {work}/data-bin"],
+            "generate-test.txt": ["H-0\t-1\ta b c d", "H-1\t-1\te f g h", "Generate test with beam=1"],
+        }.items()
+    }
+    for name, lines in files.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("".join(line + "\n" for line in lines))
+    (work / "bench").mkdir()
+    made_up_record(runs).save(work / "bench/bench.json")
+    return work
+
+
+def test_numbers_stand_beside_the_papers(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(capsys, pair)
+    header, _, *rows = tables_of(text)["Ge et al. 2022, Table 5"]
+    assert header[:4] == ["system", "Iter. (a sentence), paper", "ours", "ratio"]
+    by_name = {row[0]: row[1:] for row in rows}
+    gad = by_name["GAD (k = 25)"]
+    assert gad[:9] == ["4.9", "5.0", "1.02", "3.0", "4.0", "1.33", "28.73", "100.00", "3.48"], (
+        "counted on the whole set"
+    )
+    assert gad[-1].startswith("verifier of 4+3 layers of 256; drafter with k = 10")
+    levt = by_name["LevT"]
+    assert (levt[1:3], levt[-1]) == (["–", "–"], ""), "rows that were not measured stay"
+    assert "(test: 2 sentences)" in text
+    assert "Nothing has been measured yet of ge2022/" in text
+    assert "fairseq-generate work/tatoeba_en_de/data-bin" in text.partition("## Commands")[2].splitlines()
+    only = page(capsys, pair, "--table", "ge2022/15", "--format", "latex")
+    assert r"\begin{tabular}" in only
+    assert "Table 5:" not in only
+
+
+def test_unfinished_decodings_do_not_count(pair: Path) -> None:
+    results = Results(CONFIGS / "tatoeba_en_de", pair, pair)
+    assert results.score("test", "gad")["sacrebleu"] == pytest.approx(100)
+    (pair / "decode/test/gad/generate-test.txt").write_text("H-0\t-1\ta b c d\n")
+    results = Results(CONFIGS / "tatoeba_en_de", pair, pair)
+    assert (results.score("test", "gad"), results.decoding("test", "gad"), results.test_set("test")) == ({}, None, None)
+
+
+def test_systems_of_ours_stand_below_those_that_they_are_compared_with() -> None:
+    table = beside("ge2022/5", {"mine": {"Iter.": 3.0}}, "another", further={"mine": "GAD (k = 25)"})
+    names = [row[0] for row in table.grid().rows]
+    assert names[names.index("GAD (k = 25)") + 1] == "mine"
+    with pytest.raises(AggdecError, match=r"table ge2022/5 has no row 'mine': "):
+        beside("ge2022/5", {"mine": {"Iter.": 3.0}})
+    with pytest.raises(AggdecError, match=r"table ge2022/5 has no column 'Iterations': Iter., Speed"):
+        beside("ge2022/5", {"Teacher": {"Iterations": 3.0}})
+
+
+def test_drafters_are_compared_at_the_accepted_length_that_all_reach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = {
+        "causal-r1": [trained(100, 10), validated(100, 1.0), trained(200, 10), validated(200, 2.0)],
+        "causal-r8": [trained(100, 30), validated(100, 1.5), trained(200, 30), validated(200, 1.25)],
+    }
+    for name, log in logs.items():
+        folder = tmp_path / "ablation" / name
+        (folder / "train").mkdir(parents=True)
+        (folder / "train/hydra_train.log").write_text("".join(log))
+    tables = tables_of(page(capsys, tmp_path, "--table", "ablation"))
+    # both reach 1.5: the first one halfway between its validations
+    assert [row[:5] for row in tables["blocks a sentence (R)"][2:]] == [
+        ["causal-r1", "200", "20", "2.00", "15 (to 1.50)"],
+        ["causal-r8", "200", "60", "1.50", "30 (to 1.50)"],
+    ]
+    assert tables["prefix attention"][2][4] == "20 (to 2.00)", "it is alone"
+
+
+def test_block_sizes_and_their_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "blockwise_table").mkdir()
+    for column, size, iterations, seconds in (("regular", 2, [5, 9], 3.0), ("both", 4, [3, 5], 1.0)):
+        two: dict[str, Any] = {"sentences": 2, "tokens": 20}
+        runs = [
+            made_up_run("greedy", 4.0, iterations=20, bleu=25.5, **two),
+            made_up_run("blockwise", seconds, iterations=sum(iterations), bleu=25.5, **two),
+            made_up_run("blockwise:2", seconds, iterations=8, bleu=24.0, **two),
+        ]
+        made_up_record(runs).save(tmp_path / f"blockwise_table/{column}-{size}.json")
+    figures = tmp_path / "scatter.png", tmp_path / "speed.png"
+    options = [word for figure in figures for word in ("--figure", figure)]
+    text = page(capsys, tmp_path, "--table", "blockwise_table", *options, "--output", tmp_path / "t.md")
+    assert (tmp_path / "t.md").read_text(encoding="utf-8") == text
+    bleu, speed = list(tables_of(text).values())[:2]
+    assert bleu[0] == ["k", "regular", "distilled", "fine-tuned", "both"]
+    assert bleu[2:] == [
+        ["1", "25.50 / 1.00", "–", "–", "–"],
+        ["2", "25.50 / 1.50", "–", "–", "–"],
+        ["4", "–", "–", "–", "25.50 / 3.00"],
+        ["2, top-2", "24.00 / 3.00", "–", "–", "–"],
+        ["4, top-2", "–", "–", "–", "24.00 / 3.00"],
+    ]
+    assert speed[-1] == ["4", "–", "–", "–", "4.00x (3.00)"]
+    assert all(figure.read_bytes()[:4] == b"\x89PNG" for figure in figures)
+
+
+def test_a_lossless_mode_that_said_something_else_is_in_no_table(pair: Path) -> None:
+    path = pair / "bench/bench.json"
+    record = load_record(path)
+    (run,) = (run for run in record.runs if run.mode == "gad")
+    run.differing = 1
+    record.save(path)
+    with pytest.raises(AggdecError, match=r"bench/bench, gad: not the output of greedy decoding"):
+        main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair)])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--table blocks", "--table blocks: no such table in .*tables.py; it has quality, papers_drafter, .*ge2022/5"),
+        ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
+        ("--figure x.png", "--figure needs --table with one of quality, papers_drafter"),
+        ("--table quality --figure x.pdf", "--figure x.pdf: must end with .png or .svg"),
+        ("--work nowhere", "--work nowhere: no such folder; run the experiment's stages first"),
+    ],
+)
+def test_refused(pair: Path, options: str, message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair), *options.split()])
+
+
+def test_changes_of_quality_are_against_greedy_and_beam() -> None:
+    ours = {"AR verifier (beam = 1)": 35.4, "AR verifier (beam = 5)": 35.9, "GAD++ (k = 25, high-quality)": 35.15}
+    rows = {system: {"EN-DE": value} for system, value in ours.items()}
+    grid = beside("ge2022/5", rows, greedy="AR verifier (beam = 1)", beam="AR verifier (beam = 5)").changes()
+    assert grid is not None
+    found = {row[0]: list(row[1:]) for row in grid.rows}
+    assert found["GAD++ (k = 25, high-quality)"] == ["+0.16", "−0.25", "+0.00", "−0.75"]
