@@ -12,7 +12,7 @@ folder="${1:-work/benchmarks}" demo=fairseq_aggdec/demo
 export AGGDEC_DATA="${AGGDEC_DATA:-../shared/data}"
 mkdir -p "$folder"
 [[ -d work/jfleg/data-bin ]] || aggdec prepare configs/gec_small/jfleg.py --data "$AGGDEC_DATA" --work work/jfleg
-[[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/prepare.sh tatoeba_en_de
+[[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/reproduce.sh tatoeba_en_de prepare
 
 threads=2 only=" ${*:2} "
 timed() { # NAME OPTIONS...

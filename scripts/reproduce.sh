@@ -43,7 +43,7 @@ fi
 average_last=5   # number of checkpoints to average
 train_options=() # arguments of all trainings
 
-# Runs a stage script for this experiment: run NAME [arguments].
+# Runs scripts/NAME.sh for this experiment: run NAME [arguments].
 run() {
     local script="$1" options=()
     shift
@@ -52,6 +52,32 @@ run() {
     fi
     echo "== $script.sh $experiment $*" >&2
     bash "$root/scripts/$script.sh" "$experiment" "$@" ${options[@]+"${options[@]}"}
+}
+
+# Raw text to fairseq's binary data. Data sets of full size are downloaded into $AGGDEC_DATA first.
+prepare() {
+    python -m fairseq_aggdec.cli.verbs prepare "$config/prepare.py" --data "$data" --work "$work" --workers "$(nproc)"
+}
+
+# Writes a teacher's outputs as training targets unless that is done:
+# distill [--teacher FILE[:FILE...]] [--data FOLDER] [--output FOLDER] [further options of aggdec distill]
+distill() (
+    teacher="$(model_folder teacher)/model.pt" input="$work/data-bin" output="$work/distilled/data-bin" rest=()
+    while (($#)); do
+        case "$1" in
+            --teacher) teacher="$2"; shift 2 ;;
+            --data) input="$2"; shift 2 ;;
+            --output) output="$2"; shift 2 ;;
+            *) rest+=("$1"); shift ;;
+        esac
+    done
+    keep_freed_memory
+    python -m fairseq_aggdec.cli.distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
+)
+
+# Prints the scores of everything that is decoded.
+score() {
+    python -m fairseq_aggdec.cli.score experiment "$config/prepare.py" --work "$work" --data "$data" "$@"
 }
 
 # Trains and averages a model unless that is done: run_model CONFIG [--as MODEL] [arguments of train.sh].
@@ -70,7 +96,7 @@ run_model() {
                 "checkpoint.save_interval_updates=$(((UPDATES + 2 * average_last - 1) / (2 * average_last)))"
         fi
         run train --config "$name" --as "$model" "$@"
-        run average --config "$model" "$average_last"
+        python -m fairseq_aggdec.cli.verbs average "$place/checkpoints" --last "$average_last" --output "$place/model.pt"
     fi
 }
 

@@ -1,5 +1,4 @@
-# Sourced by reproduce.sh and the scripts of stages (prepare, train, average, distill, decode, score): the experiment named
-# first, and its folders.
+# Sourced by reproduce.sh, train.sh and decode.sh: the experiment named first, and its folders.
 # shellcheck shell=bash disable=SC2034
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 

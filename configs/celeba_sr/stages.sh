@@ -7,4 +7,4 @@ stages=(prepare "${stages[@]}")
 images="$data/celeba/img_align_celeba"
 train_options=("distributed_training.distributed_world_size=${GPUS:-8}" "optimization.update_freq=[$((8 / ${GPUS:-8}))]")
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }

@@ -10,7 +10,7 @@ model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 decoding_options=(--lenpen 2.0 --max-len-b 140 --min-len 55 --no-repeat-ngram-size 3)
 plugin_options=(--block-ngrams) # where fairseq's CUDA extension is missing
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 
 stage_distill() {
     mkdir -p "$work/teacher"
@@ -35,4 +35,4 @@ stage_undistilled() {
     run decode --label undistilled-beam5 --model "$work/undistilled/model.pt" "${decoding_options[@]}"
 }
 
-stage_score() { run score; }
+stage_score() { score; }

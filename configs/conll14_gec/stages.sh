@@ -33,7 +33,7 @@ stage_depth() {
         run decode --subset valid --decoding greedy --label "scratch$depth-greedy" --model "$work/scratch$depth/model.pt"
         model="$work/scratch$depth/model.pt" modes=greedy,iad measure "depth$depth" --gen-subset valid --no-memory
     done
-    run score
+    score
 }
 
 # Synthetic pairs in the subwords of the real ones, from clean English of your choice, running text, one sentence a line:
@@ -67,7 +67,7 @@ stage_finetune() {
     decode_models test finetune finetune-9-3
     measure_models valid finetune
     measure_models test finetune finetune-9-3
-    run score
+    score
 }
 
 stage_bea19() { bea19_outputs finetune finetune-9-3; } # beside papers/000, footnote 5

@@ -14,14 +14,14 @@ model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 decoding_options=(--lenpen 1.0 --max-len-b 80 --min-len 5 --truncate-source --max-source-positions 512)
 plugin_options=(--no-repeat-ngram-size 3 --block-ngrams)
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 stage_pretrain() { run_model pretrain; }
 stage_verifier() { run_model verifier "checkpoint.finetune_from_model=$work/pretrain/model.pt"; }
 
 # The drafter's targets are the verifier's own greedy output, on the validation set too, and in train1, which fairseq always
 # adds to the training set; splits that are not distilled are copied unchanged.
 stage_distill() {
-    run distill --teacher "$model" --beam 1 --subset train,train1,valid --workers 2 --decoding aggressive-beam \
+    distill --teacher "$model" --beam 1 --subset train,train1,valid --workers 2 --decoding aggressive-beam \
         --batch-size 32 --max-len-b 80 --max-len-a 0
 }
 
@@ -36,7 +36,7 @@ stage_decode() {
     decode_pair "" verifier drafter "3 1" "5 3"
 }
 
-stage_score() { run score; }
+stage_score() { score; }
 
 stage_bench() {
     modes=beam5,beam1,greedy,iad,nar,gad,gad++:3:1,gad++:5:3 measure bench --threads 2 --limit 200

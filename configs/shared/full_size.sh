@@ -29,6 +29,6 @@ distil() {
     local output="$work/$1/data-bin" teachers=""
     shift
     teachers="$(printf ":$work/%s/model.pt" "$@")"
-    run distill --output "$output" --teacher "${teachers#:}" --workers "$((gpus > 1 ? gpus : 1))" --fp16 "${search[@]}"
+    distill --output "$output" --teacher "${teachers#:}" --workers "$((gpus > 1 ? gpus : 1))" --fp16 "${search[@]}"
 }
 search=(--beam 5)

@@ -5,7 +5,7 @@ stages=(prepare scratch shallow decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/scratch/model.pt"
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 
 # papers/000 Tables 1 and 4
 stage_scratch() { run_full 4 4 scratch; }
@@ -27,7 +27,7 @@ decode_models() {
     done
 }
 
-stage_score() { run score; }
+stage_score() { score; }
 
 stage_bench() { measure_models test scratch scratch-9-3; }
 
@@ -35,7 +35,7 @@ stage_bench() { measure_models test scratch scratch-9-3; }
 # lines that the shared task's site scores: bea19_outputs MODEL...
 bea19_outputs() {
     decode_models test1 "$@"
-    run score --write "$work/outputs"
+    score --write "$work/outputs"
 }
 
 # Times decoding of a set with models, as bench/SUBSET-MODEL: measure_models SUBSET MODEL...

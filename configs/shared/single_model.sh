@@ -5,7 +5,7 @@ stages=(prepare train decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/model.pt"
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 stage_train() { run_model train; }
 
 stage_decode() {
@@ -15,4 +15,4 @@ stage_decode() {
     done
 }
 
-stage_score() { run score; }
+stage_score() { score; }

@@ -18,7 +18,7 @@ train_baseline() {
         "task.target_lang=$target"
 }
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 stage_teacher() { run_full 8 4 teacher; }
 stage_distill() { distil distilled teacher; }
 stage_verifier() { run_full 8 4 verifier --data "$distilled"; }
@@ -29,7 +29,7 @@ stage_decode() {
     decode_pair "" verifier drafter "$high_quality" "$high_efficiency"
 }
 
-stage_score() { run score; }
+stage_score() { score; }
 
 # The verifier's size on the original pairs: a row of papers/000 Table 5 and papers/001 Table 1.
 stage_undistilled() {

@@ -23,11 +23,11 @@ source "$shared/tune.sh"
 tune_limit="${TUNE_LIMIT:-300}"
 tune_options=(--block-sizes 2,4,6,8,10 --threads 2) # the drafter is trained with blocks of 10
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 stage_teacher() { run_model teacher; }
 # the targets of fairseq's own search, in less time on a CPU
 fast_search=(--decoding aggressive-beam --batch-size 64 --max-len-a 1.5 --max-len-b 10)
-stage_distill() { run distill --workers 2 "${fast_search[@]}"; }
+stage_distill() { distill --workers 2 "${fast_search[@]}"; }
 
 stage_verifier() {
     run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
@@ -36,7 +36,7 @@ stage_verifier() {
 # The drafter's targets are the verifier's own greedy output. They are made for the validation set too, so that `accepted`
 # measures agreement with the verifier.
 stage_redistill() {
-    run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
+    distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
         --workers 2 "${fast_search[@]}"
 }
 
@@ -44,7 +44,7 @@ stage_redistill() {
 stage_novels() {
     local novels="$work/novels" file
     python -m fairseq_aggdec.cli.verbs prepare "$here/novels.py" --data "$data" --work "$novels" --workers "$(nproc)"
-    run distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
+    distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
         --workers 2 "${fast_search[@]}"
     for file in "$novels/distilled"/train.*; do
         [[ ! -f "$file" ]] || cp "$file" "$redistilled/train1.${file##*/train.}"
@@ -86,11 +86,11 @@ stage_ensemble() {
         run_model teacher --as "teacher-$seed" "common.seed=$seed"
         teachers+=":$work/teacher-$seed/model.pt"
     done
-    run distill --teacher "$teachers" --output "$folder/distilled" --workers 2 "${fast_search[@]}"
+    distill --teacher "$teachers" --output "$folder/distilled" --workers 2 "${fast_search[@]}"
     run decode --decoding beam5 --label ensemble-teacher-beam5 --model "$teachers"
     run_model verifier --as verifier-ensemble --data "$folder/distilled" \
         "checkpoint.finetune_from_model=$work/teacher/model.pt"
-    run distill --output "$folder/redistilled" --teacher "$work/verifier-ensemble/model.pt" --beam 1 \
+    distill --output "$folder/redistilled" --teacher "$work/verifier-ensemble/model.pt" --beam 1 \
         --subset train,valid --workers 2 "${fast_search[@]}"
     run_model drafter --as drafter-ensemble --data "$folder/redistilled" \
         "model.encoder_from=$work/verifier-ensemble/model.pt"
@@ -99,6 +99,6 @@ stage_ensemble() {
         "${bench_of_pair[@]}"
 }
 
-stage_score() { run score; }
+stage_score() { score; }
 
 stage_bench() { measure bench "${bench_of_pair[@]}"; }

@@ -18,7 +18,7 @@ limits=(--max-len-a 1.5 --max-len-b 10)
 
 stage_teacher() { UPDATES="${UPDATES:-3000}" run_model teacher "${sizes[@]}" 'optimization.lr=[0.001]'; }
 
-stage_distill() { run distill "${limits[@]}" ${half[@]+"${half[@]}"}; }
+stage_distill() { distill "${limits[@]}" ${half[@]+"${half[@]}"}; }
 
 stage_verifier() {
     UPDATES="${UPDATES:-1000}" run_model verifier --data "$distilled" "${sizes[@]}" 'optimization.lr=[0.0003]' \
@@ -26,7 +26,7 @@ stage_verifier() {
 }
 
 stage_redistill() {
-    run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid "${limits[@]}" \
+    distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid "${limits[@]}" \
         ${half[@]+"${half[@]}"}
 }
 

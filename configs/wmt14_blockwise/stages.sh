@@ -15,7 +15,7 @@ if ((gpus)); then
     blockwise_bench+=(--device cuda)
 fi
 
-stage_prepare() { run prepare; }
+stage_prepare() { prepare; }
 stage_base() { run_full 8 1 base; }
 
 # The teacher differs from the base model in its seed alone.
@@ -46,7 +46,7 @@ stage_decode() {
     run decode --decoding blockwise --model "$model" --label both-8-min2 --min-block 2
 }
 
-stage_score() { run score; }
+stage_score() { score; }
 
 stage_bench() {
     local k

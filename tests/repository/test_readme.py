@@ -23,10 +23,10 @@ ELSEWHERE = {
     "source .venv/bin/activate": "every installed command of the tests",
     "aggdec serve": "tests/serve",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
-    "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
+    "bash scripts/reproduce.sh gec_small prepare": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/reproduce.sh gec_small train": "tests/scripts/test_pipeline.py: scripts/train.sh, fewer updates",
     "bash scripts/decode.sh gec_small --decoding iad --subset test": "tests/scripts/test_pipeline.py",
-    "bash scripts/score.sh gec_small": "tests/scripts/test_pipeline.py",
+    "bash scripts/reproduce.sh gec_small score": "tests/scripts/test_pipeline.py",
     "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/reproduce.sh --list": "tests/cli/test_experiments.py",
 }

@@ -78,14 +78,11 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
     verifier = ("--model", str(work / "verifier/model.pt"))
     run("decode", "tatoeba_en_de", "--decoding", "iad", *verifier, "--max-len-b", "12", **folders)
     assert compare([str(outputs["beam1"]), str(outputs["beam1"].parents[1] / "iad/generate-test.txt")]) == 0
-    assert "iad" in run("score", "tatoeba_en_de", **folders).stdout
+    assert "iad" in run("reproduce", "tatoeba_en_de", "score", **folders).stdout
 
     longer = ("--config", "verifier", "optimization.max_update=6")
     resumed = run("train", "tatoeba_en_de", *longer, **folders)
     assert "@ 5 updates" in resumed.stdout + resumed.stderr  # goes on from the last checkpoint
-    before = file_sha256(work / "verifier/model.pt")
-    run("average", "tatoeba_en_de", "--config", "verifier", "2", **folders)
-    assert file_sha256(work / "verifier/model.pt") != before
     output = outputs["gad"]
     stamp = output.stat().st_mtime_ns
     assert "is complete" in run("decode", "tatoeba_en_de", "--decoding", "gad", **folders).stderr

@@ -3,10 +3,10 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from tests.lab.score.test_m2_file import EXAMPLE, write
 
 from fairseq_aggdec.lab.score.m2_file import GoldEdit, M2Sentence, read_m2
 from fairseq_aggdec.lab.score.m2_score import M2Counts, corpus_m2, edits_from_references
+from tests.lab.score.test_m2_file import EXAMPLE, write
 
 SYSTEM = ["A cat sat on the mat .", "The dog .", "Giant otters are apex predator ."]
 
