@@ -26,16 +26,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.start_distilling()
     from fairseq_aggdec.bulk.data_bin import DataBin
     from fairseq_aggdec.bulk.running import Workers
-    from fairseq_aggdec.train.distilling import Distillation, Teacher
+    from fairseq_aggdec.train.distilling import Teacher, distil
 
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
     splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
-    job = Distillation(data, args.output, splits or data.training_splits(), args.keep_skipped)
     threads = args.threads or (max(1, (os.cpu_count() or 1) // args.workers) if args.workers > 1 else None)
     search = SearchOptions(**{"beam": args.beam, **given_search_options(args)})
     teacher = Teacher(args.teacher, data, search, args.decoding, args.precision or "fp32", args.cpu, threads)
     workers = Workers(args.engine, args.workers, threads or 1, args.cpu)
-    job.by_teacher(teacher, workers, args.max_tokens, args.batch_size, args.max_source_len, args.shard_sentences)
+    limits = (args.max_tokens, args.batch_size, args.max_source_len, args.shard_sentences)
+    distil(teacher, args.output, splits or data.training_splits(), workers, args.keep_skipped, *limits)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -128,111 +128,103 @@ class DistilledSplit:
         return [number for number, target in enumerate(self.targets) if target is None]
 
 
-@dataclass(frozen=True)
-class Distillation:
-    """The making of one distilled data folder."""
+def distil(
+    teacher: Teacher,
+    output: Path,
+    splits: Sequence[str],
+    workers: Workers,
+    keep_skipped: bool = False,
+    max_tokens: int = MAX_TOKENS,
+    batch_size: int | None = None,
+    max_source_len: int | None = None,
+    shard_sentences: int = SHARD_SENTENCES,
+    until: float = math.inf,
+) -> None:
+    """Decode the shards that are not finished, and write a data folder with the teacher's targets when all are.
 
-    data: DataBin
-    output: Path
-    """the folder to make; shards are kept beside it, in `OUTPUT.shards`"""
-    splits: Sequence[str]
-    keep_skipped: bool = False
-    """whether skipped sentences stay, with their original target, or are left out"""
+    Args:
+        teacher: the teacher, not yet loaded, with the original data.
+        output: the folder to make; shards are kept beside it, in `OUTPUT.shards`.
+        splits: the splits to distil.
+        workers: where the teacher decodes.
+        keep_skipped: whether skipped sentences stay, with their original target, or are left out.
+        max_tokens: the most source tokens of a batch, padding included.
+        batch_size: the most sentences of a batch; None for any number.
+        max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
+        shard_sentences: the sentences of a shard.
+        until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
 
-    def by_teacher(
-        self,
-        teacher: Teacher,
-        workers: Workers,
-        max_tokens: int = MAX_TOKENS,
-        batch_size: int | None = None,
-        max_source_len: int | None = None,
-        shard_sentences: int = SHARD_SENTENCES,
-        until: float = math.inf,
-    ) -> None:
-        """Decode the shards that are not finished, and write the folder when all are.
-
-        Args:
-            teacher: the teacher, not yet loaded.
-            workers: where it decodes.
-            max_tokens: the most source tokens of a batch, padding included.
-            batch_size: the most sentences of a batch; None for any number.
-            max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
-            shard_sentences: the sentences of a shard.
-            until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
-
-        Raises:
-            AggdecError: a file cannot be used, or was made with other settings.
-        """
-        common: dict[str, Any] = {"teacher": fingerprints(teacher.path)}
-        data = {split: self.data.fingerprint(split) for split in self.splits}
-        loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
-        longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
-        common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
-        common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
-        origins = {split: {"data": data[split], **common} for split in self.splits}
-        if self._is_there(origins):
-            return
-        plans, shards = {}, []
-        for split in self.splits:
-            sources = self.data.source(split)
-            plan = plan_batches((sources[n] for n in range(len(sources))), longest, max_tokens, batch_size)
-            plans[split] = plan
-            shards += plan.shards(split, shard_sentences)
-            _report(split, sources, plan, longest)
-        search = common.pop("search")
-        folder = ShardFolder(
-            self.output.with_name(self.output.name + ".shards"),
-            {**common, **search, "shard_sentences": shard_sentences},
-            {split: json.dumps(data[split], sort_keys=True) for split in self.splits},
+    Raises:
+        AggdecError: a file cannot be used, or was made with other settings.
+    """
+    common: dict[str, Any] = {"teacher": fingerprints(teacher.path)}
+    data = {split: teacher.data.fingerprint(split) for split in splits}
+    loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
+    longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
+    common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
+    common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
+    origins = {split: {"data": data[split], **common} for split in splits}
+    if _is_there(output, origins, keep_skipped):
+        return
+    plans, shards = {}, []
+    for split in splits:
+        sources = teacher.data.source(split)
+        plan = plan_batches((sources[n] for n in range(len(sources))), longest, max_tokens, batch_size)
+        plans[split] = plan
+        shards += plan.shards(split, shard_sentences)
+        _report(split, sources, plan, longest)
+    search = common.pop("search")
+    folder = ShardFolder(
+        output.with_name(output.name + ".shards"),
+        {**common, **search, "shard_sentences": shard_sentences},
+        {split: json.dumps(data[split], sort_keys=True) for split in splits},
+    )
+    rank, ranks = rank_of_environment()
+    if until < math.inf:  # something of each split is always decoded
+        decode_shards([shard for shard in shards if shard.number == 0], folder, teacher, workers, "sentences")
+    decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
+    if ranks > 1:
+        logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
+        return
+    distilled = []
+    for split, plan in plans.items():
+        found: dict[int, Tokens] = {}
+        for shard in shards:
+            if shard.split == split and (until == math.inf or folder.is_finished(shard)):
+                outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
+                found.update(zip(shard.sentences, outputs, strict=True))
+        targets = [found.get(int(number)) for number in plan.representative]
+        distilled.append(DistilledSplit(split, targets, origins[split]))
+    write_data_bin(output, teacher.data, distilled, keep_skipped)
+    for made in distilled:
+        skipped = len(made.skipped)
+        fate = "kept with their original target" if keep_skipped else "left out"
+        logger.info(
+            f"{made.split}: {len(made.targets) - skipped:,} of {len(made.targets):,} sentences distilled"
+            + (f", {skipped:,} skipped ones {fate}" if skipped else "")
         )
-        rank, ranks = rank_of_environment()
-        if until < math.inf:  # something of each split is always decoded
-            decode_shards([shard for shard in shards if shard.number == 0], folder, teacher, workers, "sentences")
-        decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
-        if ranks > 1:
-            logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
-            return
-        splits = []
-        for split, plan in plans.items():
-            found: dict[int, Tokens] = {}
-            for shard in shards:
-                if shard.split == split and (until == math.inf or folder.is_finished(shard)):
-                    outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
-                    found.update(zip(shard.sentences, outputs, strict=True))
-            targets = [found.get(int(number)) for number in plan.representative]
-            splits.append(DistilledSplit(split, targets, origins[split]))
-        self._write(splits)
+    logger.info(f"{output} is complete")
 
-    def _write(self, splits: Sequence[DistilledSplit]) -> None:
-        write_data_bin(self.output, self.data, splits, self.keep_skipped)
-        for split in splits:
-            skipped = len(split.skipped)
-            fate = "kept with their original target" if self.keep_skipped else "left out"
-            logger.info(
-                f"{split.split}: {len(split.targets) - skipped:,} of {len(split.targets):,} sentences distilled"
-                + (f", {skipped:,} skipped ones {fate}" if skipped else "")
-            )
-        logger.info(f"{self.output} is complete")
 
-    def _is_there(self, origins: Mapping[str, dict[str, Any]]) -> bool:
-        """Whether the folder is complete; `origins` is what its record must say of each split.
+def _is_there(output: Path, origins: Mapping[str, dict[str, Any]], keep_skipped: bool) -> bool:
+    """Whether the folder is complete; `origins` is what its record must say of each split.
 
-        Raises:
-            AggdecError: it was made in another way, or not by aggdec distill.
-        """
-        if not self.output.exists() or (self.output.is_dir() and not any(self.output.iterdir())):
-            return False
-        path = self.output / RECORD
-        if not path.is_file():
-            raise AggdecError(f"{self.output}: is there, and was not made by aggdec distill; choose another folder")
-        record = read(path, dict[str, Any], "delete the folder, or choose another")
-        made = record["splits"]
-        for entry in made.values():
-            del entry["sentences"], entry["skipped"]
-        if record["keep_skipped"] != self.keep_skipped or made != origins:
-            raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
-        logger.info(f"{self.output} is complete")
-        return True
+    Raises:
+        AggdecError: it was made in another way, or not by aggdec distill.
+    """
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return False
+    path = output / RECORD
+    if not path.is_file():
+        raise AggdecError(f"{output}: is there, and was not made by aggdec distill; choose another folder")
+    record = read(path, dict[str, Any], "delete the folder, or choose another")
+    made = record["splits"]
+    for entry in made.values():
+        del entry["sentences"], entry["skipped"]
+    if record["keep_skipped"] != keep_skipped or made != origins:
+        raise AggdecError(f"{output}: is there, made in another way; delete it or choose another folder")
+    logger.info(f"{output} is complete")
+    return True
 
 
 def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:

@@ -9,7 +9,8 @@ from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.bulk.running import Workers
 from fairseq_aggdec.bulk.settings import SearchOptions
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.train.distilling import Distillation, Teacher
+from fairseq_aggdec.train.distilling import Teacher
+from fairseq_aggdec.train.distilling import distil as distil_data
 from tests.support.helpers import ToyModel
 from tests.train.distilling import Distil, contents
 
@@ -37,10 +38,8 @@ def test_ranks_and_workers_write_what_one_process_does(
 
 def test_what_is_not_decoded_in_time_is_left_out(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
     search = SearchOptions(beam=1, max_len_b=5)
-    job = Distillation(small_data, tmp_path / "out", ["train"])
-    job.by_teacher(
-        Teacher(str(toy_model_dir.checkpoint), small_data, search, cpu=True), Workers(), 60, shard_sentences=10, until=0
-    )
+    teacher = Teacher(str(toy_model_dir.checkpoint), small_data, search, cpu=True)
+    distil_data(teacher, tmp_path / "out", ["train"], Workers(), max_tokens=60, shard_sentences=10, until=0)
     made = DataBin(tmp_path / "out", "src", "tgt")
     assert 10 <= len(made.source("train")) == len(made.target("train")) < len(small_data.source("train")) / 2
 

@@ -29,7 +29,7 @@ from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
 from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Settings
 from fairseq_aggdec.lab.drafter_training.training import train
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
-from fairseq_aggdec.train.distilling import Distillation, Teacher
+from fairseq_aggdec.train.distilling import Teacher, distil
 from fairseq_aggdec.train.draft_length import keep_draft_length
 
 _LAST = "checkpoint_last.pt"
@@ -167,8 +167,8 @@ class _Work:
         teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
         most = _LATE * plan.minutes["distil"] if self.end < math.inf else math.inf
         # the few validation sentences first: what is not decoded in time is left out
-        job = Distillation(part, distilled, sorted(plan.sentences, reverse=True))
-        job.by_teacher(teacher, Workers(), shard_sentences=_SHARD, until=time.monotonic() + 60 * most)
+        splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + 60 * most
+        distil(teacher, distilled, splits, Workers(), shard_sentences=_SHARD, until=until)
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:
