@@ -6,17 +6,15 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, add_task_option, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.modes import MODES, modes_help
-from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
-from fairseq_aggdec.tasks.search_options import add_search_options
+from fairseq_aggdec.generation.options import add_decoding_options, add_search_options, narrow_options
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
 SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
@@ -90,13 +88,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
 
     modes = parser.add_argument_group("modes (as in fairseq-generate with this plugin)")
     modes.add_argument("--decoding", choices=MODES, default="aggressive", help=f"{modes_help()} (default: aggressive)")
-    modes.add_argument(
-        "--block-ngrams", action="store_true", help="make --no-repeat-ngram-size work where fairseq's search ignores it"
-    )
-    for option in (*fields(CopyingOptions), *fields(DraftingOptions), *fields(ArithmeticOptions)):
-        kind = next(iter(get_args(option.type)), option.type)  # int of Optional[int]
-        how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
-        modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
+    add_decoding_options(modes)
     narrow_options(parser)
     passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance", "draft_file"}
 
