@@ -135,8 +135,6 @@ class TextWorker:
             args.decoding,
             drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
             beam=args.beam,
-            top_beta=args.top_beta,
-            tolerance=args.tolerance,
             max_tokens=args.max_tokens,
             batch_size=args.batch_size,
             **given_search_options(args),

@@ -25,6 +25,7 @@ from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_enviro
 from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
+from fairseq_aggdec.generation.modes import BEAM
 from fairseq_aggdec.generation.options import Decoding, SearchOptions
 from fairseq_aggdec.structured_files import read
 from fairseq_aggdec.tasks.loading import batches_of, load
@@ -48,7 +49,7 @@ class Teacher:
     data: DataBin
     """the folder with the dictionaries that they were trained with, and the sources"""
     search: SearchOptions = field(default_factory=SearchOptions)
-    decoding: str = "beam"
+    decoding: str = BEAM
     """a mode of the plugin"""
     precision: str = "fp32"
     cpu: bool = False

@@ -118,14 +118,15 @@ class Mode:
         rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
         match = next(filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None)
         decoding = match["decoding"] if match else ""
+        row = MODES.get(decoding, _OTHER)
         if (
             match is None
             or (at and precision not in PRECISIONS)
             or (whole and (peer or decoding not in CUT))
-            or (peer and decoding not in (GREEDY, BEAM))
+            or (peer and not (row.is_greedy or row.is_fairseqs))
         ):
             raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
-        given, row = match.groupdict(), MODES[decoding]
+        given = match.groupdict()
         if precision == "exact" and (peer or row.has_beam):
             raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
         if precision == "int8" and row.is_fairseqs and not peer:
