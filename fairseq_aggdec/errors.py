@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,12 +26,27 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
+def too_small(options: Any, least: float, *fields: str) -> list[str]:
+    """A sentence for each of these fields of a configuration that is below `least`; absent ones and None pass."""
+    values = {field: getattr(options, field, None) for field in fields}
+    return [
+        f"{option_name(field)} {value}: must be at least {least}"
+        for field, value in values.items()
+        if value is not None and not value >= least
+    ]
+
+
 def check_least(options: Any, least: float, *fields: str) -> None:
-    """Raise `AggdecError` where one of these fields of a configuration is below `least`; absent ones and None pass."""
-    for field in fields:
-        value = getattr(options, field, None)
-        if value is not None and not value >= least:
-            raise AggdecError(f"{option_name(field)} {value}: must be at least {least}")
+    """Raise `AggdecError` for what is `too_small`."""
+    refuse_all(too_small(options, least, *fields))
+
+
+def refuse_all(faults: Sequence[str]) -> None:
+    """Raise one `AggdecError` that names all faults, each a sentence; nothing where there are none."""
+    if len(faults) == 1:
+        raise AggdecError(faults[0])
+    if faults:
+        raise AggdecError("; ".join(f"({number}) {fault}" for number, fault in enumerate(faults, start=1)))
 
 
 def reason_of(error: OSError) -> str:

@@ -27,10 +27,11 @@ from tqdm import tqdm
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, SMALL_MODEL, readers
+from fairseq_aggdec.generation.drafter_checkpoint import kind_of
+from fairseq_aggdec.generation.modes import AGGRESSIVE, BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL, readers
+from fairseq_aggdec.generation.options import OPTIONS, Decoding
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.aggressive import check_options
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.draft_file import draft_tokens
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
@@ -141,10 +142,12 @@ class Model:
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
+        decoding = Decoding.of(Namespace(**{"decoding": AGGRESSIVE, **of_task}))
         if drafter is not None:
-            of_task["drafter_path"] = os.fspath(drafter)
+            decoding = replace(decoding, drafter=os.fspath(drafter))
+        of_task = {name: value for name, value in of_task.items() if name not in OPTIONS}
         self.task, self.models = loading.load(
-            path, str(folder), source_lang, target_lang, device, precision, task, **of_task
+            path, str(folder), source_lang, target_lang, device, precision, task, decoding, **of_task
         )
         self.source_lang, self.target_lang = self.task.languages
         for name, kind, option in _SUBWORD_FILES:
@@ -161,7 +164,6 @@ class Model:
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
         self._guarded = False  # a shipped model, whose outputs are checked; see also `translate`
-        self._drafter = (self.task.decoding_options.drafter_path, self.task.decoding_options.block_size)
         self._lock = Lock()
         self._warned = False
         self._latest: tuple[str, Any] = "", None  # settings and generator of the last call
@@ -206,9 +208,9 @@ class Model:
     def modes(self) -> list[str]:
         """The modes in which this model can decode."""
         missing = set() if any(proposal_heads(model) for model in self.models) else {HEADS}
-        path = self._drafter[0]
-        is_stepwise = path is not None and self.task.load_drafter(path, self.models).is_stepwise
-        missing |= {BLOCK_MODEL if is_stepwise else SMALL_MODEL}
+        path = self.task.decoding.drafter
+        kind = BLOCK_MODEL if path is None else kind_of(self.task.load_drafter(path, self.models))
+        missing |= {BLOCK_MODEL, SMALL_MODEL} - {kind}
         able = (one for one in MODES.values() if path or not one.needs_drafter)
         return [one.name for one in able if one.has_beam or one.drafter not in missing]
 
@@ -221,18 +223,16 @@ class Model:
     def decode(
         self,
         texts: str | Sequence[str],
-        mode: str = "aggressive",
+        mode: str = AGGRESSIVE,
         *,
         drafts: str | Sequence[str | None] | None = None,
         beam: int | None = None,
         nbest: int = 1,
-        top_beta: int | None = None,
-        tolerance: float | None = None,
         max_tokens: int = 4000,
         batch_size: int | None = None,
         progress: bool = False,
         trace: bool = False,
-        **search: Any,
+        **options: Any,
     ) -> Result | list[Result]:
         """Decode texts; one given alone has one result, several have a list in their order.
 
@@ -243,18 +243,19 @@ class Model:
                 place of the source; a text for one text, a list for several. `aggressive` then is `iad`.
             beam: for `beam` and `aggressive-beam`; None: 5.
             nbest: the length of the n-best lists, in these two modes.
-            top_beta, tolerance: for `gad++`, `iad++` and `blockwise`; None: the mode's own.
             max_tokens: the most subwords of a batch of sources, padding included.
             batch_size: the most sentences of a batch; None: no limit.
             progress: show a bar on stderr.
             trace: fill `Sentence.trace`.
-            search: further options of fairseq's generation (`lenpen=0.6`, `max_len_b=100`).
+            options: further ones of the mode (`tolerance=2.0`), see `Decoding`, and of fairseq's generation
+                (`lenpen=0.6`, `max_len_b=100`).
 
         Raises:
             AggdecError: the mode or an option cannot be used.
         """
         several = [texts] if isinstance(texts, str) else list(texts)
-        unknown = [name for name in search if name not in GenerationConfig.__dataclass_fields__]
+        of_mode = {name: options.pop(name) for name in list(options) if readers(name) and name != "draft_file"}
+        unknown = [name for name in options if name not in GenerationConfig.__dataclass_fields__]
         if unknown:
             raise AggdecError(f"{unknown[0]}: neither an option of Model.decode nor of fairseq's generation")
         for name, value in {"beam": beam, "nbest": nbest, "max_tokens": max_tokens, "batch_size": batch_size}.items():
@@ -264,7 +265,7 @@ class Model:
             raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
         own: list[str | None] = [None] * len(several)
         if drafts is not None:
-            mode = "iad" if mode == "aggressive" else mode
+            mode = MODES[mode].by(COPIES).name
             if not MODES[mode].reads("draft_file"):
                 raise AggdecError(
                     f"drafts (--draft-file) are read by {', '.join(readers('draft_file'))} only, not by {mode}"
@@ -274,8 +275,9 @@ class Model:
                 raise AggdecError(f"drafts: {len(own)} for {len(several)} texts: give one, or None, for each text")
         parts = list(map(self._parts, several, own))
         with self._lock:
-            wanted = {**search, "beam": (beam or 5) if MODES[mode].has_beam else 1, "nbest": nbest}
-            generator = self._generator_for(mode, top_beta, tolerance, **wanted, retain_iter_history=trace)
+            decoding = self.task.decoding.in_mode(mode, **of_mode)
+            beam = (beam or 5) if decoding.row.has_beam else 1
+            generator = self._generator_for(decoding, **options, beam=beam, nbest=nbest, retain_iter_history=trace)
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
         results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
@@ -287,7 +289,7 @@ class Model:
     @overload
     def translate(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
 
-    def translate(self, texts: str | Sequence[str], mode: str = "aggressive", **options: Any) -> Result | list[Result]:
+    def translate(self, texts: str | Sequence[str], mode: str = AGGRESSIVE, **options: Any) -> Result | list[Result]:
         """As `decode`, but with the shipped translator a sentence that it cannot be trusted with stays as it was.
 
         `Sentence.note` then says why. With a model of one's own this is `decode`.
@@ -351,17 +353,12 @@ class Model:
         """The subwords of an output, EOS included."""
         return [self.task.target_dictionary[index] for index in output.tolist()]
 
-    def _generator_for(self, mode: str, top_beta: int | None, tolerance: float | None, **generation: Any) -> Any:
+    def _generator_for(self, decoding: Decoding, **generation: Any) -> Any:
         """Return the latest generator if the settings are the same, since its schedule has learnt; else a new one."""
-        settings = repr((mode, top_beta, tolerance, generation))
+        settings = repr((decoding, generation))
         if self._latest[0] != settings:
-            options, reads = self.task.decoding_options, MODES[mode].options
-            options.decoding, options.top_beta, options.tolerance = mode, top_beta, tolerance
-            drafter, block_size = self._drafter  # these wait for a mode that reads them
-            options.drafter_path = drafter if "drafter_path" in reads else None
-            options.block_size = block_size if "block_size" in reads else 0
-            check_options(options)
-            self._latest = settings, self.task.build_generator(self.models, Namespace(**generation))
+            made = self.task.build_generator(self.models, Namespace(**generation), decoding=decoding)
+            self._latest = settings, made
         return self._latest[1]
 
     def _spans(self, text: str, language: str | None) -> list[tuple[int, int]]:

@@ -1,33 +1,20 @@
-"""Limits and search options that the command lines show, and how two sets of settings differ. Imports no fairseq."""
+"""Limits that the command lines show, and how two sets of settings differ. Imports no fairseq."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM
 
 MAX_TOKENS = 4000
 """the default limit of a batch, in source tokens with padding"""
 SHARD_SENTENCES = 500
 """the default number of different sources in a shard of distillation; a killed run loses no more"""
-DECODINGS = ("beam", "aggressive-beam")
+DECODINGS = (BEAM, AGGRESSIVE_BEAM)
 """a teacher's modes: fairseq's own beam search, the default, and this plugin's, which gives the same hypotheses"""
 STDIN = "stdin"
 """the file name of the saved standard input, and the first part of its outputs' names"""
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """A teacher's beam search; names, meanings and defaults are those of fairseq-generate."""
-
-    beam: int = 5
-    lenpen: float = 1.0
-    unkpen: float = 0.0
-    max_len_a: float = 0.0
-    max_len_b: int = 200
-    min_len: int = 1
-    no_repeat_ngram_size: int = 0
-    temperature: float = 1.0
 
 
 def difference(own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str) -> str | None:

@@ -22,8 +22,8 @@ from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_enviro
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
+from fairseq_aggdec.generation.options import given_search_options
 from fairseq_aggdec.model import Model, load
-from fairseq_aggdec.tasks.search_options import given_search_options
 
 logger = logging.getLogger(__name__)
 
@@ -135,8 +135,6 @@ class TextWorker:
             args.decoding,
             drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
             beam=args.beam,
-            top_beta=args.top_beta,
-            tolerance=args.tolerance,
             max_tokens=args.max_tokens,
             batch_size=args.batch_size,
             **given_search_options(args),

@@ -8,9 +8,9 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
+from fairseq_aggdec.generation.options import add_search_options
 from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
 from fairseq_aggdec.lab.bench.search_settings import check_peers, given_settings
-from fairseq_aggdec.tasks.search_options import add_search_options
 
 
 @on_command_line()

@@ -6,17 +6,15 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, add_task_option, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_checkpoints
-from fairseq_aggdec.generation.modes import MODES, modes_help
-from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
-from fairseq_aggdec.tasks.search_options import add_search_options
+from fairseq_aggdec.generation.modes import AGGRESSIVE, MODES, modes_help
+from fairseq_aggdec.generation.options import Decoding, add_decoding_options, add_search_options, narrow_options
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
 SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
@@ -89,25 +87,21 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     add_search_options(search)
 
     modes = parser.add_argument_group("modes (as in fairseq-generate with this plugin)")
-    modes.add_argument("--decoding", choices=MODES, default="aggressive", help=f"{modes_help()} (default: aggressive)")
-    modes.add_argument(
-        "--block-ngrams", action="store_true", help="make --no-repeat-ngram-size work where fairseq's search ignores it"
-    )
-    for option in (*fields(CopyingOptions), *fields(DraftingOptions), *fields(ArithmeticOptions)):
-        kind = next(iter(get_args(option.type)), option.type)  # int of Optional[int]
-        how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
-        modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
+    modes.add_argument("--decoding", choices=MODES, default=AGGRESSIVE, help=f"{modes_help()} (default: {AGGRESSIVE})")
+    add_decoding_options(modes)
     narrow_options(parser)
-    passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance", "draft_file"}
+    passed = {action.dest for action in modes._group_actions} - {"draft_file"}
 
     chosen, _ = parser.parse_known_args(argv)
     for name in ("tokenizer", "bpe"):
         if choice := getattr(chosen, name):
-            check_checkpoints(chosen.path, chosen.drafter_path)  # before fairseq is imported, which takes seconds
+            check_checkpoints(
+                chosen.path, Decoding.of(chosen).drafter
+            )  # before fairseq is imported, which takes seconds
             passed |= _add_options_of_encoder(parser.add_argument_group(f"{name} {choice}"), name, choice)
     args = parser.parse_args(argv)
     _check(parser, args)
-    check_checkpoints(args.path, args.drafter_path)
+    check_checkpoints(args.path, Decoding.of(args).drafter)
     values = vars(args)
     given = {name: value for name, value in values.items() if value != parser.get_default(name)}
     return args, {name: values[name] for name in passed}, given
@@ -134,7 +128,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     for name, value in vars(args).items():
         if value == "???":  # fairseq's mark of an option that must be given
             parser.error(f"{option_name(name)} is needed for --bpe {args.bpe}")
-    if args.decoding in ("beam", "aggressive-beam"):
+    if MODES[args.decoding].has_beam:
         args.beam = args.beam or 5
     elif args.beam is not None:
         parser.error(

@@ -5,11 +5,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES, SearchOptions
+from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.files import check_checkpoints
-from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
+from fairseq_aggdec.generation.options import SearchOptions, add_search_options, given_search_options
 
 _EPILOG = """\
 To go on after a command was killed, start it again. Shards are kept in OUT-BIN.shards; OUT-BIN exists only when it is

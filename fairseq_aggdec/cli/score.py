@@ -12,7 +12,7 @@ from fairseq_aggdec.checkout import load_part
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
-from fairseq_aggdec.tasks.search_options import finite
+from fairseq_aggdec.generation.options import finite
 
 if TYPE_CHECKING:
     from fairseq_aggdec.lab.score.score_table import ScoreTable

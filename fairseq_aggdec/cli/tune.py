@@ -11,7 +11,7 @@ from typing import Any
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import option
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.tasks.search_options import finite
+from fairseq_aggdec.generation.options import finite
 
 QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2", "m2-references", "exact")
 """metrics in which more is better; where one has several columns, the last counts"""

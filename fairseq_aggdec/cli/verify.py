@@ -10,8 +10,8 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
+from fairseq_aggdec.generation.options import add_search_options, given_search_options
 from fairseq_aggdec.lab.bench.modes import PRECISIONS
-from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
 @on_command_line()

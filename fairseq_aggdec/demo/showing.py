@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GAD, GAD_PLUS, GREEDY, IAD
 from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.bench.fairseq_runner import runners_of
 from fairseq_aggdec.lab.bench.machine import describe, machine
@@ -18,7 +19,7 @@ from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.shipped import ShippedModel
 
-_BY_MODEL = ("gad", "gad++", "gad++:5:3")
+_BY_MODEL = (GAD, GAD_PLUS, f"{GAD_PLUS}:5:3")
 """modes with drafts of the second model; the first one's blocks are shown"""
 
 
@@ -40,8 +41,8 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     sources = [model.encode(sentence) for sentence in sentences]
     batches = batches_of(model.task, sources, 1)
     copies = demo.drafter is None
-    title, *drafting = ("Grammar correction", "iad") if copies else ("English-German translation", *_BY_MODEL)
-    modes = ["beam5", "aggressive-beam:5", "beam1", "greedy", *drafting]
+    title, *drafting = ("Grammar correction", IAD) if copies else ("English-German translation", *_BY_MODEL)
+    modes = [f"{BEAM}5", f"{AGGRESSIVE_BEAM}:5", f"{BEAM}1", GREEDY, *drafting]
     runners = runners_of(model.task, model.models, batches, modes)
     results = compare(runners, rounds)
     different = compare_with_greedy(runners, results, lambda mode: "fp32")
@@ -66,7 +67,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
             _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
     if copies:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
-    greedy = by_name.get("greedy")
+    greedy = by_name.get(GREEDY)
     runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]
     headers, rows = speed_table(runs, short=True)
     print(tabulate(rows, headers))

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import loading_models
 from fairseq_aggdec.engine.engines import LoadedDrafter, same_encoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL, Mode
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 
 logger = logging.getLogger(__name__)
@@ -48,27 +48,13 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
     return LoadedDrafter(model, f"the drafter {path}")
 
 
+def kind_of(drafter: LoadedDrafter) -> str:
+    """`BLOCK_MODEL` or `SMALL_MODEL`."""
+    return SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL
+
+
 def _weights_of(model: Any) -> int:
     return sum(weight.numel() for weight in model.parameters())
-
-
-def mode_of(drafter: LoadedDrafter, mode: Mode, cfg: Any) -> Mode:
-    """The mode in which a drafter drafts: `mode`, or under --decoding aggressive the one for its kind.
-
-    Raises `AggdecError` where the mode takes another kind of drafter.
-    """
-    if mode.has_beam or mode.drafter == (SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL):
-        return mode
-    right = "speculative" if drafter.is_stepwise else "gad"
-    if cfg.decoding == "aggressive":
-        return MODES[right]
-    kinds = ["a block drafter", "an ordinary model"]
-    kind, other = kinds[drafter.is_stepwise], kinds[not drafter.is_stepwise]
-    hint = ". Are --path and --drafter-path swapped? --path takes the verifier" if drafter.is_stepwise else ""
-    raise AggdecError(
-        f"--drafter-path {cfg.drafter_path}: {kind}, not {other}, which --decoding {mode.name} takes; by this drafter "
-        f"decode with --decoding {right}{hint}"
-    )
 
 
 def _shared_weights(

@@ -15,14 +15,15 @@ from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, host_waits
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.shortlist import shortlisted
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL, Mode
+from fairseq_aggdec.generation.acceptance import acceptance_of
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -50,20 +51,14 @@ class BlockDraftOptions:
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """The settings of a generator of this plugin beside those of fairseq's own."""
+    """What a generator of this plugin is made of, beside fairseq's generator."""
 
-    mode: Mode
+    decoding: Decoding
+    """in a mode that stands for no other"""
     src_dict: Dictionary | None
     """None where the source is no text"""
-    max_draft_len: int = 0
-    """longest copy, in tokens; 0: no limit"""
     block_draft: BlockDraftOptions | None = None
     """None: no model drafts"""
-    accept: Acceptance = EXACT
-    drafts: str = "auto"
-    """value of --drafts"""
-    block_ngrams: bool = False
-    """ban repeated n-grams also where fairseq's own blocker does not work"""
     keep_drafts: bool = True
     """fill `history` of the hypotheses"""
     stats_file: StatsFile | None = None
@@ -89,11 +84,17 @@ class Drafting:
     def __init__(
         self, models: list[FairseqEncoderDecoderModel], settings: DecodingSettings, tgt_dict: Dictionary, eos: int
     ) -> None:
-        """`models`: the verifiers; fairseq moves them to their device and precision later."""
+        """`models`: the verifiers; fairseq moves them to their device and precision later.
+
+        Raises `AggdecError` for an option of acceptance that the vocabulary or the drafts cannot honour.
+        """
         self._settings = settings
         self._models = models
         self._engines = settings.engines
         self._block = settings.block_draft
+        most_committed = 1 if self._block is None else self._block.most_committed
+        self.accept = acceptance_of(settings.decoding, tgt_dict, most_committed)
+        """which draft tokens pass"""
         self._to_target = None if settings.src_dict is None else symbol_map(settings.src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
@@ -101,7 +102,7 @@ class Drafting:
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`; raises `AggdecError` where the engine does not support its model."""
-        name = self._settings.mode.drafter
+        name = self._settings.decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
     def schedule(self, device: torch.device) -> Goodput:
@@ -127,7 +128,7 @@ class Drafting:
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
         """A drafter that copies from each row's own draft, or from its source."""
-        limit, first = self._settings.max_draft_len, batch.first_token
+        limit, first = self._settings.decoding.max_draft_len, batch.first_token
         texts = [(source, 0) for source in self.align(batch.net_input["src_tokens"])]
         for row, draft in enumerate(batch.drafts):
             if draft:
@@ -148,7 +149,7 @@ class Drafting:
                 return HeadDrafter(engine, self._block.block_size, self._eos)
         reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(
-            f"--decoding {self._settings.mode.name} needs this plugin's engine, which does not support {reason}"
+            f"--decoding {self._settings.decoding.mode} needs this plugin's engine, which does not support {reason}"
         )
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Any:
@@ -164,7 +165,7 @@ class Drafting:
 
     def _drafters_arithmetic(self) -> Arithmetic:
         """The drafter's arithmetic: the verifier's own where draft tokens may change the output (`gad++`)."""
-        if not self._settings.accept.is_exact:
+        if not self.accept.is_exact:
             return self._engines.arithmetic
         # for each batch: fairseq moves and converts models
         return arithmetic_of_drafts(self._engines.arithmetic, next(self._models[0].parameters()))

@@ -34,7 +34,7 @@ from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import Batch, DecodingSettings, Drafting
-from fairseq_aggdec.generation.modes import COPIES, MODES
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import DecodedText
 
 if TYPE_CHECKING:
@@ -68,17 +68,18 @@ class AggressiveGenerator(SequenceGenerator):
 
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
+        mode = settings.decoding.row
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
-                f"{type(stock).__name__}: --decoding {settings.mode.name} replaces fairseq's SequenceGenerator alone; "
+                f"{type(stock).__name__}: --decoding {mode.name} replaces fairseq's SequenceGenerator alone; "
                 "use --decoding beam"
             )
-        if stock.beam_size != 1 and not settings.mode.has_beam:
-            raise AggdecError(f"--decoding {settings.mode.name} has a beam of one, and not of {stock.beam_size}")
+        if stock.beam_size != 1 and not mode.has_beam:
+            raise AggdecError(f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}")
         torch.nn.Module.__init__(self)
         self.__dict__.update(stock.__dict__)
         self.settings = settings
-        self.decoding = settings.mode.name
+        self.mode = mode
         self.block_draft = settings.block_draft
         self.totals = DecodingTotals()
         self._members = list(self.model.models)
@@ -104,15 +105,16 @@ class AggressiveGenerator(SequenceGenerator):
         Args:
             models: the verifier, or an ensemble of verifiers.
             decoding: the name of a mode.
-            options: arguments of fairseq's `SequenceGenerator`, fields of `DecodingSettings`, arguments of this class.
+            options: arguments of fairseq's `SequenceGenerator`, fields of `Decoding` and of `DecodingSettings`,
+                arguments of this class.
         """
-        mode = MODES[decoding]
-        if not mode.has_beam:
-            options["beam_size"] = 1
         of_fairseq, others = split_options(options)
+        of_decoding, others = split_options(others, [own.name for own in fields(Decoding)])
         given, own = split_options(others, [setting.name for setting in fields(DecodingSettings)])
-        stock = SequenceGenerator(models, tgt_dict, **of_fairseq)
-        return cls(stock, DecodingSettings(mode, src_dict, **given), **own)
+        settings = DecodingSettings(Decoding(decoding, **of_decoding), src_dict, **given)
+        if not settings.decoding.row.has_beam:
+            of_fairseq["beam_size"] = 1
+        return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), settings, **own)
 
     def _check_members(self) -> None:
         """Refuse models that this plugin's engine would compute differently."""
@@ -133,7 +135,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _check_search(self) -> None:
         """Refuse a language model, and search strategies other than those of fairseq's translation task."""
         if self.lm_model is not None:
-            raise AggdecError(f"--decoding {self.decoding} cannot honour a language model; use --decoding beam")
+            raise AggdecError(f"--decoding {self.mode.name} cannot honour a language model; use --decoding beam")
         found, expected = self.search, "BeamSearch"
         is_known = type(found) is BeamSearch
         if self.match_source_len:
@@ -153,7 +155,7 @@ class AggressiveGenerator(SequenceGenerator):
         if blocker is None:
             return 0
         size: int = blocker.no_repeat_ngram_size
-        if self.settings.block_ngrams or blocker.use_extension:
+        if self.settings.decoding.block_ngrams or blocker.use_extension:
             return size
         logger.warning(
             f"--no-repeat-ngram-size {size} has no effect here, as in fairseq's own search, whose n-gram blocker "
@@ -169,10 +171,10 @@ class AggressiveGenerator(SequenceGenerator):
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
-            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.mode.name}; use --decoding beam")
         if "src_tokens" not in sample["net_input"]:
             raise AggdecError(
-                f"--decoding {self.decoding} reads src_tokens, and samples have {', '.join(sample['net_input'])}: use "
+                f"--decoding {self.mode.name} reads src_tokens, and samples have {', '.join(sample['net_input'])}: use "
                 "--decoding beam"
             )
         drafter = None if self.block_draft is None else self.block_draft.drafter
@@ -192,7 +194,7 @@ class AggressiveGenerator(SequenceGenerator):
         source = net_input["src_tokens"]
         if torch.is_autocast_enabled(source.device.type):
             raise AggdecError(
-                f"--decoding {self.decoding} does not follow torch.autocast: decode outside of it, with the precision "
+                f"--decoding {self.mode.name} does not follow torch.autocast: decode outside of it, with the precision "
                 "of the model's weights (--fp16, --bf16, or model.half())"
             )
         start = self.eos if bos_token is None else bos_token
@@ -217,10 +219,10 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> Sequence[Sequence[Decoded]]:
         """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
         net_input = sample["net_input"]
-        if self.settings.mode.acceptance == "none":
+        if not self.mode.verifies:
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
         seen = net_input
-        if self.settings.mode.drafter == COPIES:  # later the host would wait for the encoder
+        if self.mode.copies:  # later the host would wait for the encoder
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules = self._rules(net_input, prefix_tokens)
@@ -241,7 +243,7 @@ class AggressiveGenerator(SequenceGenerator):
             self._make_verifier(encoder_outs),
             rules,
             first_tokens,
-            accept=self.settings.accept,
+            accept=self._drafting.accept,
             schedule=self._schedule(first_tokens.size(0), first_tokens.device),
             keep_drafts=self.settings.keep_drafts,
         )
@@ -287,8 +289,9 @@ class AggressiveGenerator(SequenceGenerator):
 
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
-        settings = self.settings
-        is_auto = settings.drafts == "auto" and settings.mode.reads("drafts") and settings.accept.is_exact
+        is_auto = (
+            self.settings.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
+        )
         if is_auto and not host_waits(device) and (rows > 1 or self._drafting.schedules_one(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL

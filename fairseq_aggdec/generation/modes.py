@@ -7,6 +7,10 @@ To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation
 from dataclasses import dataclass
 from typing import Literal
 
+BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = "beam", "greedy", "iad", "iad++", "gad", "gad++"
+SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
+AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
+"""names of modes, for values; what a mode is like its row says"""
 COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "block model", "small model", "heads"
 """drafters: the source is copied, a block drafter or an ordinary model drafts, or the verifier's own proposal heads"""
 DRAFTS = ("auto", "whole")
@@ -30,19 +34,49 @@ class Mode:
     needs_drafter: bool = False
     """whether --drafter-path is required"""
     options: tuple[str, ...] = ()
-    """decoding options that the mode reads, see `reads`"""
+    """fields of `Decoding` that the mode reads, of those that only some modes read"""
     stands_for: tuple[str, ...] = ()
     """modes among which this mode chooses, by the given options and model"""
 
     def reads(self, option: str) -> bool:
-        """Whether the mode reads a decoding option; others are refused."""
+        """Whether the mode reads a field of `Decoding`; others are refused."""
         return option in self.options
+
+    @property
+    def is_fairseqs(self) -> bool:
+        """Whether fairseq's own search decodes."""
+        return self.name == BEAM
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether this plugin decodes token by token, without drafts: the measure of the other modes' speed."""
+        return self.name == GREEDY
+
+    @property
+    def copies(self) -> bool:
+        """Whether drafts are copied from the source or from a draft of one's own."""
+        return self.drafter == COPIES
+
+    @property
+    def drafts_by_model(self) -> bool:
+        """Whether the model of --drafter-path drafts."""
+        return self.drafter in (BLOCK_MODEL, SMALL_MODEL)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether a verifier judges the drafts."""
+        return self.acceptance != "none"
+
+    def by(self, drafter: str) -> "Mode":
+        """The mode for which this one stands with a drafter of this kind; a mode that stands for none is itself."""
+        found = (MODES[name] for name in self.stands_for if MODES[name].drafter == drafter)
+        return next(found, self)
 
 
 _COPYING = ("draft_file", "max_draft_len")
-_BLOCK_OPTIONS = ("drafter_path", "block_size")
-_CRITERION_OPTIONS = ("top_beta", "tolerance")
-_BLOCK_CRITERION_OPTIONS = (*_CRITERION_OPTIONS, "accept_distance", "min_block")
+_BLOCK_OPTIONS = ("drafter", "block_size")
+CRITERION_OPTIONS = ("top_beta", "tolerance")
+_BLOCK_CRITERION_OPTIONS = (*CRITERION_OPTIONS, "accept_distance", "min_block")
 """not read by `iad++`: a shorter draft would replace a word of the input that is to stay by the model's own"""
 _ARITHMETIC = ("int8", "bit_exact")
 
@@ -56,31 +90,31 @@ def add(mode: Mode) -> None:
 
 
 for _mode in (
-    Mode("beam", "fairseq's own search, unchanged", has_beam=True),
-    Mode("greedy", "the output of --beam 1 by this plugin's engine", options=_ARITHMETIC),
+    Mode(BEAM, "fairseq's own search, unchanged", has_beam=True),
+    Mode(GREEDY, "the output of --beam 1 by this plugin's engine", options=_ARITHMETIC),
     Mode(
-        "iad",
+        IAD,
         "the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input",
         COPIES,
         options=(*_COPYING, "drafts", *_ARITHMETIC),
     ),
     Mode(
-        "iad++",
+        IAD_PLUS,
         "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, --tolerance)",
         COPIES,
         "criterion",
         is_lossless=False,
-        options=("draft_file", *_CRITERION_OPTIONS, "int8"),
+        options=("draft_file", *CRITERION_OPTIONS, "int8"),
     ),
     Mode(
-        "gad",
+        GAD,
         "the output of --beam 1 by Generalized Aggressive Decoding with --drafter-path",
         BLOCK_MODEL,
         needs_drafter=True,
         options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
     ),
     Mode(
-        "gad++",
+        GAD_PLUS,
         "as gad, faster, with nearly the same output: accepts draft tokens close to the verifier's own choice "
         "(--top-beta, --tolerance)",
         BLOCK_MODEL,
@@ -90,7 +124,7 @@ for _mode in (
         options=(*_BLOCK_OPTIONS, *_BLOCK_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
-        "speculative",
+        SPECULATIVE,
         "the output of --beam 1, drafted token by token by an ordinary, smaller model with the same target dictionary, "
         "--drafter-path",
         SMALL_MODEL,
@@ -98,7 +132,7 @@ for _mode in (
         options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
     ),
     Mode(
-        "nar",
+        NAR,
         "the drafter's own output, unverified",
         BLOCK_MODEL,
         "none",
@@ -106,21 +140,21 @@ for _mode in (
         options=(*_BLOCK_OPTIONS, "int8"),
     ),
     Mode(
-        "blockwise",
+        BLOCKWISE,
         "the output of --beam 1 by a model that drafts with its own proposal heads",
         HEADS,
         "criterion",
         options=("block_size", *_BLOCK_CRITERION_OPTIONS, *_ARITHMETIC),
     ),
     Mode(
-        "aggressive",
+        AGGRESSIVE,
         "a lossless mode: gad or speculative with --drafter-path, iad with --draft-file, else blockwise with proposal "
         "heads, else iad",
         options=(*_COPYING, *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
-        stands_for=("gad", "speculative", "blockwise", "iad"),
+        stands_for=(GAD, SPECULATIVE, BLOCKWISE, IAD),
     ),
     Mode(
-        "aggressive-beam",
+        AGGRESSIVE_BEAM,
         "the n-best list of fairseq's beam search with any --beam, in less time",
         BLOCK_MODEL,
         has_beam=True,
@@ -138,8 +172,3 @@ def readers(option: str) -> list[str]:
 def modes_help() -> str:
     """The help text of --decoding."""
     return "; ".join(f"{name}: {mode.help}" for name, mode in MODES.items())
-
-
-def help_of(option: str, text: str) -> str:
-    """The help text of an option, preceded by the modes that read it."""
-    return f"{', '.join(readers(option))}: {text}"

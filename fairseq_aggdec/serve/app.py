@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
+from fairseq_aggdec.generation.modes import BEAM, GREEDY, IAD
 from fairseq_aggdec.serve.batching import Batcher, busy
 from fairseq_aggdec.serve.connections import NOSNIFF, Connection, Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RACED = ({"mode": "iad"}, {"mode": "greedy"}, {"mode": "beam", "beam": 5})
+RACED = ({"mode": IAD}, {"mode": GREEDY}, {"mode": BEAM, "beam": 5})
 """arguments of `Model.decode`: what the page shows side by side"""
 LONGEST_RACE = 600
 """characters"""

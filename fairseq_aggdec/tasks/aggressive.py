@@ -3,82 +3,33 @@
 import logging
 import weakref
 from argparse import ArgumentParser
-from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, ClassVar, Optional
+from dataclasses import make_dataclass, replace
+from typing import Any, ClassVar
 
 from fairseq.data import EpochBatchIterator, FairseqDataset
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
-from omegaconf import II
-from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, mode_of, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, DecodingSettings
 from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL, Mode, modes_help
+from fairseq_aggdec.generation.modes import HEADS
+from fairseq_aggdec.generation.options import Decoding, narrow_options
 from fairseq_aggdec.generation.stats_file import StatsFile
-from fairseq_aggdec.tasks.acceptance_options import acceptance_of
+from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
-from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
 from fairseq_aggdec.tasks.draft_file import DraftFile
+from fairseq_aggdec.tasks.fairseq_options import DecodingOptions, check_options, decoding_of, options_of, refused
 from fairseq_aggdec.tasks.interactive import InteractiveTask
-from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
-from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class DecodingOptions(CopyingOptions, DraftingOptions, ArithmeticOptions, RefusableOptions):
-    """Options that every task of this plugin has, for the command line and for hydra."""
-
-    decoding: str = field(default="beam", metadata={"help": modes_help()})
-    block_ngrams: bool = field(
-        default=False,
-        metadata={
-            "help": "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)"
-        },
-    )
-    decoding_stats: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={"help": "write a JSON line for each sentence to this file: iterations, drafted, accepted, ..."},
-    )
-    # fairseq's own options; fairseq-generate converts models to fp16 itself, and does not read --bf16
-    path: Optional[str] = II("common_eval.path")  # noqa: UP045
-    bf16: bool = II("common.bf16")
-    fp16: bool = II("common.fp16")
-    cpu: bool = II("common.cpu")
-    num_shards: int = II("dataset.num_shards")
-    shard_id: int = II("dataset.shard_id")
-
-
-def options_of(given: Any) -> DecodingOptions:
-    """The options in a task's configuration or in the namespace of a legacy task.
-
-    An absent one has its default, and None where it is fairseq's: a program may have built the task without fairseq's
-    whole configuration.
-    """
-    options = DecodingOptions()
-    for option in fields(DecodingOptions):
-        try:
-            value = getattr(given, option.name, option.default)
-        except InterpolationKeyError:
-            value = None
-        setattr(options, option.name, None if isinstance(value, str) and value.startswith("${") else value)
-    return options
-
-
-def check_options(options: DecodingOptions) -> None:
-    """Raise `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
-    check_decoding_options(options)
-    refuse_early(options)
 
 
 def aggressive(task: type[FairseqTask]) -> Any:
@@ -99,7 +50,7 @@ class _Run:
     _totals, _mode, _drafts = DecodingTotals(), "", ""
 
     def begin(self, generator: AggressiveGenerator) -> None:
-        self._totals, self._mode, self._drafts = generator.totals, generator.decoding, ""
+        self._totals, self._mode, self._drafts = generator.totals, generator.mode.name, ""
         drafted = generator.block_draft
         if drafted is not None:
             by = "proposal heads" if drafted.drafter is None else "a model"
@@ -127,9 +78,11 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         """`cfg`: the task's configuration, or the namespace of a legacy task; the rest is the task's own."""
         super().__init__(cfg, *rest, **named)
         self._given = cfg
-        self.decoding_options = options_of(cfg)
+        self._options = options_of(cfg)
+        self.decoding = decoding_of(self._options)
+        """how the generators decode for which nothing else is given"""
         self._stats_file: StatsFile | None = None
-        self._engines = Engines(arithmetic_of(self.decoding_options))
+        self._engines = Engines(self.decoding.arithmetic)
         self._drafters: dict[str, LoadedDrafter] = {}
         self._run = _Run()
         weakref.finalize(self, self._run.end)
@@ -151,13 +104,13 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
         narrow_options(parser)
 
-    check_arguments = staticmethod(refuse_early)
+    check_arguments = staticmethod(check_options)
     """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
-        check_options(options_of(cfg))
+        check_options(cfg)
         of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
         wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else (FileNotFoundError,)
         named = "--langs, --lang-pairs, --source-lang and --target-lang" if of_several else "data folder and task"
@@ -174,83 +127,83 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         args: Any,
         seq_gen_cls: type | None = None,
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        *,
+        decoding: Decoding | None = None,
         **given: Any,
     ) -> SequenceGenerator:
         """The task's generator under `--decoding beam` and `--score-reference`, else an `AggressiveGenerator` like it.
 
-        `given`: what else the task takes. Raises `AggdecError` for an option that the mode cannot honour.
+        `decoding`: None: by the task's options; `given`: what else the task takes. Raises `AggdecError` for options
+        that the mode cannot honour.
         """
         self._nbest = getattr(args, "nbest", 1)
-        options = self.decoding_options
-        mode = MODES[resolved_mode(options, models)]
-        if mode.acceptance != "none":
-            refuse_drafters(models, options.path)
+        decoding = decoding or self.decoding
+        heads = next(filter(None, map(proposal_heads, models)), 0)
+        decoding.check(heads)
+        mode = decoding.resolved(heads)
+        if mode.verifies:
+            refuse_drafters(models, self._options.path)
         if hasattr(self._given, "lang_pairs") and None in self.languages:
             raise AggdecError("--source-lang and --target-lang: a model of several languages needs both for decoding")
-        if mode.name == "beam" or getattr(args, "score_reference", False):
+        if mode.is_fairseqs or getattr(args, "score_reference", False):
             given |= {"seq_gen_cls": seq_gen_cls, "extra_gen_cls_kwargs": extra_gen_cls_kwargs}
             given = {name: value for name, value in given.items() if value is not None}
             return super().build_generator(models, args, **given)
         of_fairseq, others = split_options(extra_gen_cls_kwargs or {})
         prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(args, "prefix_allowed_tokens_fn", None)
-        refuse(mode.name, args, of_fairseq.get("lm_model"), prefix_fn)
-        if options.bit_exact and len(models) > 1:
-            raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
-        copies_source = mode.drafter == COPIES and not options.draft_file
-        if self.source_dictionary is None and (options.drafter_path or copies_source):
-            raise AggdecError(
-                f"--decoding {options.decoding} drafts from the source's text, and this task's source is none: take "
+        faults = refused(mode, args, of_fairseq.get("lm_model"), prefix_fn)
+        if decoding.bit_exact and len(models) > 1:
+            faults.append(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
+        if self.source_dictionary is None and (decoding.drafter or (mode.copies and not decoding.draft_file)):
+            faults.append(
+                f"--decoding {decoding.mode} drafts from the source's text, and this task's source is none: take "
                 "--decoding greedy, aggressive-beam without a drafter, or iad with --draft-file"
             )
         own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
         if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
-            raise AggdecError(
+            faults.append(
                 f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {mode.name} has a generator of its own; give a "
                 f"subclass of {own.__name__}, or decode with --decoding beam"
             )
+        refuse_all(faults)
         if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
-        settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
+        settings = self._settings(decoding, models, heads, keep_drafts=getattr(args, "retain_iter_history", False))
         self._run.report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
         generator = (seq_gen_cls or own)(stock, settings, **others)
         self._run.begin(generator)
         return generator
 
-    def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
-        """The settings by the task's options."""
-        options, block_draft = self.decoding_options, self._block_draft(mode, models)
-        if block_draft is not None and block_draft.drafter is not None:
-            mode = mode_of(block_draft.drafter, mode, options)
-        most_committed = 1 if block_draft is None else block_draft.most_committed
-        if options.decoding_stats and self._stats_file is None:
-            self._stats_file = StatsFile(options.decoding_stats)
+    def _settings(
+        self, decoding: Decoding, models: list[BaseFairseqModel], heads: int, keep_drafts: bool
+    ) -> DecodingSettings:
+        """The settings of a generator; a drafter is loaded once. `heads`: number of the model's proposal heads."""
+        mode, block_draft = decoding.resolved(heads), None
+        if mode.drafter == HEADS:
+            block_draft = BlockDraftOptions(None, decoding.block_size or heads)
+        elif mode.drafts_by_model and (decoding.drafter or not mode.verifies):
+            if decoding.drafter:
+                drafter = self.load_drafter(decoding.drafter, models)
+                decoding.check(heads, kind_of(drafter))
+                mode = decoding.resolved(heads, kind_of(drafter))
+            else:
+                drafter = LoadedDrafter(only_drafter(models, self._options.path))
+            block_draft = BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
+        if decoding.stats and self._stats_file is None:
+            self._stats_file = StatsFile(decoding.stats)
+        engines = self._engines
+        if decoding.arithmetic != engines.arithmetic:
+            engines = Engines(decoding.arithmetic)
         return DecodingSettings(
-            mode,
+            replace(decoding, mode=mode.name),
             self.source_dictionary,
-            options.max_draft_len,
             block_draft,
-            acceptance_of(mode.name, options, self.target_dictionary, most_committed),
-            options.drafts,
-            options.block_ngrams,
             keep_drafts,
             self._stats_file,
-            self._engines,
+            engines,
         )
-
-    def _block_draft(self, mode: Mode, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
-        """The drafter or the heads of the mode; None where it drafts no blocks. A drafter is loaded once."""
-        options, path = self.decoding_options, self.decoding_options.drafter_path
-        if mode.drafter == HEADS:
-            return BlockDraftOptions(None, heads_to_use(options, models))
-        if path is None and mode.acceptance == "none":
-            drafter = LoadedDrafter(only_drafter(models, options.path))
-        elif path is None or mode.drafter not in (BLOCK_MODEL, SMALL_MODEL):
-            return None
-        else:
-            drafter = self.load_drafter(path, models)
-        return BlockDraftOptions(drafter, drafter.block_size(options.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
         """Load the drafter of a checkpoint, once, see `generation.drafter_checkpoint.load_drafter`.
@@ -292,7 +245,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     def _shard(self) -> tuple[int, int]:
         """The number of shards and the number of this one (--num-shards, --shard-id)."""
-        shards, number = self.decoding_options.num_shards or 1, self.decoding_options.shard_id or 0
+        shards, number = self._options.num_shards or 1, self._options.shard_id or 0
         if not 0 <= number < shards:
             raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
         return shards, number

@@ -8,8 +8,9 @@ from fairseq.tasks import TASK_REGISTRY, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
-from fairseq_aggdec.tasks.aggressive import AggressiveDecoding, DecodingOptions, aggressive
+from fairseq_aggdec.tasks.aggressive import AggressiveDecoding, aggressive
 from fairseq_aggdec.tasks.data_folder import check_data
+from fairseq_aggdec.tasks.fairseq_options import DecodingOptions
 
 _OTHERS = ("translation_from_pretrained_bart", "multilingual_translation", "speech_to_text")
 _NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")

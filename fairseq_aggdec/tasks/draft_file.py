@@ -23,7 +23,7 @@ class DraftFile(FairseqTask):
 
     @cached_property
     def _draft_lines(self) -> list[str] | None:
-        path = self.decoding_options.draft_file
+        path = self.decoding.draft_file
         try:
             return None if path is None else read_text_lines(Path(path))
         except OSError as error:
@@ -37,7 +37,7 @@ class DraftFile(FairseqTask):
                 raise AggdecError("--draft-file: is read by fairseq-generate; for lines of text take aggdec decode")
             if len(self._draft_lines) != len(dataset):
                 raise AggdecError(
-                    f"--draft-file {self.decoding_options.draft_file}: has {len(self._draft_lines)} lines, and the "
+                    f"--draft-file {self.decoding.draft_file}: has {len(self._draft_lines)} lines, and the "
                     f"split {split} {len(dataset)} sentences: give each a line, empty where there is no draft"
                 )
         return super().get_batch_iterator(dataset, *args, **kwargs)

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU
 from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.generation.modes import AGGRESSIVE
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -28,6 +31,7 @@ def load(
     device: str | torch.device = "cpu",
     precision: str = "fp32",
     task_name: str = "translation",
+    decoding: Decoding | None = None,
     **options: Any,
 ) -> tuple[Any, list[BaseFairseqModel]]:
     """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
@@ -35,19 +39,19 @@ def load(
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
     are inferred from the folder. `precision`: one of `PRECISIONS`; with int8 the models stay in fp32 and only the
     engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; of
-    another task than `translation` the checkpoint's own options are taken.
+    another task than `translation` the checkpoint's own options are taken. `decoding`: how generators decode for which
+    nothing else is given, None: as `aggressive` does; `options`: further ones of the task.
 
     Raises `AggdecError` where the folder or the checkpoint cannot be used, or they do not fit each other.
     """
     if precision == "bf16" and torch.device(device).type == "cpu":
         raise AggdecError(BF16_ON_CPU)
+    decoding = decoding or Decoding(AGGRESSIVE)
     if precision == "int8":
-        options, precision = {**options, precision: True}, "fp32"
-    if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
-        # the default mode `beam` refuses these options; callers set the mode of each generator
-        options = {"decoding": "aggressive", **options}
+        decoding, precision = replace(decoding, int8=True), "fp32"
     task: Any
-    given = {"data": data, "source_lang": source_lang, "target_lang": target_lang, **options}
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    given = {"data": data, **languages, **decoding.options(), **options}
     if task_name == "translation":
         config = AggressiveTranslationConfig(**given)
         # these refer to fairseq's whole configuration, which only its command lines build
@@ -70,7 +74,7 @@ def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> Any:
     options = trained_options(path)
     # fairseq reads these from words, and precisions are those of this run
     options |= {side: str(options[side]) for side in ("left_pad_source", "left_pad_target") if side in options}
-    args = Namespace(**{**options, "fp16": False, "bf16": False, "decoding": "beam", **given})
+    args = Namespace(**{**options, "fp16": False, "bf16": False, **given})
     _set_legacy_defaults(args, kind)
     try:
         return kind.setup_task(args)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec.generation.modes import IAD_PLUS
+
 
 @dataclass(frozen=True)
 class ShippedModel:
@@ -31,7 +33,7 @@ SHIPPED = {
     "mt": ShippedModel("mt", "en", "de", "moses", longest=51, drafter="drafter.pt"),
 }
 
-CAREFUL: dict[str, Any] = {"mode": "iad++", "top_beta": 5, "tolerance": 2.0}
+CAREFUL: dict[str, Any] = {"mode": IAD_PLUS, "top_beta": 5, "tolerance": 2.0}
 """arguments of `Model.decode` by which the shipped corrector damages least (docs/corrector.md)"""
 
 

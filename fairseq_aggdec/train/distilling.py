@@ -22,9 +22,11 @@ from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens, write_side
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
 from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
-from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
+from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
+from fairseq_aggdec.generation.modes import BEAM
+from fairseq_aggdec.generation.options import Decoding, SearchOptions
 from fairseq_aggdec.structured_files import read
 from fairseq_aggdec.tasks.loading import batches_of, load
 
@@ -47,7 +49,7 @@ class Teacher:
     data: DataBin
     """the folder with the dictionaries that they were trained with, and the sources"""
     search: SearchOptions = field(default_factory=SearchOptions)
-    decoding: str = "beam"
+    decoding: str = BEAM
     """a mode of the plugin"""
     precision: str = "fp32"
     cpu: bool = False
@@ -69,7 +71,7 @@ class Teacher:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
+        return load(self.path, folder, *languages, device, self.precision, decoding=Decoding(self.decoding))
 
     @property
     def longest_source(self) -> int:

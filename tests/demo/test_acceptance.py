@@ -31,8 +31,8 @@ def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
     `aggressive-beam` drafts what saves time, which is less than would be accepted.
     """
     shown, model = SHIPPED[task], loaded(task)
-    model.task.decoding_options.decoding = decoding
-    generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
+    beam = Namespace(beam=5 if decoding == "aggressive-beam" else 1)
+    generator = model.task.build_generator(model.models, beam, decoding=model.task.decoding.in_mode(decoding))
     lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
     for batch in batches_of(model.task, [model.encode(line) for line in lines], 1):
         model.task.inference_step(generator, model.models, batch)

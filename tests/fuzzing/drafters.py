@@ -137,7 +137,7 @@ class FuzzedGenerator(AggressiveGenerator):
                 self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
             )
         words = range(self.tgt_dict.nspecial, self.vocab_size)
-        if self.decoding == "iad":
+        if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
             return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))

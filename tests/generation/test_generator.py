@@ -11,7 +11,6 @@ from fairseq.search import LengthConstrainedBeamSearch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.verification import Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.support.random_models import (
@@ -153,8 +152,8 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
 
 def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
     models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [0, 5, 20, 40])
-    anything = Acceptance(TopBeta(len(JOINED), math.inf))
-    options: dict[str, Any] = {"src_dict": JOINED, "accept": anything, "min_len": 0, "max_len_a": 2, "max_len_b": 5}
+    anything = {"top_beta": len(JOINED), "tolerance": math.inf}
+    options: dict[str, Any] = {"src_dict": JOINED, **anything, "min_len": 0, "max_len_a": 2, "max_len_b": 5}
     found = decode(AggressiveGenerator.of(models, JOINED, decoding="iad++", **options), models, sample)
     for hypothesis, source in zip(found, sample["net_input"]["src_tokens"], strict=True):
         assert hypothesis["tokens"].tolist() == source[source != JOINED.pad()].tolist()

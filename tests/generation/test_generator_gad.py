@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.verification import Acceptance, TopBeta
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -86,7 +85,7 @@ def test_gad_plus_plus_accepts_by_the_equations() -> None:
         beta, tolerance = [(2, 0.3), (3, 1.0), (5, 3.0), (16, 6.0)][seed % 4]
         stock = stock_beam_one(models, JOINED, sample, max_len_b=limit)
         answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
-        options = {"src_dict": JOINED, "accept": Acceptance(TopBeta(beta, tolerance)), "max_len_b": limit}
+        options = {"src_dict": JOINED, "top_beta": beta, "tolerance": tolerance, "max_len_b": limit}
         options["block_draft"] = BlockDraftOptions(LoadedDrafter(cached_drafter("bidirectional", 0)), 9)
         generator = OracleGenerator.of(models, JOINED, decoding="gad++", answers=answers, seed=seed, **options)
         for row, hypothesis in enumerate(decode(generator, models, sample)):

@@ -10,23 +10,23 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DRAFTERS, DecodingSettings
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import MODES, modes_help
-from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions
+from fairseq_aggdec.generation.options import Decoding
 from tests.support.small_generators import BATCHES, WORDS, small_model, tokens
 
 
 def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
-    options = {option.name for kind in (CopyingOptions, DraftingOptions, ArithmeticOptions) for option in fields(kind)}
+    of_all_modes = {"mode", "block_ngrams", "stats", "fp16", "bf16", "on_gpu"}
     for name, mode in MODES.items():
         assert name == mode.name
         assert mode.drafter is None or mode.drafter in DRAFTERS
-        assert set(mode.options) <= options
         assert set(mode.stands_for) <= MODES.keys()
         assert f"{name}: {mode.help}" in modes_help()
+    options = {option.name for option in fields(Decoding)} - of_all_modes
     assert options == {option for mode in MODES.values() for option in mode.options}
 
 
 def settings(mode: str = "iad") -> DecodingSettings:
-    return DecodingSettings(MODES[mode], WORDS)
+    return DecodingSettings(Decoding(mode), WORDS)
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 import fairseq_aggdec
+from fairseq_aggdec.generation import modes
 
 PACKAGE = Path(fairseq_aggdec.__file__).parent
 ROOT = {"checkout", "errors", "files", "structured_files"}
 KNOWS: dict[str, set[str]] = {
     "decoding": set(),
     "scheduling": {"decoding"},  # names of types
-    "text": set(),
+    "text": {"generation"},  # names of modes
     "compat": set(),
     "models": {"compat", "decoding"},
     "criterions": {"models", "decoding"},
@@ -21,9 +22,9 @@ KNOWS: dict[str, set[str]] = {
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "decoding", "engine", "generation", "models", "text"},
     "model": {"compat", "generation", "models", "tasks", "text"},
-    "bulk": {"tasks", "text", "model"},
-    "train": {"compat", "bulk", "tasks"},
-    "serve": {"text", "model"},
+    "bulk": {"generation", "tasks", "text", "model"},
+    "train": {"compat", "bulk", "generation", "tasks"},
+    "serve": {"generation", "text", "model"},
 }
 """folder, or the file model.py: others that it may import; `lab`, `demo` and `cli` may import all"""
 
@@ -86,3 +87,55 @@ def test_one_file_asks_for_the_device() -> None:
         if not {"cuda", "graphs"} & set(file.parts) and asks.search(file.read_text(encoding="utf-8"))
     }
     assert found == {"engine/choose_backend.py"}
+
+
+NAMES = {name for name, value in vars(modes).items() if isinstance(value, str) and value in modes.MODES}
+"""constants that hold a mode's name"""
+ASKED_BY_NAME = {
+    "lab/bench/alarm.py": 7,
+    "lab/bench/measure.py": 6,
+    "lab/bench/tables.py": 1,
+    "lab/drafter_training/drafter_command.py": 1,
+    "lab/drafter_training/measuring.py": 4,
+    "lab/drafter_training/planning.py": 1,
+    "lab/reporting/tables.py": 1,
+    "lab/tune/sweep.py": 1,
+    "lab/tune/tables.py": 2,
+    "lab/verify/verification.py": 4,
+    "lab/verify/verify_command.py": 6,
+}
+"""places left; a number may only fall"""
+
+
+def asked_by_name(tree: ast.AST) -> int:
+    """The number of places that name a mode where they could ask it a question, or take a constant.
+
+    fairseq has an option `beam`, so that this word alone counts in comparisons only.
+    """
+    found = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            found += node.value in modes.MODES.keys() - {modes.BEAM}
+        elif isinstance(node, ast.Compare):
+            sides = [part for side in (node.left, *node.comparators) for part in getattr(side, "elts", [side])]
+            found += sum(isinstance(part, ast.Constant) and part.value == modes.BEAM for part in sides)
+            found += sum(isinstance(part, ast.Name) and part.id in NAMES for part in sides)
+    return found
+
+
+def test_no_mode_is_asked_for_by_its_name() -> None:
+    """But by modes.py: others ask what a mode does (`Mode.copies`), or hand a name on (`GREEDY`)."""
+    counts = {
+        str(file.relative_to(PACKAGE)): asked_by_name(ast.parse(file.read_text(encoding="utf-8")))
+        for file in PACKAGE.rglob("*.py")
+    }
+    del counts["generation/modes.py"], counts["__init__.py"]  # the latter names the function `aggressive`
+    assert {file: count for file, count in counts.items() if count > ASKED_BY_NAME.get(file, 0)} == {}
+
+
+@pytest.mark.parametrize(("option", "limit"), [("top_beta", 4), ("drafter_path", 10)])
+def test_an_option_is_known_in_few_files(option: str, limit: int) -> None:
+    """The rest hands on `Decoding`."""
+    word = re.compile(rf"\b{option}\b")
+    files = [file.name for file in PACKAGE.rglob("*.py") if word.search(file.read_text(encoding="utf-8"))]
+    assert len(files) <= limit, files

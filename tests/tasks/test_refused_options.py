@@ -11,7 +11,8 @@ from fairseq_cli import interactive as interactive_command
 
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.tasks.refused_options import refuse
+from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.tasks.fairseq_options import refused
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
 REFUSED = {
@@ -90,18 +91,24 @@ def test_a_value_that_makes_no_sense_is_named(command_error: Any) -> None:
     assert command_error("iad", "--lenpen", "nan") == "--lenpen nan: must be a finite number"
     values = {"beam": 0, "nbest": 0, "unkpen": -math.inf, "temperature": math.nan, "max_len_a": math.inf}
     for name, value in values.items():
-        with pytest.raises(AggdecError, match=f"{option_name(name)} {value}: must be"):
-            refuse("iad", Namespace(**{name: value}))
-    refuse("iad", Namespace(unkpen=math.inf))  # bans unknown words
+        (fault,) = refused(MODES["iad"], Namespace(**{name: value}))
+        assert fault.startswith(f"{option_name(name)} {value}: must be")
+    assert refused(MODES["iad"], Namespace(unkpen=math.inf)) == [], "it bans unknown words"
+
+
+def test_all_that_is_wrong_is_named_at_once(command_error: Any) -> None:
+    message = command_error("iad", "--sampling", "--lenpen", "nan", "--drafter-path", "d.pt", "--int8", "--bf16")
+    assert "(1) --int8 and --bf16: one precision at a time; (2) --drafter-path is read by" in message
+    assert "(3) --lenpen nan: must be a finite number; (4) --decoding iad cannot honour --sampling" in message
 
 
 def test_what_a_program_hands_over() -> None:
-    refuse("iad", Namespace())
+    assert refused(MODES["iad"], Namespace()) == []
     handed_over: dict[str, dict[str, Any]] = {
         "--sampling": {"options": Namespace(sampling=True)},
         "--lm-path": {"lm_model": object()},
         "prefix_allowed_tokens_fn": {"prefix_fn": lambda sentence, tokens: []},
     }
     for option, given in handed_over.items():
-        with pytest.raises(AggdecError, match=option):
-            refuse("iad", **{"options": Namespace(), **given})
+        (fault,) = refused(MODES["iad"], **{"options": Namespace(), **given})
+        assert option in fault

@@ -7,8 +7,8 @@ import torch
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.bulk.running import Workers
-from fairseq_aggdec.bulk.settings import SearchOptions
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.train.distilling import Teacher
 from fairseq_aggdec.train.distilling import distil as distil_data
 from tests.support.helpers import ToyModel

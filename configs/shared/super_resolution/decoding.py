@@ -85,9 +85,10 @@ def decode(
     batches = [dataset.collater([dataset[i] for i in numbers[first : first + args.batch_size]]) for first in starts]
     runners = []
     for name, decoding in ((BASELINE, BASELINE), (EXACT, EXACT), (APPROXIMATE, EXACT)):
-        task.decoding_options.accept_distance = args.accept_distance if name == APPROXIMATE else None
-        task.decoding_options.block_size = args.block_size or 0
-        runners.append(FairseqRunner(task, [model], batches, Mode(name, decoding)))
+        options: dict[str, Any] = {} if name == BASELINE else {"block_size": args.block_size or 0}
+        if name == APPROXIMATE:
+            options["accept_distance"] = args.accept_distance
+        runners.append(FairseqRunner(task, [model], batches, Mode(name, decoding, options=options)))
     results = compare(runners, args.repeats)
     inputs, originals = list(dataset.src.images[: len(numbers)]), list(dataset.tgt.images[: len(numbers)])
     outputs = {result.mode.name: _images(task, result) for result in results}

@@ -18,8 +18,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
-from fairseq_aggdec.tasks.aggressive import check_options, options_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.tasks.fairseq_options import check_options
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionConfig
 
 from .images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
@@ -51,7 +51,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
         """Check the options and make the task; images are read when a split is loaded."""
-        check_options(options_of(cfg))
+        check_options(cfg)
         _check_image_options(cfg)
         _look_for_no_further_splits(cfg)
         dictionary = intensity_dictionary()

@@ -6,7 +6,7 @@ import torch
 from super_resolution.tokens import intensity_dictionary, to_image, to_tokens
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.acceptance_options import values_of
+from fairseq_aggdec.generation.acceptance import values_of
 
 DICTIONARY = intensity_dictionary()
 

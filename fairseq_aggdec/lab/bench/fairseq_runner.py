@@ -44,21 +44,16 @@ class FairseqRunner:
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.device = device.type
         self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-        task.decoding_options.decoding = mode.decoding
-        task.decoding_options.top_beta, task.decoding_options.tolerance = mode.top_beta, mode.tolerance
-        task.decoding_options.drafts = mode.drafts
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget
-        of_all = task.decoding_options.drafter_path
-        task.decoding_options.drafter_path = mode.drafter or of_all
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
+            decoding=task.decoding.in_mode(mode.decoding, **mode.options),
         )
-        task.decoding_options.drafter_path = of_all
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
         return self._step(self.samples[number])

@@ -17,7 +17,7 @@ from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.bench import machine, random_models
 from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, missing_references, print_differences
 from fairseq_aggdec.lab.bench.memory import peak_memory
-from fairseq_aggdec.lab.bench.modes import COPYING, Mode
+from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.module_times import profile
 from fairseq_aggdec.lab.bench.record import Record, Run, run_of, speed_up_by_edit_ratio
 from fairseq_aggdec.lab.bench.rounds import ModeResult, compare
@@ -148,7 +148,7 @@ def _runs(
                 run.modules = profile(runner)
             if references:
                 run.bleu = _bleu(runners, result, references)
-            if greedy in results and result.mode.decoding in COPYING:  # it was timed in the same rounds
+            if greedy in results and result.mode.row.copies:  # it was timed in the same rounds
                 waits = (result.sentence_latencies, greedy.sentence_latencies)
                 run.speed_up_by_edit_ratio = speed_up_by_edit_ratio(ratios, *waits)
             runs.append(run)

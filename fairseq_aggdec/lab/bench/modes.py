@@ -2,34 +2,43 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes as decoding_modes
+from fairseq_aggdec.generation.modes import (
+    AGGRESSIVE_BEAM,
+    BEAM,
+    BLOCKWISE,
+    CRITERION_OPTIONS,
+    GAD_PLUS,
+    GREEDY,
+    IAD_PLUS,
+    MODES,
+    SPECULATIVE,
+)
+from fairseq_aggdec.generation.options import Decoding
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
 """`exact` is --bit-exact, in fp32 on a CPU and in fp16 on a GPU"""
 CTRANSLATE2 = "ctranslate2"
-PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy@int8", "beam5", "beam5@int8"))}
+PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in (GREEDY, f"{GREEDY}@int8", "beam5", "beam5@int8"))}
 """the modes that a name in --peers stands for"""
 
-_BEAM = "aggressive-beam"
-_OWN = {name: mode for name, mode in decoding_modes.MODES.items() if not mode.has_beam and not mode.stands_for}
-COPYING = tuple(name for name, mode in _OWN.items() if mode.drafter == decoding_modes.COPIES)
-"""modes that copy their drafts"""
+_OWN = {name: mode for name, mode in MODES.items() if not mode.has_beam and not mode.stands_for}
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
 _FORMS = (
-    r"(?P<decoding>beam)(?P<beam>[1-9]\d*)",
-    rf"(?P<decoding>{_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
-    r"(?P<decoding>blockwise)(:(?P<top_beta>[1-9]\d*))?",
-    r"(?P<decoding>[ig]ad\+\+)(:(?P<top_beta>[1-9]\d*):(?P<tolerance>\d+(\.\d+)?))?",
-    r"(?P<decoding>speculative):(?P<drafter>[^:]+)",
+    rf"(?P<decoding>{BEAM})(?P<beam>[1-9]\d*)",
+    rf"(?P<decoding>{AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
+    rf"(?P<decoding>{BLOCKWISE})(:(?P<rank>[1-9]\d*))?",
+    rf"(?P<decoding>{re.escape(IAD_PLUS)}|{re.escape(GAD_PLUS)})(:(?P<rank>[1-9]\d*):(?P<distance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>{SPECULATIVE}):(?P<drafter>[^:]+)",
     rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
 )
-"""the names of modes without peer, +whole and precision; the groups are fields of `Mode`"""
+"""the names of modes without peer, +whole and precision"""
 KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
     f"blockwise:BETA, speculative:DRAFTER-PATH, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, "
@@ -37,6 +46,9 @@ KNOWN = (
     "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
 )
 """the modes, for help texts and errors"""
+
+
+_OTHER = decoding_modes.Mode("nat", "a non-autoregressive model of fairseq", acceptance="none")
 
 
 @dataclass(frozen=True)
@@ -83,18 +95,12 @@ class Mode:
     """a value of --decoding; or `beam` for fairseq's own beam search or that of `peer`, `nat` for the model of `nat`"""
     beam: int = 1
     """width of the search"""
-    top_beta: int | None = None
-    """β of gad++, iad++ and blockwise; None for the default"""
-    tolerance: float | None = None
-    """τ of gad++ and iad++; None for the default"""
     peer: str | None = None
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
     """one of `PRECISIONS`; None for the precision of the benchmark"""
-    drafts: str = "auto"
-    """a value of --drafts"""
-    drafter: str | None = None
-    """of `speculative`: the checkpoint that drafts, in place of --drafter-path"""
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    """further fields of `Decoding`, in place of those of the benchmark"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
@@ -112,45 +118,51 @@ class Mode:
         rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
         match = next(filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None)
         decoding = match["decoding"] if match else ""
+        row = MODES.get(decoding, _OTHER)
         if (
             match is None
             or (at and precision not in PRECISIONS)
             or (whole and (peer or decoding not in CUT))
-            or (peer and decoding not in ("greedy", "beam"))
+            or (peer and not (row.is_greedy or row.is_fairseqs))
         ):
             raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
-        if precision == "exact" and (peer or decoding in ("beam", _BEAM)):
+        given = match.groupdict()
+        if precision == "exact" and (peer or row.has_beam):
             raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
-        if precision == "int8" and decoding == "beam" and not peer:
+        if precision == "int8" and row.is_fairseqs and not peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
-        numbers: dict[str, Any] = {
-            field: {"tolerance": float, "drafter": str}.get(field, int)(value)
-            for field, value in match.groupdict().items()
-            if field != "decoding" and value is not None
-        }
-        drafts = "whole" if whole else "auto"
-        return cls(
-            name, decoding, peer=CTRANSLATE2 if peer else None, precision=precision or None, drafts=drafts, **numbers
-        )
+        numbers = [kind(given[group]) for group, kind in (("rank", int), ("distance", float)) if given.get(group)]
+        options: dict[str, Any] = dict(zip(CRITERION_OPTIONS, numbers, strict=False))
+        if given.get("drafter"):
+            options["drafter"] = given["drafter"]
+        if whole:
+            options["drafts"] = "whole"
+        budget = None if given.get("budget") is None else int(given["budget"])
+        peer_name = CTRANSLATE2 if peer else None
+        return cls(name, decoding, int(given.get("beam") or 1), peer_name, precision or None, options, budget)
+
+    @property
+    def row(self) -> decoding_modes.Mode:
+        """The value of --decoding with its properties; of a non-autoregressive model one that has none of them."""
+        return MODES.get(self.decoding, _OTHER)
 
     @property
     def lossless(self) -> bool:
         """Whether its outputs are promised to be those of `greedy` in the same precision."""
-        if self.implementation != "fairseq_aggdec" or self.decoding == _BEAM:
+        if self.implementation != "fairseq_aggdec" or self.row.has_beam:
             return False
-        if self.top_beta == 1 or self.tolerance == 0:  # with either, only the verifier's best token passes
-            return True
-        return decoding_modes.MODES[self.decoding].is_lossless and self.top_beta is None
+        return Decoding(self.decoding, **self.options).is_lossless
 
     @property
     def searches_as(self) -> "Mode | None":
         """Of a beam search that is to have fairseq's n-best lists, fairseq's; None for other modes."""
-        return Mode.parse(f"beam{self.beam}") if self.decoding == _BEAM else None
+        has_its_lists = self.row.has_beam and not self.row.is_fairseqs
+        return Mode.parse(f"{BEAM}{self.beam}") if has_its_lists else None
 
     @property
     def implementation(self) -> str:
         """The program that decodes: `fairseq_aggdec`, `fairseq` or a peer."""
-        return self.peer or ("fairseq" if self.decoding == "beam" or self.nat else "fairseq_aggdec")
+        return self.peer or ("fairseq" if self.row.is_fairseqs or self.nat else "fairseq_aggdec")
 
 
 def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
@@ -174,4 +186,4 @@ def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> l
     for name in labels:
         if labels.count(name) > 1:
             raise AggdecError(f"--modes, --peers and --nat-peer: {name} is given twice")
-    return [*map(Mode.parse, names), *(Mode(peer.label, "nat", nat=peer) for peer in others)]
+    return [*map(Mode.parse, names), *(Mode(peer.label, _OTHER.name, nat=peer) for peer in others)]

@@ -23,7 +23,6 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.engine.stepwise_model import StepwiseModel
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.bench.modes import COPYING
 
 _GOLDEN_RATIO = 0.6180339887498949
 
@@ -163,7 +162,7 @@ class OracleGenerator(AggressiveGenerator):
     def make_drafter(self, batch: Batch) -> Drafter:
         source = batch.net_input["src_tokens"]
         texts = [self.texts[number] for number in self._numbers]
-        if self.decoding in COPYING:
+        if self.mode.copies:
             copied = padded(texts, self.pad, source.device)
             return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))
         drafter = super().make_drafter(batch)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.generation.options import given_search_options
 from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode
-from fairseq_aggdec.tasks.search_options import given_search_options
 
 SOURCE_OPTIONS = ("truncate_source", "max_source_positions")
 """options of the task, which reads the sources"""

@@ -16,10 +16,12 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.generation.modes import AGGRESSIVE, GREEDY, SMALL_MODEL
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.lab.bench import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.bench.modes import COPYING, CTRANSLATE2, CUT, Mode
+from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, CUT, Mode
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.bench.rounds import Runner
@@ -192,10 +194,21 @@ class Runners:
         key = (kept, None if kept == precision else _ENGINE_OPTIONS.get(precision), beam)
         if key not in self._loaded:
             subject = self.subject
-            options: dict[str, Any] = {key[1]: True} if key[1] else {}
-            options |= {name: getattr(subject, name) for name in ("drafter_path", "block_size", "block_ngrams")}
+            decoding = Decoding(
+                AGGRESSIVE,
+                drafter=subject.drafter_path,
+                block_size=subject.block_size,
+                block_ngrams=subject.block_ngrams,
+                int8=key[1] == "int8",
+                bit_exact=key[1] == "bit_exact",
+            )
             task, models = loading.load(
-                subject.path, subject.data, subject.source_lang, subject.target_lang, task_name=subject.task, **options
+                subject.path,
+                subject.data,
+                subject.source_lang,
+                subject.target_lang,
+                task_name=subject.task,
+                decoding=decoding,
             )
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)
@@ -220,16 +233,16 @@ class Runners:
             return self._nat_runner(mode, precision, batch_size)
         if mode.peer == CTRANSLATE2:
             return self._ctranslate2_runner(mode, precision, batch_size)
-        task, models = self.load(precision, stock=mode.decoding == "beam")
+        task, models = self.load(precision, stock=mode.row.is_fairseqs)
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
             # fairseq's search sets the beam size of BART models, and they keep it
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         texts = self._oracle_texts(mode, precision, batch_size)
-        if mode.decoding in CUT and mode.drafts == "auto":
-            mode = replace(mode, drafts=self.subject.drafts)
-        if mode.decoding == "speculative" and mode.drafter is None:
-            mode = replace(mode, drafter=self.subject.small_drafter)
+        options = {"drafts": self.subject.drafts} if mode.decoding in CUT else {}
+        if mode.row.drafter == SMALL_MODEL and self.subject.small_drafter is not None:
+            options["drafter"] = self.subject.small_drafter
+        mode = replace(mode, options={**options, **mode.options})
         return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
     def any_task(self) -> Any:
@@ -281,9 +294,9 @@ class Runners:
     def _oracle_texts(self, mode: Mode, precision: str, batch_size: int) -> Texts | None:
         """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
         settings = self.subject.oracle
-        if settings is not None and mode.decoding in COPYING:
+        if settings is not None and mode.row.copies:
             return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
-        if settings is not None and mode.decoding in ("gad", "gad++", "speculative"):
+        if settings is not None and mode.row.drafts_by_model and mode.row.verifies and not mode.row.has_beam:
             outputs = self._greedy_outputs(precision, batch_size)
             return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary(precision))
         return None
@@ -301,7 +314,7 @@ class Runners:
         if key not in self._greedy:
             task, models = self.load(precision)
             batches = self._batches(task, batch_size)
-            runner = FairseqRunner(task, models, batches, Mode("greedy", "greedy"), **self.subject.generation)
+            runner = FairseqRunner(task, models, batches, Mode(GREEDY, GREEDY), **self.subject.generation)
             decoded = [runner.outputs(number, runner.decode(number)) for number in range(len(batches))]
             self._greedy[key] = {number: output.tokens for part in decoded for number, output in part.items()}
         return self._greedy[key]

@@ -18,11 +18,11 @@ import torch
 
 from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
 from fairseq_aggdec.bulk.running import Workers, device_of_environment
-from fairseq_aggdec.bulk.settings import SearchOptions
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
+from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe

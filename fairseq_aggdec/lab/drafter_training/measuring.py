@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.bench.modes import Mode
@@ -39,9 +40,7 @@ def measure(subject: Subject, sizes: Sequence[int], until: float = math.inf) -> 
     with Runners(subject) as runners:
         made = [runners.make(Mode.parse("greedy"), 1)]
         for size in sizes:
-            task, _ = runners.load(subject.precision)
-            task.decoding_options.block_size = size  # read when the runner builds its generator
-            made.append(runners.make(Mode.parse("gad"), 1))
+            made.append(runners.make(replace(Mode.parse("gad"), options={"block_size": size}), 1))
         greedy, *results = compare(made, ROUNDS, until)
         different = compare_with_greedy(made, [greedy, *results], runners.precision)
         print_differences(different, runners.any_task().target_dictionary.symbols)

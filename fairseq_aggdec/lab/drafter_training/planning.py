@@ -12,7 +12,8 @@ import torch
 
 from fairseq_aggdec.bulk.batches import plan_batches
 from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
-from fairseq_aggdec.bulk.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.bulk.settings import MAX_TOKENS
+from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, SAVES, TOKENS, Recipe
 from fairseq_aggdec.lab.drafter_training.record import Plan
 from fairseq_aggdec.lab.drafter_training.training import logged

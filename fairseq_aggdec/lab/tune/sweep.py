@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fairseq_aggdec import structured_files
@@ -77,8 +78,7 @@ class Measurement:
 
     def _make(self, setting: Setting) -> Runner:
         mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")
-        task, _ = self._runners.load(self._runners.precision(mode))
-        task.decoding_options.block_size = setting.block_size  # read when the runner builds its generator
+        mode = replace(mode, options={**mode.options, "block_size": setting.block_size})
         return self._runners.make(mode, self._batch_size)
 
     def _make_greedy(self) -> Runner:

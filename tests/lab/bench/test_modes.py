@@ -13,10 +13,16 @@ from fairseq_aggdec.lab.bench.modes import Mode, NatPeer, parse_modes
     [
         ("beam4", {"decoding": "beam", "beam": 4}),
         ("iad", {"decoding": "iad"}),
-        ("gad+whole@int8", {"decoding": "gad", "drafts": "whole", "precision": "int8"}),
-        ("gad++:5:3.5@bf16", {"decoding": "gad++", "top_beta": 5, "tolerance": 3.5, "precision": "bf16"}),
-        ("speculative:a/b.pt+whole", {"decoding": "speculative", "drafter": "a/b.pt", "drafts": "whole"}),
-        ("blockwise:2", {"decoding": "blockwise", "top_beta": 2}),
+        ("gad+whole@int8", {"decoding": "gad", "options": {"drafts": "whole"}, "precision": "int8"}),
+        (
+            "gad++:5:3.5@bf16",
+            {"decoding": "gad++", "options": {"top_beta": 5, "tolerance": 3.5}, "precision": "bf16"},
+        ),
+        (
+            "speculative:a/b.pt+whole",
+            {"decoding": "speculative", "options": {"drafter": "a/b.pt", "drafts": "whole"}},
+        ),
+        ("blockwise:2", {"decoding": "blockwise", "options": {"top_beta": 2}}),
         ("aggressive-beam:4", {"decoding": "aggressive-beam", "beam": 4}),
         ("aggressive-beam:4:0", {"decoding": "aggressive-beam", "beam": 4, "budget": 0}),
         ("ctranslate2:beam5@bf16", {"decoding": "beam", "beam": 5, "peer": "ctranslate2", "precision": "bf16"}),

@@ -1,0 +1,312 @@
+"""How to decode: the options of this plugin beside fairseq's own.
+
+fairseq's tasks and `aggdec decode` make command line options of `Decoding` and print its help texts, so this file
+imports neither fairseq nor torch.
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
+from fairseq_aggdec.errors import option_name, refuse_all, too_small
+from fairseq_aggdec.generation.modes import (
+    AGGRESSIVE,
+    BEAM,
+    BLOCK_MODEL,
+    COPIES,
+    DRAFTS,
+    HEADS,
+    MODES,
+    SMALL_MODEL,
+    Mode,
+    modes_help,
+    readers,
+)
+
+HIGH_QUALITY = (3, 1.0)
+"""top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
+_KINDS = {BLOCK_MODEL: "a block drafter", SMALL_MODEL: "an ordinary model"}
+
+
+def _option(default: Any, text: str, name: str | None = None) -> Any:
+    """A field that is an option of the command line; `name`: its name there, if that is not the field's."""
+    return field(default=default, metadata={"help": text, "name": name})
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How to decode. Fields without a help text are fairseq's options."""
+
+    mode: str = _option(BEAM, modes_help(), "decoding")
+    block_ngrams: bool = _option(
+        False, "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)"
+    )
+    stats: str | None = _option(
+        None,
+        "write a JSON line for each sentence to this file: iterations, drafted, accepted, ...",
+        "decoding_stats",
+    )
+    draft_file: str | None = _option(
+        None,
+        "drafts to copy in place of the source: a line for each sentence of the data set, in the output's subwords",
+    )
+    max_draft_len: int = _option(0, "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit")
+    top_beta: int | None = _option(
+        None,
+        "accept a draft token up to this rank of the verifier's scores: beta of Ge et al. 2022, Eq. 8 "
+        "(default of gad++ and iad++: 3; 5 in the paper's high-efficiency setting; default of blockwise: no limit "
+        "with --tolerance, else 1)",
+    )
+    tolerance: float | None = _option(
+        None,
+        "accept a draft token if its log-probability is at most this far below the best token's: tau of Ge et "
+        "al. 2022, Eq. 9 (default of gad++ and iad++: 1.0; 3.0 in the paper's high-efficiency setting; default of "
+        "blockwise: no limit)",
+    )
+    accept_distance: float | None = _option(
+        None,
+        "for outputs that are numbers, such as intensities: accept a draft token that differs from the verifier's "
+        "by at most this",
+    )
+    min_block: int = _option(0, "commit at least this many tokens in an iteration, accepted or not")
+    drafter: str | None = _option(
+        None,
+        "checkpoint of the drafter, for speculative an ordinary model; --path is the verifier",
+        "drafter_path",
+    )
+    block_size: int = _option(
+        0,
+        "number of tokens of a draft; with proposal heads the number of heads used, head 1 included "
+        "(default: the value in the block drafter's checkpoint, 4 by an ordinary model, or all heads)",
+    )
+    drafts: str = _option(
+        DRAFTS[0],
+        "how much of the drafts is verified. auto: on a CPU, in batches and with large models, the number of tokens "
+        "that saves the most time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
+    )
+    int8: bool = _option(
+        False,
+        "multiply 8-bit integers, on a CPU: faster, with nearly the same output. A lossless mode then has "
+        "the output of --decoding greedy --int8. (fairseq's --bf16, on a GPU, does the same with bfloat16)",
+    )
+    bit_exact: bool = _option(
+        False,
+        "lossless modes: the same tokens and scores, to the last bit, in all these modes and in every "
+        "batch. In single precision or --int8 on a CPU, in --fp16 on a GPU; refused where kernels are missing",
+    )
+    fp16: bool = False
+    bf16: bool = False
+    on_gpu: bool = False
+    """whether a GPU decodes, where that is known"""
+
+    @classmethod
+    def of(cls, given: Any, **fields_of_own: Any) -> Decoding:
+        """The options in a namespace, by their names on the command line; absent ones and None have their defaults."""
+        values = {own.name: getattr(given, name_of(own), None) for own in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if value is not None} | fields_of_own)
+
+    def options(self) -> dict[str, Any]:
+        """The options that differ from their defaults, by their names on the command line."""
+        values = {own: getattr(self, own.name) for own in fields(self) if own.name != "on_gpu"}
+        return {name_of(own): value for own, value in values.items() if value != own.default}
+
+    @property
+    def row(self) -> Mode:
+        """The mode's row in the table of modes."""
+        return MODES[self.mode]
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The arithmetic of the engine: by --int8, --bf16 and --bit-exact."""
+        precision: Precision = "int8" if self.int8 else "bf16" if self.bf16 else "own"
+        return Arithmetic(precision, self.bit_exact)
+
+    @property
+    def criterion(self) -> tuple[int | None, float | None]:
+        """top-beta and tolerance; None: no limit. Without either, a lossless mode accepts its own choices alone."""
+        default = (None, None) if self.row.is_lossless else HIGH_QUALITY
+        beta = default[0] if self.top_beta is None else self.top_beta
+        return beta, default[1] if self.tolerance is None else self.tolerance
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether the output is promised to be that of fairseq's search in the same precision."""
+        if not self.row.verifies or self.accept_distance is not None or self.min_block > 1:
+            return False
+        beta, tolerance = self.criterion
+        return beta == 1 or tolerance == 0 or (beta is None and tolerance is None)
+
+    def in_mode(self, mode: str, **changes: Any) -> Decoding:
+        """The same in another mode; a drafter, block size or file of drafts is left out where the mode reads none."""
+        unread = [name for name in ("drafter", "block_size", "draft_file") if not MODES[mode].reads(name)]
+        return replace(self, mode=mode, **{name: getattr(Decoding, name) for name in unread} | changes)
+
+    def resolved(self, heads: int, drafter: str = BLOCK_MODEL) -> Mode:
+        """The mode, or the one for which it stands (`aggressive`).
+
+        `heads`: number of the model's proposal heads; `drafter`: what --drafter-path holds, `BLOCK_MODEL` or
+        `SMALL_MODEL`.
+        """
+        return self.row.by(drafter if self.drafter else HEADS if heads and not self.draft_file else COPIES)
+
+    def check(self, heads: int | None = None, drafter: str | None = None) -> None:
+        """Raise `AggdecError` for all `faults`."""
+        refuse_all(self.faults(heads, drafter))
+
+    def faults(self, heads: int | None = None, drafter: str | None = None) -> list[str]:
+        """What makes no sense, does not go together, or is not read by the mode.
+
+        `heads` and `drafter`: see `resolved`; None before the models are loaded.
+        """
+        if self.mode not in MODES:
+            return [f"--decoding {self.mode}: choose from {', '.join(MODES)}"]
+        return [*self._faults_of_values(), *self._faults_of_precision(), *self._faults_of_mode(heads, drafter)]
+
+    def _faults_of_values(self) -> Iterable[str]:
+        yield from too_small(self, 0, "max_draft_len", "tolerance", "accept_distance", "min_block")
+        yield from too_small(self, 1, "top_beta")
+        if self.drafts not in DRAFTS:
+            yield f"--drafts {self.drafts}: choose {' or '.join(DRAFTS)}"
+        if self.block_size < 0:
+            yield f"--block-size {self.block_size}: give at least 1, or leave it out for the default of the checkpoint"
+        if self.draft_file is not None and self.drafter is not None:
+            yield "--draft-file does not go with --drafter-path: a draft is from a file or from a model"
+        if self.draft_file is not None and not Path(self.draft_file).exists():
+            yield f"--draft-file {self.draft_file}: no such file; check the path"
+        if self.accept_distance is not None and not (self.top_beta is None and self.tolerance is None):
+            yield "--accept-distance does not go with --top-beta and --tolerance: give one criterion"
+
+    def _faults_of_precision(self) -> Iterable[str]:
+        precisions = [option_name(name) for name in ("int8", "bf16", "fp16") if getattr(self, name)]
+        if len(precisions) > 1:
+            yield f"{' and '.join(precisions)}: one precision at a time"
+        elif self.bit_exact and (self.bf16 or (self.fp16 and not self.on_gpu)):
+            yield (
+                f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision "
+                "and in --int8 on a CPU, and in --fp16 on a GPU: leave one of the two out"
+            )
+
+    def _faults_of_mode(self, heads: int | None, drafter: str | None) -> Iterable[str]:
+        for option in fields(self):
+            modes = readers(option.name)
+            if modes and getattr(self, option.name) != option.default and self.mode not in modes:
+                yield (
+                    f"{option_name(name_of(option))} is read by --decoding {', '.join(modes)} only, and not by "
+                    f"{self.mode}: leave it out"
+                )
+        mode = self.resolved(heads or 0, drafter or BLOCK_MODEL)
+        if mode.needs_drafter and not self.drafter:
+            yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
+        by_nobody = mode.has_beam or (mode.copies and heads is not None)
+        if self.block_size > 0 and self.row.reads("block_size") and by_nobody and not self.drafter:
+            yield (
+                f"--block-size {self.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
+                "out"
+            )
+        if mode.drafter == HEADS and heads == 0:
+            yield (
+                f"--decoding {mode.name} needs a model with proposal heads, and --path names none: train them with "
+                "--arch blockwise_transformer --base-checkpoint"
+            )
+        elif mode.drafter == HEADS and heads is not None and self.block_size > heads:
+            yield f"--block-size {self.block_size}: the model has {heads} heads; give no more"
+        if drafter is not None and mode.drafts_by_model and not mode.has_beam and mode.drafter != drafter:
+            right = MODES[AGGRESSIVE].by(drafter).name
+            swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
+            yield (
+                f"--drafter-path {self.drafter}: {_KINDS[drafter]}, not {_KINDS[mode.drafter or '']}, which --decoding "
+                f"{mode.name} takes; by this drafter decode with --decoding {right}"
+                f"{swapped if drafter == SMALL_MODEL else ''}"
+            )
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """A beam search; names, meanings and defaults are those of fairseq-generate."""
+
+    beam: int = 5
+    lenpen: float = 1.0
+    unkpen: float = 0.0
+    max_len_a: float = 0.0
+    max_len_b: int = 200
+    min_len: int = 1
+    no_repeat_ngram_size: int = 0
+    temperature: float = 1.0
+
+
+def name_of(option: Field[Any]) -> str:
+    """The name of a field's option on the command line, with underscores."""
+    return option.metadata.get("name") or option.name
+
+
+OPTIONS = frozenset(map(name_of, fields(Decoding)))
+"""all these names"""
+
+
+def help_of(option: Field[Any]) -> str | None:
+    """The help text of a field of `Decoding`, preceded by the modes that read it; None: an option of fairseq."""
+    modes = readers(option.name)
+    text = option.metadata.get("help")
+    return f"{', '.join(modes)}: {text}" if modes else text
+
+
+def type_of(option: Field[Any]) -> tuple[type, bool]:
+    """The type of a field's values, and whether None is one of them."""
+    kind = get_type_hints(Decoding)[option.name]
+    kinds = [part for part in get_args(kind) if part is not type(None)]
+    return (kinds[0], True) if kinds else (kind, False)
+
+
+def add_decoding_options(group: Any) -> None:
+    """Add to an argparse group the options that some modes read, as fairseq's tasks have them."""
+    for option in fields(Decoding):
+        if readers(option.name) or option.name == "block_ngrams":
+            kind, _ = type_of(option)
+            how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
+            group.add_argument(option_name(name_of(option)), default=option.default, help=help_of(option), **how)
+
+
+def narrow_options(parser: ArgumentParser) -> None:
+    """Let a parser refuse other values of --decoding and --drafts, and --block-size 0, which stands for the default."""
+    actions = {action.dest: action for action in parser._actions}
+    actions["block_size"].type = _at_least_one
+    actions["drafts"].choices = DRAFTS
+    actions["decoding"].choices = list(MODES)
+
+
+def _at_least_one(word: str) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise ArgumentTypeError(f"{word}: must be a whole number of at least 1")
+    return number
+
+
+def finite(text: str) -> float:
+    """The argparse `type` of a finite number."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ArgumentTypeError(f"{text}: must be a finite number")
+    return number
+
+
+def add_search_options(group: Any) -> None:
+    """Add `SearchOptions` but for the beam to an argparse parser or group; the default of all is None."""
+    for option in fields(SearchOptions)[1:]:
+        kind = finite if isinstance(option.default, float) else int
+        off = ", off" if option.name == "no_repeat_ngram_size" else ""
+        group.add_argument(option_name(option.name), type=kind, help=f"default: {option.default:g}{off}")
+
+
+def given_search_options(args: Namespace) -> dict[str, Any]:
+    """The given options by fairseq's field names; empty for a command without these options."""
+    values = {option.name: getattr(args, option.name, None) for option in fields(SearchOptions)[1:]}
+    return {name: value for name, value in values.items() if value is not None}
