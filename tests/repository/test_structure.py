@@ -9,7 +9,7 @@ import pytest
 import fairseq_aggdec
 
 PACKAGE = Path(fairseq_aggdec.__file__).parent
-ROOT = {"errors", "files", "structured_files"}
+ROOT = {"errors", "files", "progress", "structured_files"}
 KNOWS: dict[str, set[str]] = {
     "decoding": set(),
     "scheduling": {"decoding"},  # names of types

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.alarm import refuse_differing
 from fairseq_aggdec.lab.bench.machine import describe
 from fairseq_aggdec.lab.bench.record import Record
 from fairseq_aggdec.lab.reporting.measures import Score
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import Beside, Grid, Own
+from fairseq_aggdec.lab.verify.references import refuse_differing
 
 
 def beside_page(results: Results, title: str, stand_in: bool, tables: Sequence[Beside], command: str, form: str) -> str:
