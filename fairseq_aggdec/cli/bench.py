@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_result_file(args.json, "{")
     options.start(args.threads, args.path, args.drafter_path)
     from fairseq_aggdec.lab.bench import measure, tables
-    from fairseq_aggdec.lab.bench.alarm import refuse_differing
+    from fairseq_aggdec.lab.verify.references import refuse_differing
 
     record = measure.measure(args, modes, options.command("bench", argv))
     try:

@@ -41,9 +41,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise AggdecError(f"--verifier {args.verifier}: no such file; name one checkpoint, no ensemble")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it
     options.start_distilling()
-    from fairseq_aggdec.lab.drafter_training.drafter_command import make_drafter
+    from fairseq_aggdec.lab.bench.drafter_speed import drafter_speed
+    from fairseq_aggdec.train.drafter.stages import make_drafter
 
-    make_drafter(args)
+    make_drafter(args, drafter_speed)
 
 
 def _parser() -> argparse.ArgumentParser:

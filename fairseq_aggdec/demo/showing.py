@@ -8,13 +8,13 @@ import torch
 from tabulate import tabulate
 
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GAD, GAD_PLUS, GREEDY, IAD
-from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.bench.fairseq_runner import runners_of
 from fairseq_aggdec.lab.bench.machine import describe, machine
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare
 from fairseq_aggdec.lab.bench.tables import speed_table
 from fairseq_aggdec.lab.trace import kept, rejected, segments
+from fairseq_aggdec.lab.verify.references import find_differences, refuse_differences
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.shipped import ShippedModel
@@ -45,7 +45,8 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     modes = [f"{BEAM}5", f"{AGGRESSIVE_BEAM}:5", f"{BEAM}1", GREEDY, *drafting]
     runners = runners_of(model.task, model.models, batches, modes)
     results = compare(runners, rounds)
-    different = compare_with_greedy(runners, results, lambda mode: "fp32")
+    symbols = model.task.target_dictionary.symbols
+    different = find_differences(runners, results, lambda mode: "fp32", symbols)
     by_name = {result.mode.name: result for result in results}
     outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[drafting[0]].outputs.items())]
 
@@ -71,7 +72,6 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]
     headers, rows = speed_table(runs, short=True)
     print(tabulate(rows, headers))
-    print_differences(different, model.task.target_dictionary.symbols)
     refuse_differences(different)
 
 

@@ -18,9 +18,9 @@ import torch
 from fairseq_aggdec.cli import drafter
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.drafter_training import planning, training
-from fairseq_aggdec.lab.drafter_training.record import NAME
 from fairseq_aggdec.train.draft_length import with_draft_length
+from fairseq_aggdec.train.drafter import fairseq_train, plan
+from fairseq_aggdec.train.drafter.folder import NAME
 from tests.cli_integration.correction import TRAINED_ON
 from tests.support.helpers import ToyModel
 
@@ -38,7 +38,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def stopping(logged: Any) -> Any:
-    """`training.logged`, and Ctrl-C after some updates."""
+    """`fairseq_train.logged`, and Ctrl-C after some updates."""
 
     def stopped(*arguments: Any) -> Iterator[Any]:
         with closing(logged(*arguments)) as lines:
@@ -56,7 +56,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
 ) -> None:
     words = command(correction_model, tmp_path, "--updates", UPDATES)
     with monkeypatch.context() as patch:
-        patch.setattr(training, "logged", stopping(planning.logged))  # not that of the trial
+        patch.setattr(fairseq_train, "logged", stopping(fairseq_train.logged))  # not that of the trial
         with pytest.raises(SystemExit) as exit_:
             drafter.main(words)
     assert exit_.value.code == 130
@@ -115,7 +115,7 @@ def test_when_the_minutes_are_over_every_stage_ends(
 ) -> None:
     """They are over at once here, and it would train for days."""
     monkeypatch.setattr(drafter, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60))
-    monkeypatch.setattr(planning, "_FEWEST_UPDATES", 1_000_000)
+    monkeypatch.setattr(plan, "_FEWEST_UPDATES", 1_000_000)
     drafter.main(command(correction_model, tmp_path, "--minutes", 1))
     printed, said = capsys.readouterr()
     assert re.search(r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said)

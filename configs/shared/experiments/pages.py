@@ -13,9 +13,9 @@ from experiments.papers import all_tables
 from experiments.results import Results
 from experiments.tables import Beside, Grid, Own, beside
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.alarm import refuse_differing
 from fairseq_aggdec.lab.bench.machine import describe
 from fairseq_aggdec.lab.bench.record import Record
+from fairseq_aggdec.lab.verify.references import refuse_differing
 
 
 def papers_text(names: Sequence[str], form: str) -> str:

@@ -17,7 +17,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.rounds import WARM_UP_BATCHES
-from fairseq_aggdec.lab.bench.subject import Runners, Subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject
 
 Peak = tuple[int, int | None]
 """peak in bytes on the host, and on the GPU (None without one, or for a program that does not use PyTorch)"""
@@ -55,9 +56,9 @@ def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: in
     torch.set_num_threads(threads)
     fairseq_aggdec.register()
     peaks = []
-    with Runners(subject) as runners:
+    with Runs(subject) as runs:
         for batch_size in batch_sizes:
-            runner = runners.make(mode, batch_size)
+            runner = runs.runner(mode, batch_size)
             process = Path("/proc") / (str(runner.pid) if isinstance(runner, CTranslate2Runner) else "self")
             on_device = subject.device == "cuda" and mode.peer is None
             if on_device:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.verify.progress import Progress
+from fairseq_aggdec.progress import Progress
 
 WARM_UP_BATCHES = 3
 _UNSTEADY = 2.0
@@ -33,7 +33,7 @@ class Output:
     hypothesis: dict[str, Any] | None = None
     """the hypothesis as fairseq's generator returns it; None for other programs"""
     lists: list[int] = field(default_factory=list)
-    """the tokens of all hypotheses that fairseq's generator returns, one hypothesis behind the other"""
+    """the tokens of all hypotheses that fairseq's generator returns, one hypothesis after the other"""
     passes: int | None = None
     """decoder passes of a non-autoregressive model; None for all others"""
 
@@ -71,6 +71,11 @@ class ModeResult:
         times = map(median, zip(*self.latencies, strict=True))
         by_number = {n: time for batch, time in zip(self.batches, times, strict=True) for n in batch}
         return [by_number[number] for number in sorted(by_number)]
+
+    @property
+    def lists(self) -> dict[int, list[int]]:
+        """`Output.lists` by sentence number."""
+        return {number: output.lists for number, output in self.outputs.items()}
 
 
 class Runner(Protocol):
@@ -143,3 +148,10 @@ def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[], Any] 
         result.outputs.update(runner.outputs(number, decoded))
         after_batch()
     result.latencies.append(latencies)
+
+
+def outputs_of(runner: Runner) -> dict[int, Output]:
+    """Decode all batches once; the outputs by sentence number."""
+    result = ModeResult(runner.mode, runner.batches)
+    run_once(runner, result)
+    return result.outputs

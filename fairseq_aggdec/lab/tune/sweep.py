@@ -1,18 +1,29 @@
-"""Measures settings of GAD++ on a development set, in one process, timed as in the benchmark."""
+"""Measures settings of GAD++ on a development set, and chooses two of them.
+
+The authors (papers/000 §4.2.3) call two settings "high-quality" and "high-efficiency", and give no rule. The rule
+here, on the development set: high-quality is the fastest setting that scores at least `margin` above greedy decoding,
+high-efficiency the fastest that scores at most `loss` below it. On the numbers of papers/000 Table 7, a margin of 0.4
+and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and β = 5, τ = 3; the authors took β = 3, τ = 1 and β = 5,
+τ = 3. The scores of a development set are uncertain, so the margin should not be too small.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from fairseq_aggdec import structured_files
-from fairseq_aggdec.lab.bench.alarm import compare_with_greedy, print_differences, refuse_differences
+from fairseq_aggdec.bulk.settings import difference
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import GAD_PLUS, GREEDY
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.record import run_of
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare
-from fairseq_aggdec.lab.bench.subject import Runners
-from fairseq_aggdec.lab.tune.points import Baselines, Point, Setting, Sweep
+from fairseq_aggdec.lab.bench.rounds import ModeResult
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.grid import text_table
 
 TOGETHER = 4
 """number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
@@ -21,81 +32,167 @@ Quality = Callable[[Mapping[int, Sequence[int]]], float]
 """gives the score of outputs: target token numbers, EOS included, by sentence number"""
 
 
-class Measurement:
-    """Times and scores settings on the sentences of a benchmark's subject."""
+@dataclass(frozen=True, order=True)
+class Setting:
+    """Hyperparameters of GAD++ (papers/000 §3.2.3)."""
 
-    def __init__(self, runners: Runners, quality: Quality, batch_size: int = 1, repeats: int = 3) -> None:
+    block_size: int
+    """k: tokens of a draft"""
+    beta: int
+    """β: an accepted draft token is among the verifier's β best tokens"""
+    tolerance: float
+    """τ: its log-probability is at most τ (nats) below that of the best token"""
+
+
+def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
+    """All combinations of block size, β and τ."""
+    return [Setting(*values) for values in product(sizes, betas, tolerances)]
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Scores and times of the same sentences without drafts."""
+
+    beam: int
+    beam_quality: float
+    beam_seconds: float
+    """seconds for all sentences, median of the rounds"""
+    greedy_quality: float
+    greedy_seconds: float
+    """seconds of greedy decoding in the same rounds"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured setting."""
+
+    setting: Setting
+    quality: float
+    accepted: float
+    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
+    seconds: float
+    """seconds for all sentences, median of the rounds"""
+    greedy_seconds: float
+    """seconds of greedy decoding in the same rounds"""
+
+    @property
+    def speed_up(self) -> float:
+        """Speed-up over greedy decoding in the same rounds."""
+        return self.greedy_seconds / self.seconds
+
+
+@dataclass
+class Sweep:
+    """What a file of a sweep holds."""
+
+    conditions: dict[str, Any]
+    """settings that must stay the same for points to be comparable"""
+    baselines: Baselines | None = None
+    """None until they are measured"""
+    points: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
+        """Read a file that was measured under the same conditions, or begin a new sweep if there is none.
+
+        Raises:
+            AggdecError: the file was measured under other conditions, or is another kind of file.
+            OSError: the file cannot be read.
         """
+        if not path.exists():
+            return cls(conditions)
+        sweep = structured_files.read(path, cls, "not written by aggdec tune; name another file")
+        if other := difference(conditions, sweep.conditions, "now", "there"):
+            raise AggdecError(
+                f"{path}: was measured under other conditions ({other}); numbers would not compare: name another file"
+            )
+        return sweep
+
+    def measure(
+        self,
+        path: Path,
+        runs: Runs,
+        quality: Quality,
+        settings: Sequence[Setting],
+        beam: int,
+        batch_size: int,
+        repeats: int,
+    ) -> None:
+        """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
+
         Args:
-            runners: runners of a subject with a drafter.
+            path: the file.
+            runs: of a subject with a drafter.
             quality: scores outputs.
+            settings: those that are wanted.
+            beam: of fairseq's search, one of the baselines.
             batch_size: sentences in a batch.
             repeats: number of rounds.
-        """
-        self._runners = runners
-        self._quality = quality
-        self._batch_size = batch_size
-        self._repeats = repeats
-        self._greedy: Runner | None = None
-
-    def baselines(self, beam: int) -> Baselines:
-        """Measure fairseq's beam search and this plugin's greedy decoding in the same rounds."""
-        searching = self._runners.make(Mode.parse(f"beam{beam}"), self._batch_size)
-        by_beam, greedy = self._compare([searching, self._make_greedy()])
-        return Baselines(
-            beam, self._score(by_beam), round(by_beam.seconds, 6), self._score(greedy), round(greedy.seconds, 6)
-        )
-
-    def points(self, settings: Sequence[Setting]) -> list[Point]:
-        """Measure settings in the same rounds.
 
         Raises:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
                 output than greedy decoding.
         """
-        greedy, *results = self._compare([self._make_greedy(), *map(self._make, settings)])
-        points = []
-        for setting, result in zip(settings, results, strict=True):
-            accepted = run_of(result, "").mean_accepted_tokens
-            assert accepted is not None  # all modes of this plugin count them
-            points.append(
-                Point(
-                    setting,
-                    quality=self._score(result),
-                    accepted=round(accepted, 4),
-                    seconds=round(result.seconds, 6),
-                    greedy_seconds=round(greedy.seconds, 6),
-                )
-            )
-        return points
 
-    def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
-        results = compare(runners, self._repeats)
-        different = compare_with_greedy(runners, results, self._runners.precision, self._runners.subject.block_ngrams)
-        print_differences(different, self._runners.any_task().target_dictionary.symbols)
-        refuse_differences(different)
-        return results
+        def score(result: ModeResult) -> float:
+            return round(quality({number: output.tokens for number, output in result.outputs.items()}), 4)
 
-    def _make(self, setting: Setting) -> Runner:
-        mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")
-        mode = replace(mode, options={**mode.options, "block_size": setting.block_size})
-        return self._runners.make(mode, self._batch_size)
-
-    def _make_greedy(self) -> Runner:
-        if self._greedy is None:
-            self._greedy = self._runners.make(Mode.parse("greedy"), self._batch_size)
-        return self._greedy
-
-    def _score(self, result: ModeResult) -> float:
-        return round(self._quality({number: output.tokens for number, output in result.outputs.items()}), 4)
+        greedy = runs.runner(Mode.parse(GREEDY), batch_size)
+        if self.baselines is None:
+            searching = runs.runner(Mode.parse(f"beam{beam}"), batch_size)
+            by_beam, plain = runs.compare_lossless([searching, greedy], repeats)
+            seconds = round(by_beam.seconds, 6), round(plain.seconds, 6)
+            self.baselines = Baselines(beam, score(by_beam), seconds[0], score(plain), seconds[1])
+        known = {point.setting for point in self.points}
+        missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
+        for first in range(0, len(missing), TOGETHER):
+            chosen = missing[first : first + TOGETHER]
+            modes = [Mode.parse(f"{GAD_PLUS}:{setting.beta}:{setting.tolerance:g}") for setting in chosen]
+            drafted = [
+                runs.runner(mode, batch_size, block_size=setting.block_size)
+                for mode, setting in zip(modes, chosen, strict=True)
+            ]
+            plain, *results = runs.compare_lossless([greedy, *drafted], repeats)
+            for setting, result in zip(chosen, results, strict=True):
+                accepted = run_of(result, "").mean_accepted_tokens or 0.0
+                seconds = round(result.seconds, 6), round(plain.seconds, 6)
+                self.points.append(Point(setting, score(result), round(accepted, 4), *seconds))
+            structured_files.write(path, self)
 
 
-def run(sweep: Sweep, path: Path, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
-    """Measure the baselines and settings that a sweep lacks, and write the file after each few of them."""
-    if sweep.baselines is None:
-        sweep.baselines = measurement.baselines(beam)
-    known = {point.setting for point in sweep.points}
-    missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
-    for first in range(0, len(missing), TOGETHER):
-        sweep.points += measurement.points(missing[first : first + TOGETHER])
-        structured_files.write(path, sweep)
+def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
+    """The fastest point with at least this quality; None if there is none.
+
+    Of equally fast points, the one with the higher quality wins, then the smaller setting.
+    """
+    good = [point for point in points if point.quality >= least_quality]
+    return min(good, key=lambda point: (-point.speed_up, -point.quality, point.setting), default=None)
+
+
+def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
+    """Mean accepted tokens, quality and speed over beam search of each setting (papers/000 Tables 6 and 7).
+
+    Args:
+        sweep: a sweep with baselines.
+        quality: name of the metric.
+        margin, loss: of the rule that chooses settings.
+    """
+    baselines = sweep.baselines
+    assert baselines is not None
+    greedy_speed = baselines.beam_seconds / baselines.greedy_seconds
+    rows = [
+        [f"beam {baselines.beam}", "", "", "", "1.00", f"{baselines.beam_quality:.2f}", "1.00x", ""],
+        [GREEDY, "", "", "", "1.00", f"{baselines.greedy_quality:.2f}", f"{greedy_speed:.2f}x", ""],
+    ]
+    chosen = {
+        "high-quality": fastest(sweep.points, baselines.greedy_quality + margin),
+        "high-efficiency": fastest(sweep.points, baselines.greedy_quality - loss),
+    }
+    for point in sorted(sweep.points, key=lambda point: point.setting):
+        setting = point.setting
+        cells = [str(setting.block_size), str(setting.beta), f"{setting.tolerance:g}", f"{point.accepted:.2f}"]
+        called = ", ".join(name for name, best in chosen.items() if best == point)
+        rows.append([GAD_PLUS, *cells, f"{point.quality:.2f}", f"{point.speed_up * greedy_speed:.2f}x", called])
+    lines = [text_table(["", "k", "β", "τ", "Tok.", quality, "speed", "chosen"], rows)]
+    lines += [f"{name}: none of these settings" for name, best in chosen.items() if best is None]
+    return "\n".join(lines)

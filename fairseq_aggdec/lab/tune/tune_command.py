@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -14,46 +13,45 @@ import torch
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256, read_text_lines
 from fairseq_aggdec.lab.bench.machine import machine
-from fairseq_aggdec.lab.bench.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from fairseq_aggdec.lab.score.m2_file import read_m2
 from fairseq_aggdec.lab.score.metrics import choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet, check_sources
-from fairseq_aggdec.lab.tune import tables
-from fairseq_aggdec.lab.tune.points import Sweep, all_settings, fastest
-from fairseq_aggdec.lab.tune.sweep import Measurement, run
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.lab.tune.sweep import Setting, Sweep, all_settings, fastest, table
 
 
-def tune(args: argparse.Namespace) -> None:
+def tune(args: Any) -> None:
     """Measure the settings that the options ask for, and print them with the chosen ones.
 
     Raises:
         AggdecError: files do not belong together, or --output was measured under other conditions.
     """
-    subject, test, task = _read(args)
+    subject, test, dictionary = _read(args)
     metric = choose_metrics([args.metric], test)[args.metric]
 
     def quality(outputs: Mapping[int, Sequence[int]]) -> float:
-        return metric.score(test, [_words(task.target_dictionary, outputs[number]) for number in sorted(outputs)])[-1]
+        return metric.score(test, [_words(dictionary, outputs[number]) for number in sorted(outputs)])[-1]
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
-    by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
-    with Runners(subject) as runners:
-        measurement = Measurement(runners, quality, args.batch_size, args.repeats)
-        run(sweep, args.output, measurement, by_size, args.beam)
-        sizes = args.block_sizes
+    with Runs(subject) as runs:
+
+        def measure(settings: Sequence[Setting]) -> None:
+            sweep.measure(args.output, runs, quality, settings, args.beam, args.batch_size, args.repeats)
+
+        sizes, by_size = args.block_sizes, all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
+        measure(by_size)
         if not args.full_grid:
             assert sweep.baselines is not None
-            first = sweep.of(by_size)
+            first = [point for point in sweep.points if point.setting in by_size]
             best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
-            assert best is not None
-            sizes = [best.setting.block_size]
-        run(sweep, args.output, measurement, all_settings(sizes, args.betas, args.tolerances), args.beam)
-    print(tables.table(sweep, metric.columns[-1], args.margin, args.loss))
+            sizes = [best.setting.block_size] if best else []
+        measure(all_settings(sizes, args.betas, args.tolerances))
+    print(table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
-def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
-    """The sentences to decode, their references, and the task with the dictionaries."""
+def _read(args: Any) -> tuple[Subject, ReferenceSet, Any]:
+    """The sentences to decode, their references, and the target dictionary."""
     subject, task = read_subject(args)
     dataset = task.dataset(args.gen_subset)
     if dataset.tgt is None:
@@ -70,7 +68,7 @@ def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTr
     if gold:
         check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
     running = [text[: len(numbers)]] if text else []
-    return subject, ReferenceSet(sources, [references], running, task.languages[1], gold), task
+    return subject, ReferenceSet(sources, [references], running, task.languages[1], gold), task.target_dictionary
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
@@ -78,7 +76,7 @@ def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
     return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
 
 
-def _conditions(args: argparse.Namespace, subject: Subject, test: ReferenceSet) -> dict[str, Any]:
+def _conditions(args: Any, subject: Subject, test: ReferenceSet) -> dict[str, Any]:
     """The conditions that must stay the same for measurements to be comparable; of files, their contents' SHA-256."""
     files = [*args.path.split(":"), args.drafter_path]
     return {

@@ -7,7 +7,7 @@ those of `greedy` on each sentence alone, in batches of similar length and in sh
 compared with fairseq's beam of one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
@@ -15,17 +15,19 @@ from typing import NamedTuple
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import WHOLE, Mode
-from fairseq_aggdec.lab.bench.subject import Runners, Subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.verify.differences import Difference, Gap, differences, near_tie_of, stock_computes
-from fairseq_aggdec.lab.verify.progress import Progress
+from fairseq_aggdec.lab.verify.references import BEAM_ONE, GREEDY, reference_of
+from fairseq_aggdec.progress import Progress
 
 EXACT = "exact"
 """the precision of bit-exact decoding"""
-BEAM_ONE, GREEDY, ALONE = "fairseq's beam 1", "greedy", "greedy on each sentence alone"
-"""names of the references"""
-_BEAM_ONE, _GREEDY = Mode.parse("beam1"), Mode.parse("greedy")
+ALONE = "greedy on each sentence alone"
+"""name of the reference of bit-exact decoding"""
 
 
 class ScoreDifference(NamedTuple):
@@ -47,7 +49,7 @@ class Check:
     shuffled: bool
     """whether batches have sentences in random order instead of similar length"""
     reference: str
-    """one of `BEAM_ONE`, `GREEDY`, `ALONE`, or fairseq's beam of another width"""
+    """`ALONE`, `greedy`, or fairseq's beam of some width"""
     lossless: bool
     """whether the mode promises the reference's output"""
     sentences: int
@@ -62,6 +64,8 @@ class Check:
     differences: list[Difference] = field(default_factory=list)
     """differences of a lossless mode, near-ties included"""
     score_differences: list[ScoreDifference] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """a line for each difference, near-ties last"""
 
     @property
     def to_the_bit(self) -> bool:
@@ -77,16 +81,16 @@ class Check:
         words = "alone" if self.batch_size == 1 else f"in batches of {self.batch_size}"
         return f"{words}, shuffled" if self.shuffled else words
 
-    def lines(self, symbols: Sequence[str]) -> Iterator[str]:
-        """A line for each difference, near-ties last; `symbols` are those of the target dictionary."""
+    def describe(self, symbols: Sequence[str]) -> None:
+        """Fill `lines`; `symbols` are those of the target dictionary."""
         name = f"{self.mode} in {self.precision}, {self.batches}"
-        for difference in sorted(self.differences, key=lambda one: one.near_tie):
-            yield difference.describe(name, self.reference, symbols)
-        for sentence, position, expected, found in self.score_differences:
-            yield (
-                f"{name}: sentence {sentence}, position {position}: log-probability {found!r} where {self.reference} "
-                f"has {expected!r}; the tokens are the same"
-            )
+        in_order = sorted(self.differences, key=lambda one: one.near_tie)
+        self.lines = [difference.describe(name, self.reference, symbols) for difference in in_order]
+        self.lines += [
+            f"{name}: sentence {sentence}, position {position}: log-probability {found!r} where {self.reference} "
+            f"has {expected!r}; the tokens are the same"
+            for sentence, position, expected, found in self.score_differences
+        ]
 
 
 @dataclass
@@ -114,7 +118,7 @@ class _Way:
 @dataclass(frozen=True)
 class _Decoded:
     tokens: dict[int, list[int]]
-    """output tokens by sentence, EOS included; of a beam search those of all its hypotheses, one behind the other"""
+    """output tokens by sentence, EOS included; of a beam search those of all its hypotheses, one after the other"""
     scores: dict[int, Tensor]
     """log-probability of each token, by sentence"""
     drafted: int
@@ -138,11 +142,12 @@ def verify(
     """
     count = len(subject.sentences)
     sizes = list(dict.fromkeys(min(size, count) for size in sizes))
-    pairs = {precision: list(_pairs(subject, modes, precision, sizes)) for precision in precisions}
+    pairs = {precision: list(_pairs(modes, precision, subject.device, sizes)) for precision in precisions}
     if not any(pairs.values()):
         raise AggdecError(f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}")
+    outputs = {precision: count * len({way for pair in each for way in pair}) for precision, each in pairs.items()}
     done = Verification()
-    with Progress(count * sum(len(_ways(each)) for each in pairs.values())) as progress:
+    with Progress(sum(outputs.values())) as progress:
         for precision in precisions:
             try:
                 done.checks += _checks(replace(subject, precision=precision), pairs[precision], progress)
@@ -150,65 +155,55 @@ def verify(
                 if must_run or precision == "fp32":
                     raise
                 done.left_out[precision] = str(error)
-                progress.total -= count * len(_ways(pairs[precision]))
+                progress.total -= outputs[precision]
     return done
 
 
-def _ways(pairs: Iterable[tuple[_Way, _Way, str]]) -> set[_Way]:
-    return {way for pair in pairs for way in pair[:2]}
-
-
-def _pairs(
-    subject: Subject, modes: Sequence[Mode], precision: str, sizes: Sequence[int]
-) -> Iterator[tuple[_Way, _Way, str]]:
-    """What is compared: a way to decode, the way of its reference, and the name of the reference."""
+def _pairs(modes: Sequence[Mode], precision: str, device: str, sizes: Sequence[int]) -> Iterator[tuple[_Way, _Way]]:
+    """What is compared: a way to decode, and the way of its reference."""
     if precision == EXACT:
-        yield from ((_Way(_GREEDY, size), _Way(_BEAM_ONE, size), BEAM_ONE) for size in sizes)
-        alone = _Way(_GREEDY, 1)
+        yield from ((_Way(GREEDY, size), _Way(BEAM_ONE, size)) for size in sizes)
+        alone = _Way(GREEDY, 1)
         for mode in (mode for mode in modes if mode.lossless):
             for way in (_Way(mode, size, shuffled) for shuffled in (False, True) for size in sizes):
                 if way != alone and (way.batch_size > 1 or not way.shuffled):
-                    yield way, alone, ALONE
+                    yield way, alone
         return
-    stock = stock_computes(precision, subject.device)
+    is_stock = stock_computes(precision, device)
     for mode in modes:
-        if mode.searches_as is not None:
-            if stock:
-                for size in sizes:
-                    yield _Way(mode, size), _Way(mode.searches_as, size), f"fairseq's beam {mode.beam}"
-        elif stock or mode != _GREEDY:
-            for size in sizes:
-                way = _Way(mode, size)
-                yield way, _Way(_BEAM_ONE if stock else _GREEDY, size), BEAM_ONE if stock else GREEDY
+        reference = reference_of(mode, is_stock)
+        if reference is not None and (is_stock or mode.searches_as is None):
+            yield from ((_Way(mode, size), _Way(reference, size)) for size in sizes)
 
 
-def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], progress: Progress) -> list[Check]:
+def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Progress) -> list[Check]:
     """The checks of one precision; its models are freed afterwards."""
-    near_tie = near_tie_of(subject.precision, subject.device)
-    with Runners(subject) as runners:
+    with Runs(subject) as runs:
 
         @cache
         def decoded(way: _Way) -> _Decoded:
             progress.set_description(
                 f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}", refresh=False
             )
-            return _decode(runners, way, progress)
+            return _decode(runs, way, progress)
 
-        return [
-            _check(subject.precision, way, decoded(way), name, decoded(other), _gap(runners, other.mode), near_tie)
-            for way, other, name in pairs
+        done = [
+            _check(subject, way, decoded(way), other, decoded(other), _gap(runs, other.mode)) for way, other in pairs
         ]
+        for check in done:
+            check.describe(runs.task.target_dictionary.symbols)
+        return done
 
 
-def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
-    runner = runners.make(way.mode, way.batch_size, way.shuffled)
+def _decode(runs: Runs, way: _Way, progress: Progress) -> _Decoded:
+    runner = runs.runner(way.mode, way.batch_size, way.shuffled)
     tokens: dict[int, list[int]] = {}
     scores: dict[int, Tensor] = {}
     drafted = accepted = 0
     for number in range(len(runner.batches)):
         for sentence, output in runner.outputs(number, runner.decode(number)).items():
             assert output.hypothesis is not None
-            tokens[sentence] = output.tokens if way.mode.beam == 1 else output.lists
+            tokens[sentence] = output.lists
             scores[sentence] = output.hypothesis["positional_scores"].cpu()
             if output.stats is not None:
                 drafted += sum(output.stats.drafted)
@@ -217,12 +212,12 @@ def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
     return _Decoded(tokens, scores, drafted, accepted)
 
 
-def _gap(runners: Runners, reference: Mode) -> Gap:
+def _gap(runs: Runs, reference: Mode) -> Gap:
     """Measure the gap of two tokens by the reference; makes the runner of the reference at the first call."""
 
     @cache
     def made() -> Gap:
-        runner = runners.make(reference, 1)
+        runner = runs.runner(reference, 1)
         assert isinstance(runner, FairseqRunner)
         # the length limit can be larger in a batch than for a sentence alone
         if reference.beam == 1:
@@ -232,26 +227,29 @@ def _gap(runners: Runners, reference: Mode) -> Gap:
     return lambda *question: made()(*question)
 
 
-def _check(
-    precision: str, way: _Way, found: _Decoded, name: str, expected: _Decoded, gap: Gap, near_tie: float
-) -> Check:
+def _check(subject: Subject, way: _Way, found: _Decoded, other: _Way, expected: _Decoded, gap: Gap) -> Check:
+    """The result of a mode beside its reference, which was decoded in the `other` way."""
+    name = "greedy" if other.mode == GREEDY else f"fairseq's beam {other.mode.beam}"
+    is_exact = subject.precision == EXACT and other.mode == GREEDY
     lossless = way.mode.lossless or way.mode.searches_as is not None
-    to_the_bit, drafts = name == ALONE, way.mode.decoding not in ("greedy", "nar")
     if not lossless:  # differences are expected: only their number is given
         differing = sum(tokens != found.tokens[sentence] for sentence, tokens in expected.tokens.items())
-        others: list[Difference] = []
+        different: list[Difference] = []
     else:
-        others = differences(expected.tokens, found.tokens, gap, 0.0 if to_the_bit else near_tie)
-        differing = sum(not one.near_tie for one in others)
-    rounded = _score_differences(expected, found) if to_the_bit else []
-    near_ties = len(others) - differing if lossless else 0
+        near_tie = 0.0 if is_exact else near_tie_of(subject.precision, subject.device)
+        different = differences(expected.tokens, found.tokens, gap, near_tie)
+        differing = sum(not one.near_tie for one in different)
+    rounded = _score_differences(expected, found) if is_exact else []
+    near_ties = len(different) - differing if lossless else 0
     differing += len(rounded)
     sentences = len(expected.tokens)
+    mode = MODES[way.mode.decoding]
+    has_drafts = mode.drafter is not None and mode.acceptance != "none"
     return Check(
-        way.mode.name, precision, way.batch_size, way.shuffled, name, lossless, sentences,
-        identical=sentences - near_ties - differing, near_ties=near_ties, differing=differing,
-        drafted=found.drafted if drafts else None, accepted=found.accepted if drafts else None,
-        differences=others, score_differences=rounded,
+        way.mode.name, subject.precision, way.batch_size, way.shuffled, ALONE if is_exact else name,
+        lossless, sentences, identical=sentences - near_ties - differing, near_ties=near_ties, differing=differing,
+        drafted=found.drafted if has_drafts else None, accepted=found.accepted if has_drafts else None,
+        differences=different, score_differences=rounded,
     )  # fmt: skip
 
 

@@ -28,8 +28,6 @@ class Report:
     title: str
     command: str
     verification: Verification
-    symbols: Sequence[str]
-    """symbols of the target dictionary"""
     generation: dict[str, Any]
     """fairseq's generation options that were given"""
 
@@ -45,8 +43,7 @@ class Report:
             "passed": not self.verification.failed,
             "left_out": self.verification.left_out,
         }
-        entries = [{**asdict(check), "lines": list(check.lines(self.symbols))} for check in self.verification.checks]
-        structured_files.write(path, {**head, "checks": entries})
+        structured_files.write(path, {**head, "checks": [asdict(check) for check in self.verification.checks]})
 
     def text(self) -> str:
         """The text for the terminal."""
@@ -76,7 +73,7 @@ class Report:
                 + _REMEDIES[all(check.batch_size > 1 for check in checks)]
             )
         failed_first = sorted(done.checks, key=lambda check: not check.failed)
-        found = [line for check in failed_first for line in check.lines(self.symbols)]
+        found = [line for check in failed_first for line in check.lines]
         yield from islice(found, _SHOWN)
         if len(found) > _SHOWN:
             yield f"... and {len(found) - _SHOWN} more; --json has all"

@@ -1,18 +1,17 @@
 """Runs `aggdec verify`: from its options to its report."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from fairseq.data import Dictionary
+from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.measure import random_subject
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL
 from fairseq_aggdec.lab.bench.modes import CUT, WHOLE, Mode, parse_modes
-from fairseq_aggdec.lab.bench.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject, random_subject, read_subject
 from fairseq_aggdec.lab.verify.verification import EXACT, verify
 from fairseq_aggdec.lab.verify.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
@@ -21,7 +20,7 @@ _SENTENCES, _THOROUGH_SENTENCES, _RANDOM_SENTENCES = 20, 100, 8
 _RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 
 
-def run(args: argparse.Namespace, command: str) -> Report:
+def run(args: Any, command: str) -> Report:
     """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
     Args:
@@ -34,37 +33,30 @@ def run(args: argparse.Namespace, command: str) -> Report:
     sentences = _THOROUGH_SENTENCES if args.thorough else _SENTENCES
     args.limit = args.limit or (_RANDOM_SENTENCES if args.random_model else sentences)
     sizes = args.batch_sizes or ([1, 8, 32] if args.thorough else [1, 8])
-    precisions = args.precisions or _precisions(args)
+    precisions = args.precisions or _precisions(args.device, args.thorough, args.bit_exact)
     given = None if args.modes is None else _modes(args.modes)
     with TemporaryDirectory(prefix="aggdec-verify-") as folder:
         if args.random_model:
             modes = given or _modes(_RANDOM_MODES)
             subject = _uneven(random_subject(args, modes, Path(folder)))
-            title = f"random {args.random_model} model, weights of {args.trained_in}"
-            symbols = Dictionary.load(f"{subject.data}/dict.{subject.target_lang}.txt").symbols
         else:
-            subject, task = read_subject(args)
-            symbols = task.target_dictionary.symbols
+            subject, _ = read_subject(args)
             modes = given or _modes(_default_modes(subject, cut=args.drafts is None))
-            title = f"{args.gen_subset} of {args.data} by {args.path}"
         if not subject.sentences:
-            raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
-        drafts = args.drafts or ("whole" if args.random_model else "auto")
-        subject = replace(subject, drafts=drafts)
+            raise AggdecError(f"{subject.name}: has no sentence; name another split by --gen-subset")
+        subject = replace(subject, drafts=args.drafts or ("whole" if args.random_model else "auto"))
         batches = ["alone" if size == 1 else f"in batches of {size}" for size in sizes]
         counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
         counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
         print(", ".join([*counted, *precisions, *batches]), file=sys.stderr)
         done = verify(subject, modes, precisions, sizes, must_run=args.precisions is not None)
-    title = f"{title}, {len(subject.sentences)} sentences, {subject.device}"
-    return Report(title, command, done, symbols, dict(subject.generation))
+    return Report(subject.title, command, done, dict(subject.generation))
 
 
-def _precisions(args: argparse.Namespace) -> list[str]:
+def _precisions(device: str, thorough: bool, bit_exact: bool | None) -> list[str]:
     """The precisions to compare where --precisions does not say: without --thorough fp32, as in fairseq-generate."""
-    bit_exact = args.thorough if args.bit_exact is None else args.bit_exact
-    lower = ["int8"] if args.device == "cpu" else ["fp16", "bf16"]
-    return ["fp32", *lower * args.thorough, *[EXACT] * bit_exact]
+    lower = ["int8"] if device == "cpu" else ["fp16", "bf16"]
+    return ["fp32", *lower * thorough, *[EXACT] * (thorough if bit_exact is None else bit_exact)]
 
 
 def _modes(names: str) -> list[Mode]:
@@ -89,16 +81,23 @@ def _default_modes(subject: Subject, cut: bool) -> str:
         subject: what is decoded.
         cut: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
     """
-    with Runners(subject) as runners:
-        task, models = runners.load("fp32")
-        drafter: list[str] = []
+    drafters: set[str | None] = {None, COPIES}
+    with Runs(subject) as runs:
+        task, models = runs.load("fp32")
         if subject.drafter_path:
             is_stepwise = task.load_drafter(subject.drafter_path, models).is_stepwise
-            drafter = ["speculative"] if is_stepwise else ["gad", "gad++"]
-    heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
-    names = ["greedy", "iad", *drafter, *heads, "aggressive-beam:5"]
+            drafters.add(SMALL_MODEL if is_stepwise else BLOCK_MODEL)
+    if any(proposal_heads(model) > 0 for model in models):
+        drafters.add(HEADS)
+    names = [
+        name
+        for name, mode in MODES.items()
+        if mode.drafter in drafters
+        and (mode.is_lossless or mode.needs_drafter)
+        and not mode.has_beam | bool(mode.stands_for)
+    ]
     whole = [f"{name}{WHOLE}" for name in names if name in CUT and cut and subject.device == "cpu"]
-    return ",".join([*names, *whole])
+    return ",".join([*names, "aggressive-beam:5", *whole])
 
 
 def _uneven(subject: Subject) -> Subject:

@@ -13,7 +13,7 @@ from fairseq_aggdec.lab.bench import ctranslate2_runner
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.rounds import compare
-from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.bench.runs import Runs
 from tests.lab.bench.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 
 
@@ -21,8 +21,8 @@ from tests.lab.bench.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 def test_it_says_what_greedy_says(like_bart: bool, tiny: RandomModel, tmp_path: Path) -> None:
     """Two programs, one model: the conversion and the limits are right."""
     model = tiny_model(tmp_path, TINY_BART, drafter_layers=0) if like_bart else tiny
-    with Runners(tiny_subject(model)) as runners:
-        made = [runners.make(Mode.parse(name), 2) for name in ("greedy", "ctranslate2:greedy")]
+    with Runs(tiny_subject(model)) as runs:
+        made = [runs.runner(Mode.parse(name), 2) for name in ("greedy", "ctranslate2:greedy")]
         ours, theirs = compare(made, repeats=1)
     for number, output in ours.outputs.items():
         assert theirs.outputs[number].tokens == output.tokens
@@ -51,16 +51,16 @@ def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: P
 
 def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
     with (
-        Runners(tiny_subject(tiny)) as runners,
+        Runs(tiny_subject(tiny)) as runs,
         pytest.raises(AggdecError, match=r"ctranslate2 in fp16 on cpu: ValueError: Requested float16"),
     ):
-        runners.make(Mode.parse("ctranslate2:greedy@fp16"), 2)
+        runs.runner(Mode.parse("ctranslate2:greedy@fp16"), 2)
 
 
 def test_it_has_a_process_of_its_own_which_is_named_if_it_is_killed(tiny: RandomModel) -> None:
     """In the process of the other modes its threads would slow them."""
-    with Runners(tiny_subject(tiny)) as runners:
-        runner = runners.make(Mode.parse("ctranslate2:beam5@int8"), 4)
+    with Runs(tiny_subject(tiny)) as runs:
+        runner = runs.runner(Mode.parse("ctranslate2:beam5@int8"), 4)
         assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
         (result,) = compare([runner], repeats=1)
         assert sorted(result.outputs) == list(range(5))

@@ -17,7 +17,8 @@ from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
 from fairseq_aggdec.lab.bench.rounds import Output
-from fairseq_aggdec.lab.bench.subject import Runners, Subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject
 from tests.support.helpers import Generated, ToyModel, parse_generate
 from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
 
@@ -59,8 +60,8 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     source = data_utils.load_indexed_dataset(str(toy_data / "valid.src-tgt.src"), dictionary)
     subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
     mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
-    with Runners(subject) as runners:
-        runner = runners.make(mode, 3)
+    with Runs(subject) as runs:
+        runner = runs.runner(mode, 3)
         found: dict[int, Output] = {}
         for number in range(len(runner.batches)):
             found |= runner.outputs(number, runner.decode(number))
@@ -103,5 +104,5 @@ def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_
         (toy_model_dir.checkpoint, "is a transformer, none of fairseq's non-auto"),
         (small, f"has 5 symbols in its encoder, the dictionary in {subject.data} has"),
     ):
-        with Runners(subject) as runners, pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"):
-            runners.make(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)
+        with Runs(subject) as runs, pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"):
+            runs.runner(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

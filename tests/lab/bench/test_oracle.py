@@ -9,7 +9,8 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.oracle import edited, wrong_positions
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.rounds import compare
-from fairseq_aggdec.lab.bench.subject import OracleSettings, Runners
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import OracleSettings
 from tests.lab.bench.tiny import LENGTH, tiny_subject
 
 WORDS = range(4, 400)
@@ -50,8 +51,8 @@ def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(
 ) -> None:
     iterations = []
     for settings in (good, bad):
-        with Runners(tiny_subject(tiny, oracle=settings)) as runners:
-            greedy, drafted = compare([runners.make(Mode.parse(name), 2) for name in ("greedy", mode)], repeats=1)
+        with Runs(tiny_subject(tiny, oracle=settings)) as runs:
+            greedy, drafted = compare([runs.runner(Mode.parse(name), 2) for name in ("greedy", mode)], repeats=1)
         for number, output in greedy.outputs.items():
             assert drafted.outputs[number].tokens == output.tokens
             assert len(output.tokens) == LENGTH + 1

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from fairseq_aggdec import progress
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.rounds import WARM_UP_BATCHES, Output, compare
-from fairseq_aggdec.lab.verify import progress
 
 
 class Sleeper:

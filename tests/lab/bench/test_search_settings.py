@@ -16,7 +16,8 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.bench import _parser, main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.bench.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from tests.support.helpers import ToyModel
 from tests.support.random_models import stock_beam_one
 
@@ -36,8 +37,8 @@ def subject_of(model: ToyModel, options: str) -> Subject:
     return read_subject(arguments(model, options))[0]
 
 
-def outputs(runners: Runners, name: str, batch_size: int) -> list[list[int]]:
-    runner = runners.make(Mode.parse(name), batch_size)
+def outputs(runs: Runs, name: str, batch_size: int) -> list[list[int]]:
+    runner = runs.runner(Mode.parse(name), batch_size)
     decoded = [runner.outputs(number, runner.decode(number)) for number in range(len(runner.batches))]
     found = {number: output.tokens for part in decoded for number, output in part.items()}
     return [found[number] for number in sorted(found)]
@@ -51,34 +52,34 @@ def repeats(tokens: list[int]) -> bool:
 
 def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
     """Our modes give fairseq's output of the same options, and its own beams are given them, too."""
-    with Runners(subject_of(toy_model_dir, SEARCH)) as runners, torch.no_grad():
-        task, models = runners.load("fp32")
-        batches = runners._batches(task, 1)
+    with Runs(subject_of(toy_model_dir, SEARCH)) as runs, torch.no_grad():
+        task, models = runs.load("fp32")
+        batches = runs._batches(task, 1)
         expected, wide = [], []
         for batch in batches:
             expected.append(stock_beam_one(models, task.target_dictionary, batch, **NAMES)[0]["tokens"].tolist())
             beam = SequenceGenerator(models, task.target_dictionary, beam_size=3, **NAMES)
             wide.append(beam.generate(models, batch)[0][0]["tokens"].tolist())
         for name in ("beam1", "greedy", "iad"):
-            assert outputs(runners, name, 1) == expected
-        assert outputs(runners, "beam3", 1) == wide
+            assert outputs(runs, name, 1) == expected
+        assert outputs(runs, "beam3", 1) == wide
     assert all(len(tokens) >= 5 for tokens in expected)
-    with Runners(subject_of(toy_model_dir, "")) as runners:
-        assert outputs(runners, "greedy", 1) != expected
+    with Runs(subject_of(toy_model_dir, "")) as runs:
+        assert outputs(runs, "greedy", 1) != expected
 
 
 def test_repeated_ngrams_are_banned_in_our_modes_and_peers(toy_model_dir: ToyModel) -> None:
     options = f"--min-len 12 --max-len-b 20 {NGRAMS}"
-    with Runners(subject_of(toy_model_dir, options)) as runners:
-        greedy = outputs(runners, "greedy", 2)
+    with Runs(subject_of(toy_model_dir, options)) as runs:
+        greedy = outputs(runs, "greedy", 2)
         assert not any(map(repeats, greedy))
         for name in ("iad", "ctranslate2:greedy"):
-            assert outputs(runners, name, 2) == greedy
-        assert any(map(repeats, outputs(runners, "beam1", 2)))  # fairseq's own blocker does nothing here
-    with Runners(subject_of(toy_model_dir, options.replace("--block-ngrams", ""))) as runners:
-        plain = outputs(runners, "greedy", 2)
+            assert outputs(runs, name, 2) == greedy
+        assert any(map(repeats, outputs(runs, "beam1", 2)))  # fairseq's own blocker does nothing here
+    with Runs(subject_of(toy_model_dir, options.replace("--block-ngrams", ""))) as runs:
+        plain = outputs(runs, "greedy", 2)
         assert any(map(repeats, plain))
-        assert outputs(runners, "beam1", 2) == plain
+        assert outputs(runs, "beam1", 2) == plain
 
 
 def test_sources_are_cut_as_fairseq_cuts_them(toy_model_dir: ToyModel) -> None:

@@ -9,18 +9,18 @@ import torch
 from fairseq_aggdec.lab.bench.memory import peak_memory
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.random_models import RandomModel
-from fairseq_aggdec.lab.bench.subject import Runners
+from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES, near_tie_of
 from tests.lab.bench.tiny import tiny_subject
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
-    with Runners(replace(tiny_subject(tiny), precision="exact")) as runners:
-        task, (model,) = runners.load(runners.precision(Mode.parse("iad")))
-        other_task, (other,) = runners.load(runners.precision(Mode.parse("iad@fp32")))
-        _, (stock,) = runners.load("bf16", stock=True)
-        assert runners.load("exact")[0] is task
-        assert runners.load("fp32", stock=True)[0] is other_task
+    with Runs(replace(tiny_subject(tiny), precision="exact")) as runs:
+        task, (model,) = runs.load(runs.precision(Mode.parse("iad")))
+        other_task, (other,) = runs.load(runs.precision(Mode.parse("iad@fp32")))
+        _, (stock,) = runs.load("bf16", stock=True)
+        assert runs.load("exact")[0] is task
+        assert runs.load("fp32", stock=True)[0] is other_task
     assert task is not other_task
     assert [each.cfg.bit_exact for each in (task, other_task)] == [True, False]
     dtypes = [next(each.parameters()).dtype for each in (model, other, stock)]
@@ -29,18 +29,18 @@ def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> 
 
 def test_the_same_bits_are_those_of_half_precision_on_a_gpu(tiny: RandomModel) -> None:
     for device, kept, near_tie in (("cpu", torch.float32, NEAR_TIE), ("meta", torch.float16, NEAR_TIES["fp16"])):
-        with Runners(replace(tiny_subject(tiny), device=device)) as runners:
-            task, (model,) = runners.load("exact")
+        with Runs(replace(tiny_subject(tiny), device=device)) as runs:
+            task, (model,) = runs.load("exact")
             assert (task.cfg.bit_exact, next(model.parameters()).dtype) == (True, kept)
             assert near_tie_of("exact", device) == near_tie
 
 
 def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     """Or those of several precisions would not fit into memory; tasks live as long as the program."""
-    with Runners(tiny_subject(tiny)) as runners:
-        runners.make(Mode.parse("gad"), 1).decode(0)
-        model = weakref.ref(runners.load("fp32")[1][0])
-    del runners
+    with Runs(tiny_subject(tiny)) as runs:
+        runs.runner(Mode.parse("gad"), 1).decode(0)
+        model = weakref.ref(runs.load("fp32")[1][0])
+    del runs
     gc.collect()
     assert model() is None
 

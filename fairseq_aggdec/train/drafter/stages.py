@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import hashlib
 import math
@@ -10,6 +9,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,25 +22,36 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
-from fairseq_aggdec.generation.options import SearchOptions
-from fairseq_aggdec.lab.bench.subject import Subject
-from fairseq_aggdec.lab.drafter_training import measuring, planning
-from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
-from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Settings
-from fairseq_aggdec.lab.drafter_training.training import train
+from fairseq_aggdec.generation.modes import GAD, GREEDY
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
-from fairseq_aggdec.train.distilling import Teacher, distil
+from fairseq_aggdec.train.distilling import distil
 from fairseq_aggdec.train.draft_length import keep_draft_length
+from fairseq_aggdec.train.drafter import plan as planning
+from fairseq_aggdec.train.drafter.fairseq_train import train
+from fairseq_aggdec.train.drafter.folder import DRAFTER, Record, Settings
+from fairseq_aggdec.train.drafter.plan import ROUNDS, Measured, Plan, teacher_of
+from fairseq_aggdec.train.drafter.recipe import AVERAGED, Recipe
+
+Measure = Callable[[DataBin, Path, Path, str, int, Sequence[int], float], tuple[float, list[Measured]]]
+"""`lab.bench.drafter_speed.drafter_speed`, which the command hands in: training knows no laboratory"""
 
 _LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""
 _SHARD, _LATE, _LEAST = 100, 1.5, 0.05
 """sentences that are distilled at a time; how many times its planned minutes the distillation may take; minutes that
 are trained although all are over"""
+_TRIED = 8
+"""sentences that the trial's drafter is measured with"""
+_SHARES = (0.4, 0.6, 0.8, 1.0)
+"""the block sizes that are tried, as shares of the one that the drafter is trained with"""
 
 
-def make_drafter(args: argparse.Namespace) -> None:
+def make_drafter(args: Any, measure: Measure) -> None:
     """Run `aggdec drafter` with its parsed options.
+
+    Args:
+        args: the options, and `begun`, when the command began on the clock of `time.monotonic`.
+        measure: see `Measure`.
 
     Raises:
         AggdecError: a file or an option cannot be used, the training failed, or a lossless mode was not lossless.
@@ -66,7 +77,8 @@ def make_drafter(args: argparse.Namespace) -> None:
         record = Record.open(out, settings)
         width = weights["decoder.layers.0.fc1.weight"].size(1)
         recipe = Recipe(verifier, width, min(args.decoder_layers, layers), args.block_size, cpu=device.type == "cpu")
-        _Work(out, data, record, recipe, device, args.begun + 60 * (args.minutes or math.inf)).do()
+        end = args.begun + 60 * (args.minutes or math.inf)
+        _Stages(out, data, record, recipe, device, end, measure).run()
 
 
 def _fingerprint(data: DataBin, split: str) -> dict[str, str]:
@@ -96,17 +108,26 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     return weights
 
 
-class _Work:
+class _Stages:
     """The stages, in their order."""
 
     def __init__(
-        self, folder: Path, data: DataBin, record: Record, recipe: Recipe, device: torch.device, end: float
+        self,
+        folder: Path,
+        data: DataBin,
+        record: Record,
+        recipe: Recipe,
+        device: torch.device,
+        end: float,
+        measure: Measure,
     ) -> None:
         """`end`: when the work has to be done, on the clock of `time.monotonic`; infinity where --updates says."""
         self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
         self.end = end
+        self._measure = measure
+        self.block_sizes = sorted({max(1, round(share * recipe.block_size)) for share in _SHARES})
 
-    def do(self) -> None:
+    def run(self) -> None:
         """Run the stages that are not done yet, and print the result."""
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
@@ -120,19 +141,25 @@ class _Work:
             write_average(_averaged(self.folder / "training"), drafter)
         if measured is None:
             share = min(1.0, max(0.1, self._minutes_left / plan.minutes["measure"]))
-            subject = self._subject(drafter, math.ceil(share * plan.measured))
-            measured = self.record.measured = measuring.measure(subject, self._sizes, self.end)
+            _, measured = self._measured(drafter, math.ceil(share * plan.measured), self.block_sizes, self.end)
+            self.record.measured = measured
             self.record.save(self.folder)
-        keep_draft_length(drafter, measuring.fastest(measured).block_size)
-        print(f"\n{measuring.table(measured)}\n\n{self._conclusion(drafter)}")
-
-    @property
-    def _sizes(self) -> list[int]:
-        return measuring.block_sizes(self.recipe.block_size)
+        best = max(measured, key=lambda one: one.speed_up)
+        keep_draft_length(drafter, best.block_size)
+        rows = [[GREEDY, "", "1.00", "", "1.00x"]]
+        for one in measured:
+            rows.append([GAD, str(one.block_size), f"{one.tokens:.2f}", f"{one.needed:.2f}", f"{one.speed_up:.2f}x"])
+        table = planning.text_table(["mode", "k", "tokens an iteration", "needed", "over greedy"], rows)
+        print(f"\n{table}\n\n{self._conclusion(drafter, best, plan)}")
 
     @property
     def _minutes_left(self) -> float:
         return (self.end - time.monotonic()) / 60
+
+    def _measured(
+        self, drafter: Path, sentences: int, block_sizes: Sequence[int], until: float
+    ) -> tuple[float, list[Measured]]:
+        return self._measure(self.data, self.recipe.verifier, drafter, self.device.type, sentences, block_sizes, until)
 
     def _plan(self) -> Plan:
         print("measuring how fast this machine distils and trains ...", file=sys.stderr, flush=True)
@@ -142,29 +169,25 @@ class _Work:
         bf16 = is_bfloat16_fast(self.device)
         seconds = planning.trial_seconds(settings.minutes)
         costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial, seconds)
-        few = self._subject(trial / _LAST, 1 + int(seconds / (4 * costs.sentence)))
-        (tried,) = measuring.measure(few, [self._sizes[len(self._sizes) // 2]], time.monotonic() + seconds / 2)
+        middle = self.block_sizes[len(self.block_sizes) // 2]
+        sentence, (tried,) = self._measured(trial / _LAST, _TRIED, [middle], time.monotonic() + seconds / 2)
         shutil.rmtree(trial)
-        decodings, left = measuring.ROUNDS * (1 + len(self._sizes)), self._minutes_left if settings.minutes else None
-        sentences = len(self._measured_sentences())
-        plan = planning.plan_of(self.data, costs, left, settings.updates, bf16, sentences, decodings)
+        decodings, left = ROUNDS * (1 + len(self.block_sizes)), self._minutes_left if settings.minutes else None
+        plan = planning.plan_of(self.data, replace(costs, sentence=sentence), left, settings.updates, bf16, decodings)
         if settings.minutes and left is not None and left - plan.minutes["start"] < settings.minutes / 2:
             print(
                 f"--minutes {settings.minutes:g} are few: on this machine the trial took {settings.minutes - left:.1f} "
                 f"of them, and to start the training takes {plan.minutes['start']:.1f}",
                 file=sys.stderr,
             )
-        plan = replace(plan, tried=tried)
-        self.record.plan = plan
+        self.record.plan = plan = replace(plan, tried=tried)
         self.record.save(self.folder)
         return plan
 
     def _distil(self, plan: Plan) -> DataBin:
         part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
         distilled = self.folder / "distilled"
-        precision = planning.decoded_in(self.device, plan.bf16)
-        verifier, on_cpu = str(self.recipe.verifier), self.device.type == "cpu"
-        teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
+        teacher = teacher_of(part, self.recipe, self.device, plan.bf16)
         most = _LATE * plan.minutes["distil"] if self.end < math.inf else math.inf
         # the few validation sentences first: what is not decoded in time is left out
         splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + 60 * most
@@ -187,21 +210,10 @@ class _Work:
         if done < plan.updates:
             print(f"--minutes are over: {done:,} of {plan.updates:,} updates were trained", file=sys.stderr)
 
-    def _measured_sentences(self, most: int = measuring.SENTENCES) -> list[list[int]]:
-        sources = self.data.source("valid")
-        return [sources[number].tolist() for number in range(min(most, len(sources)))]
-
-    def _subject(self, drafter: Path, most: int = measuring.SENTENCES) -> Subject:
-        data, size = self.data, self.recipe.block_size
-        names = (data.source_lang, data.target_lang, str(drafter))
-        verifier, sentences = str(self.recipe.verifier), self._measured_sentences(most)
-        return Subject(verifier, str(data.folder), sentences, *names, size, self.device.type)
-
-    def _conclusion(self, drafter: Path) -> str:
+    def _conclusion(self, drafter: Path, best: Measured, plan: Plan) -> str:
         """How to decode with the drafter, and whether it is worth it."""
-        best = measuring.fastest(self.record.measured or [])
         words: list[Any] = ["fairseq-generate", self.data.folder, "--task", "aggressive_translation"]
-        words += ["--decoding", "gad", "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
+        words += ["--decoding", GAD, "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
         words += ["-s", self.data.source_lang, "-t", self.data.target_lang, "--gen-subset", "valid"]
         words += ["--skip-invalid-size-inputs-valid-test"]  # as distillation does
         if self.device.type == "cpu":
@@ -211,11 +223,9 @@ class _Work:
             f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
         )
         if best.speed_up <= 1:
-            plan = self.record.plan
-            updates = 2 * plan.updates if plan else 0
             verdict += (
                 f" gad is not faster than greedy here. More training may change that, or not: the same command with "
-                f"--updates {updates} in place of its --updates or --minutes goes on in this folder."
+                f"--updates {2 * plan.updates} in place of its --updates or --minutes goes on in this folder."
             )
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 

@@ -7,11 +7,10 @@ import pytest
 
 from fairseq_aggdec.cli import bench, demo
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.alarm import missing_references
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.bench.subject import Runners
-from fairseq_aggdec.lab.tune.points import Setting
-from fairseq_aggdec.lab.tune.sweep import Measurement
+from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.tune.sweep import Setting, Sweep
+from fairseq_aggdec.lab.verify.references import missing_references
 from fairseq_aggdec.models.sizes import SIZES
 from tests.lab.bench.tiny import TINY, tiny_model, tiny_subject
 from tests.support.engine_faults import blocks_see_what_follows, branches_see_each_other
@@ -43,7 +42,8 @@ def test_which_modes_promise_greedys_output() -> None:
 )
 def test_a_reference_in_its_precision_is_added_for_a_lossless_mode(names: str, missing: list[str]) -> None:
     modes = list(map(Mode.parse, names.split(",")))
-    assert [mode.name for mode in missing_references(modes, lambda mode: mode.precision or "fp32")] == missing
+    added = missing_references(modes, lambda mode: mode.precision or "fp32", "cpu")
+    assert [mode.name for mode in added] == missing
 
 
 @pytest.mark.usefixtures("blind")
@@ -90,9 +90,9 @@ def test_the_demo_fails(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("blind")
 def test_tuning_fails_where_a_setting_that_accepts_nothing_else_differs(tmp_path: Path) -> None:
+    settings = [Setting(8, 1, 1.0), Setting(1, 1, 1.0)]  # the second differs nowhere, and has the name of the first
     with (
-        Runners(tiny_subject(tiny_model(tmp_path))) as runners,
+        Runs(tiny_subject(tiny_model(tmp_path))) as runs,
         pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy decoding"),
     ):
-        # the second differs nowhere, and has the name of the first
-        Measurement(runners, lambda outputs: 0.0, repeats=1).points([Setting(8, 1, 1.0), Setting(1, 1, 1.0)])
+        Sweep({}).measure(tmp_path / "sweep.json", runs, lambda outputs: 0.0, settings, 2, 1, 1)

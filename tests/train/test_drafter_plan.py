@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.bulk.data_bin import DataBin
-from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of, shortened
-from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, SAVES, TOKENS
-from fairseq_aggdec.lab.drafter_training.record import Plan
+from fairseq_aggdec.train.drafter.plan import Costs, Plan, describe, plan_of, shortened
+from fairseq_aggdec.train.drafter.recipe import AVERAGED, SAVES, TOKENS
 
 
 @pytest.fixture
@@ -15,21 +14,22 @@ def data(toy_data: Path) -> DataBin:
     return DataBin.find(toy_data)
 
 
-SENTENCES, DECODINGS = 40, 10
+DECODINGS = 10
 
 
 def plan(data: DataBin, costs: Costs, minutes: float, bf16: bool = False) -> Plan:
-    return plan_of(data, costs, minutes, None, bf16, SENTENCES, DECODINGS)
+    return plan_of(data, costs, minutes, None, bf16, DECODINGS)
 
 
 def test_all_stages_take_the_time_that_is_left_and_distillation_a_third_of_it(data: DataBin) -> None:
     pairs, tokens = len(data.source("train")), int(data.source("train").sizes.sum())
-    slow = plan(data, Costs(token=1800 / tokens, sentence=0.5, update=2.0, start=60, save=3), 34.5)
+    sentence = 200 / (DECODINGS * len(data.source("valid")))
+    slow = plan(data, Costs(token=1800 / tokens, sentence=sentence, update=2.0, start=60, save=3), 34.5)
     assert slow.sentences["train"] == pytest.approx(pairs / 3, rel=0.1)
-    assert (slow.measured, slow.saves) == (SENTENCES, SAVES)
+    assert (slow.measured, slow.saves) == (len(data.source("valid")), SAVES)
     assert slow.minutes == pytest.approx({"distil": 10, "start": 1, "train": 20, "measure": 200 / 60}, rel=0.25)
     assert sum(slow.minutes.values()) == pytest.approx(34.5, rel=0.01)
-    fast = plan(data, Costs(token=300 / tokens, sentence=0.5, update=2.0, start=60, save=3), 34.5, bf16=True)
+    fast = plan(data, Costs(token=300 / tokens, sentence=sentence, update=2.0, start=60, save=3), 34.5, bf16=True)
     assert fast.sentences["train"] == pairs
     assert sum(fast.minutes.values()) == pytest.approx(34.5, rel=0.01)
     assert f"{pairs} of {pairs} training sentences" in describe(fast, pairs)

@@ -1,7 +1,6 @@
 """papers/000 Tables 6 and 7 as a sweep, and the settings that the rule chooses on them."""
 
-from fairseq_aggdec.lab.tune.points import Baselines, Point, Setting, Sweep
-from fairseq_aggdec.lab.tune.tables import table
+from fairseq_aggdec.lab.tune.sweep import Baselines, Point, Setting, Sweep, table
 
 GREEDY = 26.62
 TABLE_6 = {10: (5.97, 26.68), 15: (6.74, 26.94), 20: (7.24, 26.75), 25: (7.56, 26.92), 30: (7.44, 26.75)}

@@ -2,7 +2,7 @@
 
 The verifier's encoder and, where it shares them, its embeddings stay frozen; the decoder starts from the verifier's
 lower layers, reads a causal prefix, trains four blocks of a sentence in one pass, and has a transition head. There is
-no dropout and no glancing: prefixes are drawn anew in each epoch of the few.
+no dropout and no glancing: prefixes are drawn anew in each of the few epochs.
 """
 
 from __future__ import annotations
@@ -43,11 +43,6 @@ class Recipe:
     block_size: int
     cpu: bool
 
-    @property
-    def learning_rate(self) -> float:
-        """The peak: 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024."""
-        return min(0.002, 0.512 / self.width)
-
     def arguments(self, data: DataBin, folder: Path, updates: int, bf16: bool, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.
 
@@ -58,16 +53,15 @@ class Recipe:
             bf16: whether to compute in bfloat16.
             saves: how many checkpoints are written.
         """
-        verifier = str(self.verifier)
         options = {
             "-s": data.source_lang,
             "-t": data.target_lang,
-            "--encoder-from": verifier,
-            "--decoder-from": verifier,
+            "--encoder-from": self.verifier,
+            "--decoder-from": self.verifier,
             "--decoder-layers": self.decoder_layers,
             "--block-size": self.block_size,
             "--max-tokens": TOKENS,
-            "--lr": self.learning_rate,
+            "--lr": min(0.002, 0.512 / self.width),  # 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024
             "--warmup-updates": min(500, updates // 5),
             "--total-num-update": updates,
             "--max-update": updates,

@@ -16,7 +16,7 @@ from typing import Any
 
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.verify.progress import Progress
+from fairseq_aggdec.progress import Progress
 
 _KEPT_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
