@@ -12,7 +12,7 @@ from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "configs/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *(path for part in ("configs", "docs") for path in sorted((ROOT / part).rglob("*.md")))]
 TEXT = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 
 
