@@ -1,7 +1,7 @@
 """The training blocks of a sentence for a drafter (L_NAR of papers/000 §3.2.1).
 
 A target sentence is y1..yT and EOS. The block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
-source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no target.
+source and y1..yp, the drafter predicts their tokens at once. Positions after EOS have no target.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Blocks(NamedTuple):
     prefix_lengths: Tensor
     """B x R: p of each block, the number of target tokens before it"""
     targets: Tensor
-    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding behind EOS"""
+    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding after EOS"""
     valid: Tensor
     """B x R x k: whether the position has a target"""
 

@@ -24,7 +24,7 @@ def position_table(module: Any, length: int, like: Tensor) -> Tensor:
 
 
 def look_up(table: Tensor, positions: Tensor) -> Tensor:
-    """Position embeddings, ... -> ... x D; positions behind the table, past the longest output, get the last one."""
+    """Position embeddings, ... -> ... x D; positions beyond the table, past the longest output, get the last one."""
     return F.embedding(positions.clamp(max=table.size(0) - 1), table)
 
 

@@ -60,7 +60,7 @@ def make_app(
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
         hosts: by which it may be asked, as in `Door`.
-        settings: further arguments of the corrector's `decode`.
+        settings: other arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)

@@ -13,7 +13,7 @@ _END = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _NOT_PROSE = re.compile(r"[\d_\\/@#<>{}\[\]=*+|~^$]|\w[:(]\w|\w\.[a-z]")
 _CODE_SPAN = re.compile(r"`[^`]+`")
 _MARK = re.compile(r"(?:[-#*+•|–—]|\(?\w{1,2}[.)]|\[.\])+\s")
-"""what a list item or a title begins with"""
+"""the beginning of a list item or a title"""
 _CELLS = re.compile(r"\t|\|| {2,}\S.* {2,}\S|\S[;,]\S+[;,]\S")
 """between the cells of a table's row; a sentence may have these, too"""
 _CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|^--?\w|\w\.[a-z]|\w::")
