@@ -52,8 +52,8 @@ class BlockDecoder(Verifier, TreeVerifier):
             decoder: its present weights are copied where projections are fused or weights prepacked.
             kinds: see `unsupported_decoder`.
             arithmetic: the arithmetic of the layers.
-            further: N x D, scaled embeddings of extra symbols, with indices from V on, such as the drafter's mask
-                token. Blocks can contain these symbols if `reads_further`.
+            further: N x D, scaled embeddings of extra symbols, with indices from V on, such as the drafter's
+                mask token. Blocks can contain these symbols if `reads_further`.
             backend: the backend; None: the fastest for this device, by `choose_backend`.
 
         Raises:

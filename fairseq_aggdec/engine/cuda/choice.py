@@ -247,7 +247,8 @@ def embedded(
     A token that has no embedding becomes NaN.
 
     `tokens` and `positions`: N, int64, positions beyond `places` as its last; `words`: V x D, multiplied by `scale`;
-    `places`: embeddings of positions, P x D; `further`: those of extra symbols, with indices from V on, not scaled.
+    `places`: embeddings of positions, P x D;
+    `further`: those of extra symbols, with indices from V on, not scaled.
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)
