@@ -1,6 +1,6 @@
 """The roles of the decoding loop.
 
-Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its own
+Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its
 greedy output is the reference. Draft schedule: decides how many draft tokens are worth verifying. Bifurcation: the
 first draft token that does not pass; the verifier's own token is committed there. Bonus token: the verifier's own token
 after a draft that passed as a whole.

@@ -7,7 +7,7 @@ token passes is accepted.
 | criterion | passes | paper |
 |---|---|---|
 | `EXACT` | the verifier's own choice | 000 Eq. 7, 004 §3 |
-| `TopBeta` | among the verifier's best few, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
+| `TopBeta` | among the verifier's best tokens, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
 | `WithinDistance` | close to the verifier's own choice, as numbers | 004 §5.2 |
 | `Acceptance.minimum` | the first tokens of a block, whatever the criterion | 004 §5.3 |
 """

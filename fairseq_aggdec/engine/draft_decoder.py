@@ -62,7 +62,7 @@ class LateStart:
         self._encode = self._rows = None
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
-        """Forget the last batch: the engine has started one with this output of an encoder."""
+        """Drop the state of the last batch: the engine has started one with this encoder output."""
         raise NotImplementedError
 
     def _keep(self, order: Order) -> None:
@@ -192,7 +192,7 @@ class DraftDecoder(LateStart):
         return torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1)
 
     def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
-        """Note that a block was read after these texts."""
+        """Record that a block was read after these texts."""
         if self._decoder.is_causal:
             self._read = [len(text) for text in texts]
 

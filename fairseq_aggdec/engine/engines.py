@@ -217,8 +217,8 @@ class Engines:
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. In another precision an engine in
-        the model's own is compared.
+        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. For another precision, an engine in
+        the model's precision is compared.
         """
         if reason is None:
             check_weights(module, "encoder" if kind == "encoder" else "decoder")

@@ -93,7 +93,7 @@ class StepwiseModel(LateStart):
         return self._have_drafted(texts, list(zip(*columns, strict=True)))
 
     def _have_drafted(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> Tensor:
-        """Note what has been read; returns the drafts, B x k."""
+        """Record which tokens are cached; returns the drafts, B x k."""
         self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
         return torch.tensor(drafts)
 

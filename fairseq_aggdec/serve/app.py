@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RACED = ({"mode": "iad"}, {"mode": "greedy"}, {"mode": "beam", "beam": 5})
-"""arguments of `Model.decode`: what the page shows side by side"""
+"""arguments of `Model.decode` for the decodings that the page shows side by side"""
 LONGEST_RACE = 600
 """characters"""
 
@@ -140,7 +140,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 class Measures:
-    """What /metrics shows, in the text format of Prometheus."""
+    """The metrics of /metrics, in the text format of Prometheus."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()

@@ -1,4 +1,4 @@
-"""What the server takes from whom: hosts by which it is asked, pages of other origins, and clients that stay silent."""
+"""Requests that the server refuses: to unknown host names, from pages of other origins, from silent clients."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end, by whomever."""
+        """The connection is closed, by either side."""
         super().connection_lost(exc)
         self._stop()
 

@@ -1,4 +1,4 @@
-"""What requests of both protocols have in common: reading a body away from the event loop, and languages."""
+"""Parts that both protocols share: reading a body away from the event loop, and languages."""
 
 from __future__ import annotations
 

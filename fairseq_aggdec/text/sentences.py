@@ -102,7 +102,7 @@ def _pieces(line: str, language: str, rest: Callable[[], None] | None) -> list[s
 
 
 def _segments(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
-    """What sentencex makes of a line, window by window; joined, the segments give the line.
+    """Segment a line by sentencex, window by window; joined, the segments give the line.
 
     Its time grows with the square of the window, and no other thread runs meanwhile. A quotation that is longer than
     half a window may be cut.

@@ -62,7 +62,7 @@ class StaticCache(KVCache):
         return rows_bucket(self._batch_size)
 
     def start_with(self, batch_size: int, length: int, like: Tensor) -> None:
-        """Have room for a new batch with sources of this length; `fill` writes them."""
+        """Reserve room for a new batch with sources of this length; `fill` writes them."""
         rows, source = rows_bucket(batch_size), source_bucket(length)
         self._fit(rows, source, positions_bucket(2 * length), like)
         self._batch_size, self.source = batch_size, source
@@ -118,7 +118,7 @@ class StaticCache(KVCache):
         self._number_places()
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
-        """Have room for these numbers of rows and positions; buffers that grow in one size shrink in no other."""
+        """Reserve room for these numbers of rows and positions; buffers that grow in one size shrink in no other."""
         whole, cross = self._whole, self._cross
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))

@@ -137,7 +137,7 @@ class Graph:
             result.copy_(found)
 
     def ran(self) -> None:
-        """Note that a run has been launched on the current stream."""
+        """Record that a run has been launched on the current stream."""
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(self._device))
 
