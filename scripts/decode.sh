@@ -4,7 +4,7 @@
 # Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # The output of a lossless mode is compared with that of beam1, if that has been decoded: a difference ends the stage.
-# `beamN` is stock fairseq, and so is `nat:PASSES:LENGTH-BEAM`, for its non-autoregressive models (docs/measurements.md); anything
+# `beamN` is stock fairseq, and so is `nat:PASSES:LENGTH-BEAM`, for its non-autoregressive models (configs/README.md); anything
 # else is a decoding of the task aggressive_translation.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 

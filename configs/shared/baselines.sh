@@ -1,6 +1,6 @@
 # The stages `baselines_train` and `baselines`: the non-autoregressive models of papers/000 Table 5 that fairseq ships, their
 # times and BLEU beside those of our modes (papers/001 Figure 1: work/EXPERIMENT/bench/quality.png), and what CMLM says
-# with a length beam of 3 (papers/001 Table 9); see docs/measurements.md. The experiment defines
+# with a length beam of 3 (papers/001 Table 9); see configs/README.md. The experiment defines
 # `train_baseline NAME ARCHITECTURE PASSES`, PASSES being those of the decoder in an update.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(baselines_train baselines)

@@ -56,7 +56,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A checkpoint's contents without the state of its training, so that a further training begins anew."""
+    """A checkpoint's contents without the state of its training, so that the next training begins anew."""
     return {
         **state,
         "last_optimizer_state": None,

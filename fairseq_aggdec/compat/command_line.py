@@ -97,7 +97,7 @@ def _explain_own_options(parser: Any, words: list[str]) -> None:
 
 
 def _own_options() -> dict[str, set[str]]:
-    """By task of this plugin, the options that fairseq's task `translation` lacks."""
+    """The options that fairseq's task `translation` lacks, by task of this plugin."""
     ordinary = {field.name for field in fields(TranslationConfig)}
     return {
         task: {option_name(f.name) for f in fields(config) if "help" in f.metadata and f.name not in ordinary}

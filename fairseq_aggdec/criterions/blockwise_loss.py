@@ -187,7 +187,7 @@ def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
 def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tensor | int]:
     """`block_sums` of the heads' predictions, with a block at each position.
 
-    A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of further
+    A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of the other
     heads as long as head 1 predicts the same token at its own position.
 
     `predicted` and `targets`: k x B x W, of each head at each position; padding where there is nothing to predict.

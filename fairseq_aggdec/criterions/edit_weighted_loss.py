@@ -76,7 +76,7 @@ class EditWeightedLoss(SummedCriterion):
 
 
 def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
-    """Whether the source lacks each target token behind the same token, B x T; `pad` stands before the first token.
+    """Whether the source lacks each target token after the same token, B x T; `pad` stands before the first token.
 
     Source: B x S, padded on either side; target: B x T, padded on the right.
     """

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _CHUNK_NUMBERS = {"cpu": 1 << 18}
-"""size of a chunk by type of device, in numbers; on a CPU a chunk stays in a core's cache"""
+"""elements of a chunk by type of device; on a CPU a chunk stays in a core's cache"""
 _LARGE_CHUNK_NUMBERS = 1 << 26
 """size of a chunk on other devices"""
 

@@ -1,7 +1,7 @@
 """The data that drafter, verifier and loop exchange.
 
 Block: the input of one pass of the verifier, each row's last committed token and its draft. Ragged: rows of different
-widths, stored without padding. What a verifier finds comes back on the host, in `Chosen`.
+widths, stored without padding. The verifier's result comes back on the host, in `Chosen`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Draft:
     """The proposed tokens of each row."""
 
     tokens: Tensor
-    """B x K, on the host or on the verifier's device; entries behind a row's draft are undefined"""
+    """B x K, on the host or on the verifier's device; entries after a row's draft are undefined"""
     known: list[int] | None
-    """the length of each row's draft; None where the host has not seen the tokens, see `unseen`"""
+    """length of each row's draft; None while it is only known on the GPU, see `unseen`"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
     """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
-    found in the source, 0 for the start symbol alone; larger numbers for drafts of one's own. Of a model: `BY_A_MODEL`.
-    Empty: a model made all drafts"""
+    found in the source, 0 for the start symbol alone; larger values for drafts that the user gives. Of a model:
+    `BY_A_MODEL`. Empty: a model made all drafts"""
     limits: Sequence[int] = field(default=(), kw_only=True)
     """where `known` is None: the longest draft of each row"""
     eos: int = field(default=NO_DRAFT, kw_only=True)
@@ -74,12 +74,12 @@ class Draft:
 
     @classmethod
     def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
-        """A draft of B x K tokens, K at least 1, each row cut behind its first EOS."""
+        """A draft of B x K tokens, K at least 1, each row cut after its first EOS."""
         return cls(tokens, [_up_to(eos, row) for row in tokens.tolist()])
 
     @classmethod
     def unseen(cls, tokens: Tensor, eos: int) -> Draft:
-        """`up_to_end`, without waiting for the device: the lengths come back with the verifier's choices."""
+        """`up_to_end`, without synchronising: the lengths come back with the verifier's choices."""
         rows, width = tokens.shape
         return cls(tokens, None, limits=[width] * rows, eos=eos)
 
@@ -128,8 +128,8 @@ def _up_to(eos: int, row: Sequence[int]) -> int:
 class Ragged:
     """The valid entries of a B x W matrix: the first entries of each row, at least one.
 
-    A matrix of tokens is as wide as its widest row. Where a few rows have long drafts and the others none, most of it
-    is padding, and in large batches padding costs as much as tokens.
+    A matrix of tokens is as wide as its widest row. If only some rows have long drafts, most of it is padding,
+    and in large batches padding costs as much as tokens.
     """
 
     widths: Sequence[int]
@@ -137,7 +137,7 @@ class Ragged:
     width: int
     """W"""
     device: torch.device
-    """where the numbers of entries are"""
+    """the device of `rows` and `columns`"""
     is_full: bool
     """whether all B W entries are valid"""
 
@@ -175,7 +175,7 @@ class Ragged:
 
     @cached_property
     def _nearest(self) -> Tensor:
-        """B W, the number of the entry at each place of the matrix; behind a row's end that of its last entry."""
+        """B W, the number of the entry at each place of the matrix; after a row's end that of its last entry."""
         widths = torch.tensor(self.widths, device=self.device)[:, None]
         last = widths.cumsum(0) - 1
         columns = torch.arange(self.width, device=self.device)
@@ -191,7 +191,7 @@ class Ragged:
         return x.flatten(0, 1) if self.is_full else x.flatten(0, 1).index_select(0, self._entries)
 
     def spread(self, x: Tensor) -> Tensor:
-        """N x ... -> B x W x ..., each row's last entry repeated behind it."""
+        """N x ... -> B x W x ..., each row's last entry repeated after it."""
         return (x if self.is_full else x.index_select(0, self._nearest)).unflatten(0, (-1, self.width))
 
 
@@ -257,13 +257,13 @@ class Block:
 
     @property
     def proposed(self) -> Tensor:
-        """The next token of the same row behind each token, N; `NO_DRAFT` at a row's end."""
+        """The next token of the same row after each token, N; `NO_DRAFT` at a row's end."""
         read, rows = self.ragged.pack(self.tokens), self.ragged.rows
         is_last = F.pad(rows[1:], (0, 1), value=-1) != rows
         return F.pad(read[1:], (0, 1)).masked_fill(is_last, NO_DRAFT)
 
     def sequence(self, texts: Sequence[Sequence[int]], pad: int) -> Tensor:
-        """The decoder's inputs up to the end of the block, B x L, padded behind a shorter row's block.
+        """The decoder's inputs up to the end of the block, B x L, padded after a shorter row's block.
 
         `texts`: the tokens of each row up to `lasts`.
         """
@@ -284,12 +284,12 @@ class Block:
 
 
 class Chosen(NamedTuple):
-    """A verifier's choice behind each of a block's N tokens, under the search rules; all on the host."""
+    """A verifier's choice after each of a block's N tokens, under the search rules; all on the host."""
 
     read: Tensor
     """N, the block's tokens"""
     tokens: Tensor
-    """N, the best allowed token behind each"""
+    """N, the best allowed token after each"""
     log_probs: Tensor
     """N, fp32, of `tokens`"""
     forced: Tensor | None = None
@@ -316,7 +316,7 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an iteration: numbers of tokens for each row."""
+    """The result of an iteration: token counts of each row."""
 
     drafted: list[int]
     accepted: list[int]

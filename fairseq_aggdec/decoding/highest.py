@@ -13,7 +13,7 @@ _MIN_SCORES_TO_CHUNK = 40_000  # with fewer scores the additional calls cost mor
 def best(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The highest score of each position and its token, ... x V -> twice ...
 
-    Equals `scores.max(dim=-1)`, which on a CPU reads one number at a time. Maxima of chunks are many times faster, and
+    Equals `scores.max(dim=-1)`, which on a CPU reads one element at a time. Maxima of chunks are many times faster, and
     only the best chunk is searched.
     """
     vocabulary = scores.size(-1)
@@ -33,7 +33,7 @@ def best(scores: Tensor) -> tuple[Tensor, Tensor]:
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The highest scores of each row and their tokens, N x V -> twice N x `count`, in descending order.
 
-    Equals `topk`, which on a CPU reads one number at a time; only the chunks with the highest maxima are searched.
+    Equals `topk`, which on a CPU reads one element at a time; only the chunks with the highest maxima are searched.
     """
     if count == 1:
         value, token = best(scores)

@@ -66,7 +66,7 @@ class Outputs:
         return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))
 
     def unread(self, draft: Draft) -> Draft:
-        """The tokens behind each row's last one that the verifier has read: forced ones, then a draft."""
+        """The tokens that the verifier has not read yet, after each row's last one: forced tokens, then a draft."""
         return draft.behind(self._forced) if self._forced[0] else draft
 
     def block(self, draft: Draft) -> Block:

@@ -1,9 +1,9 @@
 """The roles of the decoding loop.
 
-Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its own
+Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its
 greedy output is the reference. Draft schedule: decides how many draft tokens are worth verifying. Bifurcation: the
 first draft token that does not pass; the verifier's own token is committed there. Bonus token: the verifier's own token
-behind a draft that passed as a whole.
+after a draft that passed as a whole.
 """
 
 import sys
@@ -34,7 +34,7 @@ class Verifier(Protocol):
     """The model that is decoded."""
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
-        """Read a block behind each row's committed tokens, overwrite the cache from there on, and choose.
+        """Read a block after each row's committed tokens, overwrite the cache from there on, and choose.
 
         Args:
             block: the tokens to read.

@@ -47,7 +47,7 @@ class SearchRules:
     def common_prefix(self) -> list[tuple[int, ...]]:
         """The tokens with which outputs are forced to begin, B x P, as far as all outputs have some; empty if P is 0.
 
-        Where a further rule may ban such a token, what fairseq chooses in its place is found step by step: P is 0.
+        Where another rule may ban such a token, fairseq's choice in its place is found step by step: P is 0.
         """
         may_ban = self.source_lengths is not None or self.no_repeat_ngram_size > 1 or math.isinf(self.unk_penalty)
         if self.prefix is None or may_ban:

@@ -7,7 +7,7 @@ token passes is accepted.
 | criterion | passes | paper |
 |---|---|---|
 | `EXACT` | the verifier's own choice | 000 Eq. 7, 004 §3 |
-| `TopBeta` | among the verifier's best few, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
+| `TopBeta` | among the verifier's best tokens, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
 | `WithinDistance` | close to the verifier's own choice, as numbers | 004 §5.2 |
 | `Acceptance.minimum` | the first tokens of a block, whatever the criterion | 004 §5.3 |
 """
@@ -148,7 +148,7 @@ class Verdict(NamedTuple):
     drafted: list[int]
     """number of draft tokens of each row"""
     passed: Sequence[bool]
-    """whether the draft token behind the entry passes; False at the end of a draft"""
+    """whether the draft token after the entry passes; False at the end of a draft"""
     tokens: Sequence[int]
     """the token to commit: the draft token where it passed, else the verifier's own"""
     log_probs: Sequence[float]
@@ -174,7 +174,7 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
 def _judged(chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft) -> Verdict:
     """`judge` by a criterion or with a minimum."""
     ragged = Ragged.of(ragged.widths, chosen.read.device)  # `chosen` is on the host, the block may be elsewhere
-    # `spread` repeats a row's last entry, behind which nothing was drafted
+    # `spread` repeats a row's last entry, after which nothing was drafted
     spread = Chosen._make(None if part is None else ragged.spread(part) for part in chosen)
     lengths = draft.lengths(spread.read[:, 1:].tolist())
     proposed = F.pad(spread.read[:, 1:], (0, 1), value=NO_DRAFT)

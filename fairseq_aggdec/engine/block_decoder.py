@@ -52,9 +52,9 @@ class BlockDecoder(Verifier, TreeVerifier):
             decoder: its present weights are copied where projections are fused or weights prepacked.
             kinds: see `unsupported_decoder`.
             arithmetic: the arithmetic of the layers.
-            further: N x D, scaled embeddings of symbols numbered from V on, such as a drafter's mask. Blocks can
-                contain these symbols if `reads_further`.
-            backend: what computes; None: as `choose_backend` says.
+            further: N x D, scaled embeddings of extra symbols, with indices from V on, such as the drafter's
+                mask token. Blocks can contain these symbols if `reads_further`.
+            backend: the backend; None: the fastest for this device, by `choose_backend`.
 
         Raises:
             ValueError: the engine does not support the decoder.
@@ -66,7 +66,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._decoder = decoder
         words = decoder.embed_tokens.weight
         self.backend = backend or choose_backend(words, arithmetic, decoder.layers[0].activation_fn)
-        """what computes"""
+        """the backend that computes the layers"""
         backend = self.backend
         self._layers = backend.decoder_layers(decoder)
         self.narrow: bool = self._layers.narrow
@@ -103,7 +103,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
         self._padding = None
-        # a mask without padding is dropped where the look at it costs no synchronisation
+        # a mask without padding is dropped where reading it costs no synchronisation
         if len(masks) > 0 and (self.backend.waits or bool(masks[0].any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self._padding = masks[0].clone(memory_format=torch.contiguous_format)
@@ -125,7 +125,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         return entries_behind(self.score_tree(block), self.backend.choice, block, rules, count, sequences)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """Read a block, and return the logits behind its tokens over the temperature, in chunks of n x V."""
+        """Read a block, and return the logits after its tokens over the temperature, in chunks of n x V."""
         ragged = block.ragged
         padding = len(ragged.widths) * ragged.width - ragged.size
         if self.can_be_ragged and padding > _MAX_PADDING_READ:
@@ -220,7 +220,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         return self._vocabulary(features)
 
     def look_at(self, few: Product) -> None:
-        """Score only the symbols of this product from now on, numbered from 0."""
+        """Restrict the output vocabulary to the symbols of this projection, numbered from 0, from now on."""
         self._vocabulary = few
 
     def embed(self, block: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ class BlockEncoder:
     ) -> None:
         """From the present weights of fairseq's encoder. `backend` and errors as of `BlockDecoder`.
 
-        `clamps`: give tokens behind the last learned position that position, as a drafter may.
+        `clamps`: give tokens after the last learned position that position, as a drafter may.
         """
         reason = unsupported_encoder(encoder)
         if reason is not None:
@@ -40,7 +40,7 @@ class BlockEncoder:
         self._layers = backend.encoder_layers(encoder)
         self._waits = backend.waits
         self.backend = backend
-        """what computes"""
+        """the backend that computes the layers"""
         self._aligns = arithmetic.same_bits
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
@@ -83,7 +83,7 @@ class BlockEncoder:
     def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The encoder's states and the embeddings of its tokens, B x S x C each, and the padding, B x S."""
         hidden = tokens.eq(self.pad)
-        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
+        # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
         padding = hidden if self._waits or bool(hidden.any()) else None
         return *self._states(tokens, padding), hidden
 
@@ -104,7 +104,7 @@ class BlockEncoder:
 
 
 def _aligned(tokens: Tensor, pad: int) -> Tensor:
-    """Move padding behind the sentences, B x S -> B x S': hidden keys before a sentence would change its bits."""
+    """Move padding after the sentences, B x S -> B x S': hidden keys before a sentence would change its bits."""
     hidden = tokens.eq(pad)
     if bool(hidden.any()):
         tokens = tokens.gather(1, hidden.byte().argsort(dim=1, stable=True))

@@ -1,4 +1,4 @@
-"""The choice of what computes a model. No other file of the engine, of decoding or of generation asks for a device.
+"""The choice of a model's backend. No other file of the engine, of decoding or of generation asks for a device.
 
 | backend | computes | where |
 |---|---|---|

@@ -62,7 +62,7 @@ class LateStart:
         self._encode = self._rows = None
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
-        """Forget the last batch: the engine has started one with this output of an encoder."""
+        """Drop the state of the last batch: the engine has started one with this encoder output."""
         raise NotImplementedError
 
     def _keep(self, order: Order) -> None:
@@ -153,7 +153,7 @@ class DraftDecoder(LateStart):
         return self._transitions.chain(features, logits, last)
 
     def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> tuple[Tensor, Tensor]:
-        """Decoder output at the masks behind each row's prefix, B x k x D, and the token before the masks, B.
+        """Decoder output at the masks after each row's prefix, B x k x D, and the token before the masks, B.
 
         A block has the tokens that each row has committed since the last draft, then masks: k for the row with the most
         tokens, for others more, which are not returned. A causal prefix is cached.
@@ -192,7 +192,7 @@ class DraftDecoder(LateStart):
         return torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1)
 
     def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
-        """Note that a block was read behind these texts."""
+        """Record that a block was read after these texts."""
         if self._decoder.is_causal:
             self._read = [len(text) for text in texts]
 

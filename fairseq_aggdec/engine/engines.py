@@ -37,7 +37,7 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 logger = logging.getLogger(__name__)
 
 _STEPS = 4
-"""number of tokens that an ordinary model drafts, at most, where --block-size does not say"""
+"""the most tokens that an ordinary model drafts without --block-size"""
 _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
@@ -62,7 +62,7 @@ class _WeightsAsRead:
         """Whether the module has the same parts and weights, neither moved nor written to since.
 
         PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So
-        the numbers of one small weight are compared, too.
+        the elements of one small weight are compared, too.
         """
         things = self._all_things()
         is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
@@ -101,13 +101,13 @@ class _EngineCache(Generic[_Key, _Engine]):
         self.current_keys.clear()
 
     def check(self) -> None:
-        """Find `current_keys`."""
+        """Find out which cached engines still match their model's weights: `current_keys`."""
         self.current_keys = {key for key, (weights, _) in self._entries.items() if weights.are_current()}
 
 
 @contextmanager
 def _batch(lock: threading.RLock, *caches: _EngineCache[Any, Any]) -> Iterator[None]:
-    """Hold a lock for a batch. Weights are looked at once, at first: each look waits for all that a GPU has to do."""
+    """Hold a lock for a batch. Weights are checked once, at its start: each check synchronises the GPU."""
     with lock:
         try:
             for cache in caches:
@@ -119,7 +119,7 @@ def _batch(lock: threading.RLock, *caches: _EngineCache[Any, Any]) -> Iterator[N
 
 
 class _Level(NamedTuple):
-    """One way to run a model, and what makes its engines."""
+    """One way to run a model, and the functions that build its engines."""
 
     name: str
     decoder: Callable[..., Any]
@@ -159,7 +159,7 @@ class Engines:
         self._encoders: _EngineCache[nn.Module, BlockEncoder | None] = _EngineCache()
 
     def batch(self) -> AbstractContextManager[None]:
-        """For a batch: hold `lock`, and look at weights only once."""
+        """For a batch: hold `lock`, and check the models' weights only once."""
         return _batch(self.lock, self._decoders, self._encoders)
 
     def unsupported(self, decoder: nn.Module) -> str | None:
@@ -217,8 +217,8 @@ class Engines:
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. In another precision an engine in
-        the model's own is compared.
+        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. For another precision, an engine in
+        the model's precision is compared.
         """
         if reason is None:
             check_weights(module, "encoder" if kind == "encoder" else "decoder")

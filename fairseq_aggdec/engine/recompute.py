@@ -80,7 +80,7 @@ class RecomputeVerifier(Verifier):
         return choose_block(self.score(block), self._choice, block, rules, ranks, sequence)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """Read a block, and return the log-probabilities behind its tokens in one chunk, N x V.
+        """Read a block, and return the log-probabilities after its tokens in one chunk, N x V.
 
         Raises:
             AggdecError: the model returns log-probabilities in half precision, as an adaptive softmax in half precision
@@ -97,7 +97,7 @@ class RecomputeVerifier(Verifier):
         behind = torch.arange(read.size(1), device=tokens.device) > positions[:, -1:]
         read.masked_fill_(behind, self._pad)
         self._read = read
-        # padding of the block may lie behind the model's last position
+        # padding of the block may lie after the model's last position
         logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)

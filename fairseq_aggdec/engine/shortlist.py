@@ -1,4 +1,7 @@
-"""The part of a large vocabulary that an ordinary drafter looks at; the verifier decides, so outputs stay the same."""
+"""A shorter output vocabulary for an ordinary drafter; the verifier decides, so outputs stay the same.
+
+Not used on a GPU, where graphs contain the whole projection.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +21,7 @@ FIRST = 32_000
 
 
 def shortlisted(decoder: Any) -> int | None:
-    """The number of symbols that an ordinary drafter looks at; None: all. On a GPU graphs have the whole projection."""
+    """The number of symbols that an ordinary drafter scores; None: all of them."""
     projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None  # None: adaptive softmax
     if projection is None or projection.bias is not None or len(projection.weight) <= LARGE:
         return None
@@ -32,15 +35,15 @@ class Shortlist:
     """
 
     def __init__(self, engine: Any, decoder: Any) -> None:
-        """`engine`: of `decoder`; only a `BlockDecoder` looks at a list, and no graph."""
+        """`engine`: of `decoder`; only a `BlockDecoder` that is not captured can restrict its vocabulary."""
         self._applies = shortlisted(decoder) is not None and isinstance(engine, BlockDecoder)
         self._applies = self._applies and not isinstance(engine, GraphDecoder)
         self._engine, self._decoder = engine, decoder
         self._symbols = set(range(FIRST))
-        self._numbers = torch.empty(0, dtype=torch.long)  # those that the engine looks at, in ascending order
+        self._numbers = torch.empty(0, dtype=torch.long)  # the symbols that the engine scores, in ascending order
 
     def see(self, texts: Sequence[Sequence[int]]) -> None:
-        """Add what is new in the verifier's output; has the engine look at it where enough is new."""
+        """Add new symbols of the verifier's output; the engine's vocabulary is replaced once enough are new."""
         if not self._applies:
             return
         self._symbols.update(*texts)
@@ -54,5 +57,5 @@ class Shortlist:
             self._engine.look_at(self._engine.backend.fused(part))
 
     def symbols(self, numbers: Tensor) -> Tensor:
-        """The symbols that these numbers of the engine stand for, any shape."""
+        """The symbols of these indices into the engine's vocabulary, any shape."""
         return self._numbers[numbers] if self._applies else numbers

@@ -21,12 +21,12 @@ from fairseq_aggdec.engine.shortlist import Shortlist
 class StepwiseModel(LateStart):
     """A `drafters.block.BlockModel` over what could verify with an ordinary decoder.
 
-    It has read a text and its own draft but for the last token. What the verifier has accepted of the draft is not read
-    again; what it has rejected is overwritten.
+    Its KV cache covers the text and its draft, except the last draft token. Draft tokens that the verifier has accepted
+    are not read again; those that it has rejected are overwritten.
     """
 
     _engine: BlockDecoder | RecomputeVerifier
-    waits = False  # it has waited for each token or, in a graph, for all
+    waits = False  # its drafts are on the host: it has read each token or, from a graph, all of them
 
     def __init__(self, engine: BlockDecoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
         """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
@@ -65,19 +65,19 @@ class StepwiseModel(LateStart):
         return values, self._shortlist.symbols(names)
 
     def go_back(self, lengths: Sequence[int]) -> None:
-        """Nothing is forgotten: a draft begins by a look at what is still right."""
+        """Nothing is dropped: a draft begins by comparing its texts with the cached tokens."""
 
     def suppose(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
-        """Take the drafts that were asked for, of these texts, for these: a benchmark has replaced them."""
+        """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
         self._cached = [
             [*text, *draft[: len(read) - len(text)]]
             for text, draft, read in zip(texts, drafts, self._cached, strict=True)
         ]
 
     def _drafted(self, texts: Sequence[Sequence[int]], size: int, best: Callable[[Block], Tensor]) -> Tensor:
-        """At most `size` tokens behind each text, B x k on the host; fewer where all rows have drafted EOS.
+        """At most `size` tokens after each text, B x k on the host; fewer where all rows have drafted EOS.
 
-        `best` reads a block, and returns the best token behind each of its tokens, N.
+        `best` reads a block, and returns the best token after each of its tokens, N.
         """
         self._shortlist.see(texts)
         block, columns = self._unread(texts), list[list[int]]()
@@ -93,7 +93,7 @@ class StepwiseModel(LateStart):
         return self._have_drafted(texts, list(zip(*columns, strict=True)))
 
     def _have_drafted(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> Tensor:
-        """Note what has been read; returns the drafts, B x k."""
+        """Record which tokens are cached; returns the drafts, B x k."""
         self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
         return torch.tensor(drafts)
 

@@ -1,4 +1,4 @@
-"""Trust by behaviour: a new engine and fairseq's own code read the same random sentences, and the results are compared.
+"""The self-check of a new engine: it and fairseq's code read the same random sentences, and the results are compared.
 
 fairseq's decoder reads token by token, as in its search, so that any hook, replaced method or part of another class
 shows. Training mode, random state and caches of the model are restored.
@@ -22,7 +22,7 @@ _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
 _DEFAULT_TOLERANCE = 1e-4  # in other types
 _TOLERANCE_PER_UNIT = 0.1
-"""tolerances per unit of the largest number, for numbers above 10: rounding grows with them"""
+"""tolerances per unit of the largest value, for values above 10: rounding grows with them"""
 _SOURCE_LENGTHS = (7, 4)
 _BLOCK_WIDTHS = (3, 2)
 """widths of the blocks of the test; no block is wider than the first"""
@@ -31,7 +31,7 @@ _BLOCK_WIDTHS = (3, 2)
 def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
     """The difference between an engine and its decoder, as text; None where they agree.
 
-    Compared are log-probabilities behind all tokens, those of chosen and of draft tokens, and the best behind a tree's.
+    Compared are log-probabilities after all tokens, those of chosen and of draft tokens, and the best after a tree's.
     """
     with _undisturbed(decoder):
         weight = decoder.embed_tokens.weight
@@ -97,13 +97,13 @@ def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
         lengths = padding.logical_not().sum(dim=1)
         expected = encoder.forward_torchscript({"src_tokens": tokens, "src_lengths": lengths})["encoder_out"][0]
         found = engine(tokens)
-        hidden = found["encoder_padding_mask"][0]  # an engine may move padding behind the sentence
+        hidden = found["encoder_padding_mask"][0]  # an engine may move padding after the sentence
         states = found["encoder_out"][0].transpose(0, 1)[~hidden]
         return _difference(states, expected.transpose(0, 1)[~padding], encoder.embed_tokens.weight, "encoder states")
 
 
 def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> str | None:
-    """The largest difference where it is above the tolerance, as text; only finite `expected` numbers are compared."""
+    """The largest difference where it is above the tolerance, as text; only finite `expected` values are compared."""
     finite = expected.isfinite()
     if not finite.any():
         return None

@@ -112,9 +112,9 @@ class Drafting:
         return self._schedules[device]
 
     def schedules_one(self, device: torch.device) -> bool:
-        """Whether a single sentence's drafts are scheduled, on a CPU, too.
+        """Whether the schedule also pays for one sentence on a CPU.
 
-        Where each draft token takes a step, or the verifiers do not fit into the caches, so that each pass reads their
+        It does if drafting takes a step per token, or if the verifiers exceed the caches, so that each pass reads their
         weights from memory.
         """
         costs = self.schedule(device).costs

@@ -1,7 +1,7 @@
 """The table of decoding modes. Argument parsers read it, so it imports neither fairseq nor torch.
 
 To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation.drafting.DRAFTERS`
-(docs/developing.md).
+(docs/CONTRIBUTING.md).
 """
 
 from dataclasses import dataclass

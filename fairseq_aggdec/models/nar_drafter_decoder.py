@@ -1,4 +1,4 @@
-"""The block drafter's decoder: it reads a target once, and drafts any number of blocks behind its prefixes."""
+"""The block drafter's decoder: it reads a target once, and drafts any number of blocks after its prefixes."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -146,10 +146,10 @@ class NarDrafterDecoder(TransformerDecoderBase):
         prefix_lengths: Tensor | None = None,
         **_: Any,
     ) -> Tensor:
-        """Features of a block behind each prefix, B x R x k x D, before the vocabulary projection.
+        """Features of a block after each prefix, B x R x k x D, before the vocabulary projection.
 
         Args:
-            prev_output_tokens: B x W, the start symbol and y1..y(W-1); undefined behind a row's longest prefix.
+            prev_output_tokens: B x W, the start symbol and y1..y(W-1); undefined after a row's longest prefix.
             encoder_out: the encoder's output.
             prefix_lengths: B x R, p of each block: the number of target tokens before it, from 0 to W-1.
 
@@ -187,7 +187,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         revealed: Tensor | None = None,
         block_tokens: Tensor | None = None,
     ) -> Tensor:
-        """Features of the block positions behind prefixes of these lengths, B x R, before the vocabulary projection.
+        """Features of the block positions after prefixes of these lengths, B x R, before the vocabulary projection.
 
         Positions that are `revealed`, B x R x k booleans, show the token of `block_tokens`, B x R x k, in place of the
         mask. Returns B x R x k x D.

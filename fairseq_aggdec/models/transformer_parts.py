@@ -1,7 +1,7 @@
 """Parts of fairseq's Transformer: its layers, position embeddings and masks, and a decoder layer run over R blocks.
 
 Each block attends to itself and to a common prefix. The layer's own forward takes one sequence and one mask: R blocks
-of k positions behind a prefix of W would need a mask of (W + R k) x (W + R k), most of it hidden. Here only the visible
+of k positions after a prefix of W would need a mask of (W + R k) x (W + R k), most of it hidden. Here only the visible
 scores are computed.
 """
 

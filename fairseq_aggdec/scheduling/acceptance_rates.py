@@ -43,14 +43,14 @@ class AcceptanceRates:
     """
 
     def __init__(self, acceptance: float) -> None:
-        """`acceptance`: the prior probability that a token passes behind tokens that have passed."""
+        """`acceptance`: the prior probability that a token passes after tokens that have passed."""
         self._acceptance = acceptance
         self._records: dict[tuple[Hashable, int], _Record] = defaultdict(_Record)
         self._known: dict[Hashable, dict[int, list[float]]] = {}  # the last estimates, by kind and streak
         self._since_fading = 0  # row iterations
 
     def chances(self, kind: Hashable, failures: int, length: int) -> list[float]:
-        """a(1) to a(length), or further, for a draft of a row with `failures` failed drafts in succession."""
+        """a(1) to a(length), or beyond, for a draft of a row with `failures` failed drafts in succession."""
         streak = min(failures, MAX_STREAK)
         of_kind = self._known.setdefault(kind, {})
         known = of_kind.get(streak)
@@ -62,7 +62,7 @@ class AcceptanceRates:
         return known
 
     def tried(self, kind: Hashable, failures: int) -> float:
-        """The number of drafts behind these chances; older drafts count less."""
+        """The number of drafts after these chances; older drafts count less."""
         return sum(record.tried[0] for record in self._records_of(kind, min(failures, MAX_STREAK)))
 
     def fade(self, rows: int) -> None:

@@ -87,7 +87,7 @@ class DraftCost:
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
         `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`:
-        the number that a drafter with `steps` looks at; None: all.
+        the number that a drafter with `steps` scores; None: all.
         """
         weights = _token_cost(drafter)
         if symbols is not None:

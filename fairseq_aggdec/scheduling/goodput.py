@@ -16,8 +16,8 @@ c_read is 6 rows with weights in 16 bits, 13 with the kernels, 19 with PyTorch's
 into the caches. With many rows arithmetic is the bottleneck, and a rejected draft token costs as much as an accepted
 one. A batch lasts as long as its slowest row, so the gain of a row counts in proportion to the rows with a draft: s.
 
-Exploration: the prior of a kind is a high acceptance rate. Until a kind has been tried a few times only a few rows
-draft, where the verifier can leave padding out: more rows would not improve the estimate.
+Exploration: the prior of a kind is a high acceptance rate. Until a kind has been tried `_EXPLORING_ROWS` times, only
+that many rows draft, where the verifier can leave padding out: more rows would not improve the estimate.
 """
 
 from __future__ import annotations

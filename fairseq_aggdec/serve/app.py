@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RACED = ({"mode": IAD}, {"mode": GREEDY}, {"mode": BEAM, "beam": 5})
-"""arguments of `Model.decode`: what the page shows side by side"""
+"""arguments of `Model.decode` for the decodings that the page shows side by side"""
 LONGEST_RACE = 600
 """characters"""
 
@@ -61,7 +61,7 @@ def make_app(
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
         hosts: by which it may be asked, as in `Door`.
-        settings: further arguments of the corrector's `decode`.
+        settings: other arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)
@@ -141,7 +141,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 class Measures:
-    """What /metrics shows, in the text format of Prometheus."""
+    """The metrics of /metrics, in the text format of Prometheus."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()

@@ -49,7 +49,7 @@ class Batcher:
             model: decodes the sentences, each as a text of its own.
             worker: one thread. Several batchers may share it; their batches then take turns.
             language: the ISO code of the texts' language; None: the model's `source_lang`.
-            settings: further arguments of `model.decode`.
+            settings: other arguments of `model.decode`.
         """
         self.model = model
         self.worker = worker

@@ -1,4 +1,4 @@
-"""What the server takes from whom: hosts by which it is asked, pages of other origins, and clients that stay silent."""
+"""Requests that the server refuses: to unknown host names, from pages of other origins, from silent clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 SECONDS_TO_SEND = 10.0
 """from a connection, or the answer before, to the last byte of a request"""
 MOST_SENDING = 300
-"""connections that the server waits for; for a further one, that which it waits for longest is closed"""
+"""the most connections with an unfinished request; one more closes the one that is waited for longest"""
 NOSNIFF = ("X-Content-Type-Options", "nosniff")
 
 
@@ -92,7 +92,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end, by whomever."""
+        """The connection is closed, by either side."""
         super().connection_lost(exc)
         self._stop()
 
@@ -116,5 +116,5 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """The answer to what is no HTTP; uvicorn's has no further headers."""
+        """The answer to bytes that are not HTTP; uvicorn's lacks the other headers."""
         self._end("400 Bad Request")

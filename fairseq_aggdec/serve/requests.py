@@ -1,4 +1,4 @@
-"""What requests of both protocols have in common: reading a body away from the event loop, and languages."""
+"""Parts that both protocols share: reading a body away from the event loop, and languages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Made = TypeVar("_Made")
 
 
 async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
-    """What a function makes of a text of so many characters, while the event loop goes on with other requests."""
+    """The result of a function for a text of `size` characters, while the event loop serves other requests."""
     return await asyncio.get_running_loop().run_in_executor(_SHORT if size <= SHORT else _LONG, function, *arguments)
 
 

@@ -38,9 +38,9 @@ def load(
 
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
     are inferred from the folder. `precision`: one of `PRECISIONS`; with int8 the models stay in fp32 and only the
-    engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; of
-    another task than `translation` the checkpoint's own options are taken. `decoding`: how generators decode for which
-    nothing else is given, None: as `aggressive` does; `options`: further ones of the task.
+    engine's matrix products use it. `task_name`: fairseq's name of the checkpoint's task; tasks other than
+    `translation` take their options from the checkpoint. `decoding`: how generators decode for which nothing else is
+    given, None: as `aggressive` does; `options`: further ones of the task.
 
     Raises `AggdecError` where the folder or the checkpoint cannot be used, or they do not fit each other.
     """

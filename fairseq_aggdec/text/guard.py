@@ -13,7 +13,7 @@ _END = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _NOT_PROSE = re.compile(r"[\d_\\/@#<>{}\[\]=*+|~^$]|\w[:(]\w|\w\.[a-z]")
 _CODE_SPAN = re.compile(r"`[^`]+`")
 _MARK = re.compile(r"(?:[-#*+•|–—]|\(?\w{1,2}[.)]|\[.\])+\s")
-"""what a list item or a title begins with"""
+"""the beginning of a list item or a title"""
 _CELLS = re.compile(r"\t|\|| {2,}\S.* {2,}\S|\S[;,]\S+[;,]\S")
 """between the cells of a table's row; a sentence may have these, too"""
 _CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|^--?\w|\w\.[a-z]|\w::")
@@ -80,14 +80,14 @@ def _is_fragment_of_prose(source: str) -> bool:
 
 
 def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_capital: bool) -> bool:
-    """Whether an edit does no harm that can be seen.
+    """Whether an edit does no visible harm.
 
     Every new word is in the list of words. Within a sentence, a word with a capital stays; an unknown word, and the
     first one, is replaced by a near spelling only. Negations, words for numbers, line breaks, quotation marks and
     brackets stay as many as they are.
 
     Args:
-        old, new: the replaced part of the source, and what replaces it.
+        old, new: the replaced part of the source, and its replacement.
         is_first: whether `old` has the source's first word.
         is_sentence: whether the source ends as a sentence does.
         takes_capital: whether its first word may get a capital.
@@ -130,7 +130,7 @@ def _paired(text: str) -> Counter[str]:
 
 
 def _held(found: list[str]) -> Counter[str]:
-    """Of some words, those that no correction may add or take away: numbers, and negations, all as "not"."""
+    """The words that no correction may add or take away: numbers, and negations, all as "not"."""
     small = ("not" if _NEGATION.fullmatch(word) else word.lower() for word in found)
     return Counter(word for word in small if word == "not" or word in _NUMBERS)
 

@@ -1,12 +1,12 @@
-"""A line as its writer typed it: what the corrector reads of it, and its correction in the writer's own characters.
+"""A line as its writer typed it: the tokens that the corrector reads, and the correction in the writer's characters.
 
 Promised for every output of the model:
 
 * The model reads ASCII only: letters, digits and the usual marks (`characters.READ`). A line of these is not changed.
 * Punctuation of a word processor (curly quotes, dashes, an ellipsis, unusual spaces, soft hyphens) is read as that of a
   keyboard. Where the model keeps the token, the output has the writer's characters.
-* Between tokens that the model keeps stands what the writer put there: no space in 12/03/2021, two spaces, a tab. The
-  Moses detokeniser spaces what is new (`spacing`).
+* Between tokens that the model keeps the writer's spacing stays: no space in 12/03/2021, two spaces, a tab. The
+  Moses detokeniser spaces new tokens (`spacing`).
 * Every other character that the model does not read is in the output exactly once, in its order and in its place: an
   edit of a word with such a character is not made. The model reads letters without their accents, `(`, `)` and `$` for
   other brackets and currencies, and `X` for a word with any other character (Москва, a_b, me@x.org) and for a symbol

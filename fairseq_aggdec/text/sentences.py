@@ -102,7 +102,7 @@ def _pieces(line: str, language: str, rest: Callable[[], None] | None) -> list[s
 
 
 def _segments(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
-    """What sentencex makes of a line, window by window; joined, the segments give the line.
+    """Segment a line by sentencex, window by window; joined, the segments give the line.
 
     Its time grows with the square of the window, and no other thread runs meanwhile. A quotation that is longer than
     half a window may be cut.
@@ -117,9 +117,9 @@ def _segments(line: str, language: str, rest: Callable[[], None] | None) -> list
         if "".join(pieces) != window:
             pieces = [window]
         if start + len(window) < len(line):
-            if len(pieces) == 1:  # which goes on behind the window
+            if len(pieces) == 1:  # which goes on after the window
                 pieces = [window[: window.rfind(" ") + 1 or size]]
-            else:  # a quotation may end behind it: only the first half is sure
+            else:  # a quotation may end after it: only the first half is sure
                 ends = accumulate(map(len, pieces))
                 sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= size]
                 pieces = [*(sure or pieces[:1]), ""]
@@ -142,8 +142,8 @@ def _is_unfinished(piece: str, language: str) -> bool:
 def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int, int]]:
     """Cut a sentence into parts that fit; returns their spans, between which is only white space.
 
-    Halves the sentence until its parts fit: behind the end of a sentence or clause that is nearest the middle, else
-    behind the nearest comma, else at the nearest white space. A word that does not fit is a part by itself.
+    Halves the sentence until its parts fit: after the end of a sentence or clause that is nearest the middle, else
+    after the nearest comma, else at the nearest white space. A word that does not fit is a part by itself.
     """
     parts: list[tuple[int, int]] = []
     waiting = [(0, len(sentence))]

@@ -25,7 +25,7 @@ _ARTEFACTS = {
     "&gt;": ">",
     "&amp;": "&",  # the last, as Moses escapes it first
 }
-"""what Moses makes of a character, and the character"""
+"""Moses' replacement of a character, and the character"""
 _LETTER = r"[^\W_²³¹¼-¾\u0860-\u1dff\u2000-\U0010ffff]"  # Latin to Arabic; Moses splits between others
 _TOKEN = rf"{_LETTER}+(?:[{_UNSEEN}]+{_LETTER}+)*|[^\s{_UNSEEN}]"
 
@@ -59,7 +59,7 @@ def _cut(text: str, pattern: str) -> list[_Token]:
 
 
 def aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """The opcodes of difflib that turn one list of tokens into another; what both begin and end with is kept."""
+    """The opcodes of difflib that turn one list of tokens into another; their common beginning and end are kept."""
     first, shorter = 0, min(len(old), len(new))
     while first < shorter and old[first] == new[first]:
         first += 1

@@ -45,7 +45,7 @@ _NAMES = dict(pair.split("=") for pair in (
     "Italy=italien Mexico=mexiko President=präsident Mr=herr Mrs=frau Rome=rom Russian=russ Spain=spanien "
     "Spanish=spani States=staaten Swiss=schweiz Switzerland=schweiz United=vereinigte World=welt Yeah=ja"
 ).split())  # fmt: skip
-"""{a name: what stands in its German form}, of those that often stand in everyday sentences"""
+"""{a name: a part of its German form}, of those that often stand in everyday sentences"""
 _GERMAN = set(
     "als auf das dem den der des du ein er es hat ich im ist mit sie sind und um von wer wie wir wo zu".split()
 )
@@ -97,7 +97,7 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
 
 
 def _numbers(source: str, output: str) -> Iterator[str]:
-    """Of digits, which stand in the output as they are or with German points and commas; numerals; and signs."""
+    """Reasons of numbers: digits, as they are or with German points and commas, numerals and signs must not be lost."""
     made = Counter(_NUMBER.findall(output))
     for number in _NUMBER.findall(source):
         swapped = number.translate(str.maketrans(".,", ",."))
@@ -118,7 +118,7 @@ def _numbers(source: str, output: str) -> Iterator[str]:
 
 
 def _names(source: str, output: str) -> Iterator[str]:
-    """Of capitalised words: some stand in their German form, and those that the model does not know as they are."""
+    """Reasons of names: each must stand in its German form, or unchanged where the model does not know the word."""
     english, model = _dictionary("gec", "en"), _dictionary("mt", "de")
     written = _WORD.findall(output)
     for found in _WORD.finditer(source):

@@ -1,4 +1,4 @@
-"""The public families of docs/models.md: models of their published arguments, small and with random weights.
+"""The public families of docs/options.md: models of their published arguments, small and with random weights.
 
 A draft is what stock fairseq answers, with every sixth word changed, or is made by a model that differs a little:
 many pass, and some do not.

@@ -12,7 +12,7 @@ from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *(path for part in ("configs", "docs") for path in sorted((ROOT / part).rglob("*.md")))]
 TEXT = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -46,6 +46,12 @@ def test_every_mode_is_in_the_readme_and_in_the_table() -> None:
     for mode in MODES:
         assert f"`{mode}`" in TEXT["README.md"]
         assert f"| `--decoding {mode}` |" in TEXT["docs/options.md"]
+
+
+def test_every_experiment_is_in_the_table_of_configs() -> None:
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]+) \|", TEXT["configs/README.md"], re.MULTILINE)))
+    experiments = {path.parent.name for path in (ROOT / "configs").glob("*/about.yaml")}
+    assert experiments - set(named) == set()
 
 
 PLACES = re.findall(

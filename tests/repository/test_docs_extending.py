@@ -1,4 +1,4 @@
-"""docs/developing.md: the drafter on the page is lossless, and some of its drafts pass."""
+"""docs/CONTRIBUTING.md: the drafter on the page is lossless, and some of its drafts pass."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from fairseq_aggdec.generation.modes import MODES
 from tests.generation.test_generator import JOINED, assert_same_up_to_near_ties, cached_model, decode, stock_beam_one
 from tests.support.random_models import ENGINE_SHAPES, random_batch
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/developing.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/CONTRIBUTING.md"
 
 
 def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) -> None:

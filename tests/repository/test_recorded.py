@@ -1,4 +1,4 @@
-"""What is recorded in docs/: lossless rows have greedy's output."""
+"""What is recorded in docs/: lossless rows have greedy's output, and pages have the records' figures."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.lab.bench.record import load_record
-from tests.support.measured_tables import RECORDS, ROOT
+from tests.support.measured_tables import PAGES, RECORDS, ROOT, filled
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
@@ -23,3 +23,14 @@ def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
 def test_recorded_verifications_have_passed() -> None:
     for path in (ROOT / "docs" / "verify").glob("*.json"):
         assert json.loads(path.read_text(encoding="utf-8"))["passed"], path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_tables_of_a_page_are_those_of_the_records(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert filled(text) == text, "python -m tests.support.measured_tables writes them anew"
+
+
+def test_every_record_is_read_by_a_page() -> None:
+    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    assert [path.name for path in RECORDS if path.stem not in pages] == []

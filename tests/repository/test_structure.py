@@ -1,4 +1,4 @@
-"""Which folder imports which: docs/developing.md says so."""
+"""Which folder imports which: docs/CONTRIBUTING.md says so."""
 
 import ast
 import re

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import Record, Run, load_record
-from fairseq_aggdec.lab.bench.tables import Table, module_table, speed_table
 from fairseq_aggdec.lab.grid import text_table
+
+Table = tuple[list[str], list[list[str]]]
+"""heads and rows"""
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -42,26 +44,6 @@ def _faster(run: Run | None, baseline: Run | None, digits: int = 2) -> str:
 
 def _seconds(run: Run) -> str:
     return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
-
-
-def overview(*names: str) -> Table:
-    """Each RECORD=MODE=LABEL is a row; underscores of a label stand for blanks."""
-    rows = []
-    for name, mode, label in (argument.split("=") for argument in names):
-        runs = _runs(name)
-        times = [_duration(runs.get(baseline)) for baseline in ("beam5", "beam1", "greedy")]
-        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1")]
-        gains.append(_faster(runs[mode], runs.get("greedy")))
-        own = f"`{mode.partition(':')[0]}` {_duration(runs[mode])}"
-        rows.append([label.replace("_", " "), *times, own, f"**{gains[0]}**", *gains[1:]])
-    heads = [
-        "sentences one at a time, on a CPU",
-        "fairseq beam 5",
-        "fairseq beam 1",
-        "`greedy`, this engine",
-        "drafted",
-    ]
-    return [*heads, "over beam 5", "over beam 1", "over `greedy`"], rows
 
 
 def headline(*names: str) -> Table:
@@ -118,14 +100,17 @@ def _duration(run: Run | None) -> str:
     return f"{1e3 * run.seconds / run.sentences:,.0f} ms" if run.sentences < 10 else f"{run.seconds:.2f} s"
 
 
-def speed(name: str) -> Table:
-    """The modes of a record, one sentence at a time."""
-    return speed_table(_record(name).at(1), short=True)
-
-
-def modules(name: str) -> Table:
-    """Where the time goes."""
-    return module_table(_record(name).at(1))
+def modes(name: str) -> Table:
+    """The modes of a record, one sentence at a time, with their decoder passes and BLEU."""
+    runs = _runs(name)
+    rows = [
+        [
+            f"`{mode}`", _per_sentence(run), _faster(run, runs["beam5"]), _faster(run, runs["greedy"]),
+            f"{run.iterations / run.sentences:.2f}" if run.iterations else "", f"{run.bleu:.2f}",
+        ]
+        for mode, run in runs.items()
+    ]  # fmt: skip
+    return ["mode", "milliseconds a sentence (range)", "over beam 5", "over `greedy`", "passes", "BLEU"], rows
 
 
 def batches(*names: str) -> Table:
@@ -206,8 +191,8 @@ def verified(*names: str) -> Table:
 
 
 KINDS: dict[str, Callable[..., Table]] = {
-    "overview": overview, "headline": headline, "beside": beside, "speed": speed, "modules": modules,
-    "batches": batches, "milliseconds": milliseconds, "beams": beams, "verified": verified,
+    "headline": headline, "beside": beside, "modes": modes, "batches": batches, "milliseconds": milliseconds,
+    "beams": beams, "verified": verified,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Rows guessed by a block drafter: its scores of the next positions, each behind its own draft."""
+"""Rows guessed by a block drafter: its scores of the next positions, each after its own draft."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReturningModel(BlockModel, Protocol):
 
 
 class RowDrafter:
-    """Drafts rows behind the best hypothesis, whenever half of the searches have used up their last draft."""
+    """Drafts rows after the best hypothesis, whenever half of the searches have used up their last draft."""
 
     def __init__(self, model: ReturningModel, block_size: int, entries: int) -> None:
         """Draft blocks of k tokens, at most as in the model's training; a row stores its best `entries`."""

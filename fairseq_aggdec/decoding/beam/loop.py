@@ -133,7 +133,7 @@ def _score(
     block: TreeBlock,
     planned: Sequence[Sequence[Node]],
 ) -> Iterator[Row]:
-    """Score a block; yield the rows behind its prefixes in order. Raises `NotNumbersError`."""
+    """Score a block; yield the rows after its prefixes in order. Raises `NotNumbersError`."""
     sequences = _sequences(planned, rules) if rules.no_repeat_ngram_size > 1 else None
     for values, tokens, whole in verifier.verify_tree(block, rules, options.entries, sequences):
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
@@ -143,7 +143,7 @@ def _score(
 
 
 def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules) -> Tensor:
-    """The decoder's inputs up to the end of each prefix, N x L, padded behind it."""
+    """The decoder's inputs up to the end of each prefix, N x L, padded after it."""
     texts = [node.tokens() for nodes in planned for node in nodes]
     width = max(map(len, texts))
     return torch.tensor([text + [rules.pad] * (width - len(text)) for text in texts])

@@ -30,7 +30,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 class Beams:
     """The hypotheses of B sentences, M in all, sentence by sentence, of T tokens each.
 
-    Tensors of hypotheses may have more than M rows; rows behind M are undefined.
+    Tensors of hypotheses may have more than M rows; rows after M are undefined.
     """
 
     counts: Tensor
@@ -90,7 +90,7 @@ class BeamStep(Protocol):
     ) -> tuple[Beams, list[Ends]]:
         """Take a step; return the new hypotheses, and the finished ones sentence by sentence, best first.
 
-        `values` and `names`: the best log-probabilities behind each hypothesis, in descending order, and their tokens,
+        `values` and `names`: the best log-probabilities after each hypothesis, in descending order, and their tokens,
         M x E, E = N + 2. `resolve_ties` is called where candidates are open, to fill in fairseq's.
         """
 
@@ -138,7 +138,7 @@ def plain_beam_search(
 def _best_entries(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
 ) -> tuple[Tensor, Tensor, list[Rows]]:
-    """The best log-probabilities behind each hypothesis and their tokens, twice M x E, and all, in chunks.
+    """The best log-probabilities after each hypothesis and their tokens, twice M x E, and all, in chunks.
 
     Raises `NotNumbersError`.
     """

@@ -3,9 +3,9 @@
 Every prefix that the copy reaches and that is not scored yet is worth scoring. To foresee one hypothesis saves nothing
 unless the others of its beam are foreseen, too; a copy that takes the steps of a beam search reaches all of them.
 
-The row behind a prefix that is not scored is borrowed from a scored prefix with a similar continuation, in this order:
+The row after a prefix that is not scored is borrowed from a scored prefix with a similar continuation, in this order:
 
-    own track     the source of the parent's row, extended by this token: the same text behind an earlier difference
+    own track     the source of the parent's row, extended by this token: the same text after an earlier difference
     rejoining     a scored prefix near by that ends in the same token: another text that has reached the same place
     draft         the row that a model has drafted for the place
     substitution  the source of the parent's row, extended by its likeliest scored token: one word for another
@@ -257,7 +257,7 @@ class _Simulation:
         return None, None
 
     def _alike(self, node: Node, before: int) -> Node | None:
-        """A scored prefix near by that ends in the same token, preferably behind the same token."""
+        """A scored prefix of nearly the same length that ends in the same token, preferably after the same token."""
         found, closest = None, 2 * _MAX_SHIFT + 1
         for other in self._sentence.tree.ending_in.get(node.token, ()):
             distance = abs(other.depth - node.depth)

@@ -1,6 +1,6 @@
 """The prefixes of one sentence's outputs, their cache slots and their rows.
 
-One pass reads a prefix into a slot of the verifier's cache, and scores the row behind it. Slot and row stay with the
+One pass reads a prefix into a slot of the verifier's cache, and scores the row after it. Slot and row stay with the
 prefix, whichever hypothesis reaches it; nothing is reordered. Prefixes that no live hypothesis can reach give their
 slots back when slots run short.
 """
@@ -30,7 +30,7 @@ class Rows(Protocol):
 
 
 class Row:
-    """The scores of the next token behind a prefix, after the search rules."""
+    """The scores of the next token after a prefix, after the search rules."""
 
     __slots__ = ("number", "scores", "tokens", "whole")
 
@@ -121,7 +121,7 @@ class PrefixTree:
         return admitted
 
     def take_in(self, nodes: Sequence[Node], rows: Sequence[Row]) -> None:
-        """Store the rows that a pass has scored behind these prefixes."""
+        """Store the rows that a pass has scored after these prefixes."""
         ending_in, whole = self.ending_in, self._whole
         for node, row in zip(nodes, rows, strict=True):
             node.row = row

@@ -19,7 +19,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """The input of one pass: tokens of B sentences, each behind a prefix of its own. Tensors are on the host."""
+    """The input of one pass: tokens of B sentences, each after a prefix of its own. Tensors are on the host."""
 
     tokens: Tensor
     """N, sentence by sentence"""
@@ -61,14 +61,14 @@ class TreeBlock:
 
 
 class Entries(NamedTuple):
-    """The best scores behind N tokens of a block, under the search rules."""
+    """The best scores after N tokens of a block, under the search rules."""
 
     values: Tensor
     """N x E log-probabilities in descending order, on the host"""
     names: Tensor
     """N x E, their tokens, on the host"""
     whole: Rows
-    """all log-probabilities behind each token, minus infinity where a rule bans the next one"""
+    """all log-probabilities after each token, minus infinity where a rule bans the next one"""
 
 
 class TreeVerifier(Protocol):
@@ -77,9 +77,9 @@ class TreeVerifier(Protocol):
     def verify_tree(
         self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
     ) -> Iterator[Entries]:
-        """Read a block, and return the `count` best entries behind its tokens, in chunks.
+        """Read a block, and return the `count` best entries after its tokens, in chunks.
 
-        `sequences`: the decoder's inputs up to each token, N x L, padded behind it, on the host, for the n-gram rule;
+        `sequences`: the decoder's inputs up to each token, N x L, padded after it, on the host, for the n-gram rule;
         None without that rule.
         """
 

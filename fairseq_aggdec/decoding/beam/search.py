@@ -3,7 +3,7 @@
 It follows `fairseq.sequence_generator.SequenceGenerator._generate` and `fairseq.search.BeamSearch`:
 
     candidates   the best 2N pairs of hypothesis and next token by cumulative score; at the first step of one row
-    EOS          finishes a hypothesis if it is among the best N candidates; behind them it is dropped
+    EOS          finishes a hypothesis if it is among the best N candidates; after them it is dropped
     beam         the best N candidates that are not EOS go on
     end          N hypotheses are finished, or some are at the longest length
 
@@ -138,7 +138,7 @@ class BeamSearch:
         return copy
 
     def step(self, rows: Sequence[Row | None]) -> list[int]:
-        """Take a step if the known rows behind the live hypotheses suffice; None stands for a missing row.
+        """Take a step if the known rows after the live hypotheses suffice; None stands for a missing row.
 
         Returns the numbers of the hypotheses with missing rows that the step needs; none where it was taken.
         """

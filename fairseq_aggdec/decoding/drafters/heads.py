@@ -1,4 +1,4 @@
-"""Blockwise parallel decoding: the verifier's own further heads draft (papers/004 §3 and §4).
+"""Blockwise parallel decoding: the verifier's proposal heads draft (papers/004 §3 and §4).
 
 One forward pass of the verifier both verifies the last draft and proposes the next (§4). In each row the pass reads the
 last committed token and the draft; at each of these positions head 1 predicts the next token and heads 2 to k propose

@@ -14,7 +14,7 @@ from fairseq_aggdec.decoding.roles import Drafter
 FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
 MAX_KIND = 4
-"""copies behind longer suffixes count as this kind"""
+"""copies after longer suffixes count as this kind"""
 OWN = MAX_KIND + 1
 """the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
 
@@ -41,7 +41,7 @@ class SourceMatcher:
             eos: end of sentence.
             start: the decoder's first input, x_0 = o_0 of Algorithm 1; None for `eos`.
             max_draft_len: L_max of papers/002 Table 3; 0: no limit.
-            first_kind: the kind of a copy behind the start symbol alone; the others follow.
+            first_kind: the kind of a copy after the start symbol alone; the others follow.
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches
@@ -50,7 +50,7 @@ class SourceMatcher:
         for place, token in enumerate(context):
             self._places.setdefault(token, []).append(place)
         longest = max_draft_len or len(source)
-        copyable = [0]  # from the end: the number of tokens to copy behind each place, up to EOS or a foreign token
+        copyable = [0]  # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
         for token in reversed(source):
             copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
         self._copyable = [min(tokens, longest) for tokens in reversed(copyable)]
@@ -59,7 +59,7 @@ class SourceMatcher:
         self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
     def copy(self, output: Sequence[int], is_first: bool = False) -> tuple[list[int], int]:
-        """The draft behind an output, and its kind. The output begins with the start symbol and only grows.
+        """The draft after an output, and its kind. The output begins with the start symbol and only grows.
 
         `is_first`: the output is the start symbol and a forced prefix. The kind is `first_kind` and the length of the
         suffix found, at most `MAX_KIND`; 0 for the first draft.

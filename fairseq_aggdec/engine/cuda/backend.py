@@ -87,7 +87,8 @@ class DecoderKernels:
     ) -> None:
         """Copy the weights of a decoder; raises `ValueError` where the kernels do not support it.
 
-        `computes`: whether kernels compute the layers of a pass of so many tokens; `further`: see `BlockDecoder`.
+        `computes`: whether kernels compute the layers of a pass of so many tokens.
+        `further`: see `BlockDecoder`.
         """
         self.computes = computes
         self._layers = TritonDecoderLayers(decoder)

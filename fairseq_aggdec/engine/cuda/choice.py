@@ -218,7 +218,7 @@ def proposed_score(inputs: tl.tuple, row: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def normals_of(peaks: tl.tensor, sums: tl.tensor, entries: tl.tensor, inside: tl.tensor) -> tl.tensor:
-    """What is taken off a row's scores, one after the other: the highest, and the logarithm of the sum."""
+    """The terms that are subtracted from a row's scores in turn: the highest, and the logarithm of the sum."""
     highest = tl.load(peaks + entries, mask=inside, other=-float("inf"))
     peak = tl.max(highest, 0)
     return peak, tl.log(tl.sum(tl.load(sums + entries, mask=inside, other=0.0) * tl.exp(highest - peak), 0))
@@ -246,8 +246,9 @@ def embedded(
 
     A token that has no embedding becomes NaN.
 
-    `tokens` and `positions`: N, int64, positions behind the last of `places` as there; `words`: V x D, multiplied by
-    `scale`; `places`: embeddings of positions, P x D; `further`: those of the tokens from V on, not scaled.
+    `tokens` and `positions`: N, int64, positions beyond `places` as its last; `words`: V x D, multiplied by `scale`;
+    `places`: embeddings of positions, P x D;
+    `further`: those of extra symbols, with indices from V on, not scaled.
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)

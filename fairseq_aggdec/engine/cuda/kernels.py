@@ -1,10 +1,10 @@
 """Triton kernels for the layers of a Transformer, made for few tokens at a time.
 
 A product has tiles of 16 tokens, whatever their number, and adds in a fixed order. Attention adds positions in tiles
-that are counted from position 0. So a token's numbers have the same bits alone, in a block and in a batch.
+that are counted from position 0. So a token's values have the same bits alone, in a block and in a batch.
 
 Every kernel loads its weights, which no kernel writes, before it waits for the kernel before it (programmatic dependent
-launch). All that kernels write is read and written behind the wait.
+launch). All that kernels write is read and written after the wait.
 """
 
 # mypy: ignore-errors
@@ -230,7 +230,7 @@ def attention(
         query, y: B x width x dim.
         memory: keys and values as in `projections`.
         ends: the last position that each token attends to, B x width if `per_token`, else B: that of each sentence's
-            first token, and one more for each token behind it; None: all positions.
+            first token, and one more for each token after it; None: all positions.
         paths: B x width x longest, the slots of `memory` that a token attends to, position by position; None: slots are
             positions.
         hidden: B x length bytes in rows `hidden_step` apart, not 0 at positions that nothing attends to; or None.

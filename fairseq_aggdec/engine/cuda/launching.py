@@ -37,6 +37,6 @@ def launch_options(device: torch.device) -> dict[str, Any]:
 
     From capability 9.0 on, a kernel starts while the one before it still runs (programmatic dependent launch), and
     waits for its results where it calls `wait`. Every kernel must wait, one that reads no results, too: otherwise the
-    one behind it could start before the one before it has ended.
+    one after it could start before the one before it has ended.
     """
     return {"pdl": True, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": False}

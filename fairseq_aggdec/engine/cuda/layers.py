@@ -195,7 +195,7 @@ class _Stack:
     ) -> Tensor:
         """Run the layers on x, B x W x D; `memories`, `crosses`: keys and values of each layer, B x H x L x 2D/H."""
         if x.size(-1) != self._dim:
-            raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
+            raise RuntimeError(f"{x.size(-1)} features of a token for layers of {self._dim}")
         x = x.contiguous()
         y, query, found, normed = (torch.empty_like(x) for _ in range(4))
         inner = x.new_empty(*x.shape[:-1], self._inner)
@@ -255,7 +255,7 @@ class TritonDecoderLayers(_Stack):
     ) -> Tensor:
         """Run the layers on a block, or on trees, B x W x D -> B x W x D.
 
-        Tokens that would be written behind the capacity of `memory` are not, and their results have no meaning.
+        Tokens that would be written beyond the capacity of `memory` are not, and their results have no meaning.
 
         Args:
             x: the input of the first layer.
@@ -285,7 +285,7 @@ class TritonEncoderLayers(_Stack):
 
 
 def _check(layer: Any, first: Any) -> None:
-    """Raise `ValueError` if the kernels do not support a layer behind a `first` one."""
+    """Raise `ValueError` if the kernels do not support a layer after a `first` one."""
     own, inner, kind = layer.self_attn, layer.fc1.out_features, layer.fc1.weight.dtype
     if _sizes(layer) != _sizes(first):
         raise ValueError("layers of several sizes")

@@ -1,4 +1,4 @@
-"""Buffers that stay where they are from batch to batch, and the few sizes in which passes use them."""
+"""Static buffers, which keep their addresses from batch to batch, and the sizes (buckets) in which passes use them."""
 
 import operator
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from torch import Tensor
 from fairseq_aggdec.engine.plain.layers import KVCache
 
 MOST_TOKENS = 4096
-"""tokens of a pass, with those that fill it up to its bucket, above which arithmetic takes longer than launches"""
+"""tokens of a pass, padding up to its bucket included, above which arithmetic takes longer than kernel launches"""
 _WIDTHS = (1, 4, 8, 16, 32)
 _POSITIONS, _SOURCE = 64, 32  # the smallest buckets
 _MOST_KEPT = 2**30
-"""numbers of a memory up to which it is kept for batches that need less"""
+"""elements of a buffer that is kept when a batch needs less; larger ones are freed"""
 
 
 def rows_bucket(rows: int) -> int:
@@ -42,18 +42,19 @@ def source_bucket(length: int) -> int:
 
 
 class StaticCache(KVCache):
-    """A `KVCache` in a memory that serves batch after batch, beside the keys and values of the sources.
+    """A `KVCache` in static buffers, beside the keys and values of the sources.
 
-    The first rows of the memory are those of the batch. Only a batch that needs more rows or positions moves it.
+    The first rows of the memory are those of the batch. Only a batch that needs more rows or positions has it
+    allocated anew.
     """
 
     def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
-        """`moved` is called with the new capacity when another memory takes the place of the present one."""
+        """`moved` is called with the new capacity when the buffers are allocated anew."""
         super().__init__(num_layers, heads, head_dim)
         self._whole, self._cross, self._padding = self._none, self._none, torch.empty(0)
         self._moved = moved
         self.source = 0
-        """number of positions to which this batch's sources are filled up"""
+        """number of positions to which this batch's sources are padded"""
 
     @property
     def rows(self) -> int:
@@ -61,7 +62,7 @@ class StaticCache(KVCache):
         return rows_bucket(self._batch_size)
 
     def start_with(self, batch_size: int, length: int, like: Tensor) -> None:
-        """Have room for a new batch with sources of this length; `fill` writes them."""
+        """Reserve room for a new batch with sources of this length; `fill` writes them."""
         rows, source = rows_bucket(batch_size), source_bucket(length)
         self._fit(rows, source, positions_bucket(2 * length), like)
         self._batch_size, self.source = batch_size, source
@@ -117,7 +118,7 @@ class StaticCache(KVCache):
         self._number_places()
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
-        """Have room for so many rows and positions; a memory that has to grow keeps the sizes that it has reached."""
+        """Reserve room for these numbers of rows and positions; buffers that grow in one size shrink in no other."""
         whole, cross = self._whole, self._cross
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
@@ -135,7 +136,7 @@ class StaticCache(KVCache):
             self._padding = torch.zeros(rows, source, dtype=torch.bool, device=like.device)
 
     def _replace(self, memory: Tensor) -> None:
-        self._moved(memory.size(3))  # ends what reads the old memory
+        self._moved(memory.size(3))  # graphs that read the old memory end
         self._whole = memory
 
     @torch.inference_mode(False)  # it outlives the batch

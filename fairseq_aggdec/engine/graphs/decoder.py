@@ -39,7 +39,7 @@ from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
 _LIMITS = 4
-"""the numbers of a pass begin with `pad`, `eos`, `min_len` and `max_len` of the rules"""
+"""the input of a pass begins with `pad`, `eos`, `min_len` and `max_len` of the rules"""
 
 
 class Shape(NamedTuple):
@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
 
 class GraphDecoder(BlockDecoder):
-    """A `BlockDecoder` over buffers that stay where they are. What a graph cannot do it computes as its base."""
+    """A `BlockDecoder` whose passes run as CUDA graphs over static buffers; other passes run as its base class's."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class GraphDecoder(BlockDecoder):
 
         graph = None if rows * source > MOST_TOKENS else self.graphs.get(("start", rows, source), 0, make)
         fill, (memory, hidden) = make() if graph is None else (lambda _: self.graphs.run(graph), graph.inputs)
-        # zeros, not what an earlier batch has left: zero times NaN is NaN
+        # zeros in place of an earlier batch's states: zero times NaN is NaN
         memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
         hidden.zero_()[:batch_size, length:] = True
         if masks:
@@ -137,7 +137,7 @@ class GraphDecoder(BlockDecoder):
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         shape = self.shape_of(block.ragged.width, block.last_start)
         common = rules.common_prefix if block.last_start == 0 else []
-        forced = len(common[0]) if common else 0  # the block begins with these tokens behind the first
+        forced = len(common[0]) if common else 0  # the block begins with these tokens after the first
         if shape is None or not self._can_choose(shape, rules, block.first_start + forced):
             return super().verify(block, rules, ranks, sequence)
         graph = self._ran(block, shape, rules, ranks > 0 or forced > 0)
@@ -214,7 +214,7 @@ class GraphDecoder(BlockDecoder):
         yield Entries(torch.from_numpy(values), torch.from_numpy(names), _Whole(places, compute))
 
     def continued(self, block: Block, steps: int, rules: SearchRules) -> list[list[int]] | None:
-        """The next `steps` tokens of greedy search behind each row of a block, B x k; None where no graph does it.
+        """The next `steps` tokens of greedy search after each row of a block, B x k; None where no graph does it.
 
         All but the last are read, too.
         """
@@ -296,7 +296,7 @@ class GraphDecoder(BlockDecoder):
         return shape
 
     def _can_choose(self, shape: Shape, rules: SearchRules, first_position: int) -> bool:
-        """Whether a graph chooses: it knows bans of padding and of an early EOS, and the longest output."""
+        """Whether a graph can choose the tokens: it has bans of padding and of an early EOS, and the longest output."""
         has_more = rules.unk_penalty or rules.suppressed or rules.no_repeat_ngram_size > 1
         if has_more or rules.source_lengths is not None:
             return False
@@ -306,7 +306,7 @@ class GraphDecoder(BlockDecoder):
         return first_position >= forced_steps and shape.tokens * self.symbols <= _MOST_SCORES
 
     def _ran(self, block: Block, shape: Shape, rules: SearchRules | None = None, judges: bool = False) -> Graph:
-        """Run a pass over a block, without waiting. With `rules` it chooses, and `judges` draft tokens."""
+        """Run a pass over a block, asynchronously. `rules`: it chooses tokens; `judges`: it scores the draft tokens."""
         rows, drafted = len(block.lasts), block.ragged.width - 1
         seen = not self.backend.waits or block.draft.device != self.device
         special = None if rules is None else (rules.pad, rules.eos)
@@ -314,7 +314,7 @@ class GraphDecoder(BlockDecoder):
         key = ("block", shape, seen, judges, special, self._temperature)
         graph = self.graphs.get(key, size, lambda: self._block_pass(shape, seen, judges, special))
         numbers = graph.numbers()
-        numbers.fill(0)  # further rows read symbol 0 at position 0
+        numbers.fill(0)  # rows of the bucket beyond the batch read symbol 0 at position 0
         if rules is not None:
             numbers[:_LIMITS] = _limits_of(rules)
         table = numbers[_LIMITS:].reshape(shape.rows, -1)
@@ -329,12 +329,12 @@ class GraphDecoder(BlockDecoder):
         return graph
 
     def _take(self, block: Block, features: Tensor) -> None:
-        """Take the features of a block, R x W x D, which the next pass overwrites."""
+        """Keep the features of a block, R x W x D, which the next pass overwrites."""
 
     def _block_pass(
         self, shape: Shape, seen: bool, judges: bool, special: tuple[int, int] | None
     ) -> tuple[Function, list[Tensor]]:
-        """The function of `_ran`, and its input: the drafts, where the host has not `seen` them."""
+        """The function of `_ran`, and its input: the drafts, unless they are on the host (`seen`)."""
         drafts = [] if seen else [torch.zeros(shape.rows, shape.width - 1, dtype=torch.long, device=self.device)]
         columns = torch.arange(shape.width, device=self.device)
 
@@ -421,7 +421,7 @@ class GraphDecoder(BlockDecoder):
     def _likeliest(
         self, features: Tensor, count: int, pad: int, eos: int, early: Tensor
     ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-        """See `plain.choice.likeliest`, behind features, N x D; EOS is banned where it is `early`, N."""
+        """`plain.choice.likeliest` over features, N x D; EOS is banned where it is `early`, N."""
         return self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
 
     def _drop_kernels(self, reason: str) -> bool:
@@ -437,7 +437,7 @@ class GraphDecoder(BlockDecoder):
 
 
 def _limits_of(rules: SearchRules) -> tuple[int, ...]:
-    """What the numbers of a pass begin with, see `_LIMITS`."""
+    """The beginning of a pass's input, see `_LIMITS`."""
     return rules.pad, rules.eos, rules.min_len, rules.max_len
 
 

@@ -80,19 +80,19 @@ class Packet:
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
         self.on_host = torch.zeros(*shape, dtype=dtype, pin_memory=device.type == "cuda")
         self.numbers = self.on_host.numpy()
-        """`on_host` again: numpy takes a fifth of the time to write a few numbers"""
+        """`on_host` again: numpy writes a handful of elements in a fifth of the time"""
 
     def down(self, to: Tensor) -> Tensor:
         """Copy to the device without waiting; the host must not write before the copy is done."""
         return to.copy_(self.on_host, non_blocking=True)
 
     def up(self, numbers: Tensor) -> None:
-        """Copy numbers of the device to the host without waiting; the host must not read before the copy is done."""
+        """Copy from the device to the host without synchronising; the host must not read before the copy is done."""
         self.on_host.copy_(numbers, non_blocking=True)
 
 
 class Graph:
-    """A function from numbers of the host to tensors on the device, with buffers for both."""
+    """A function from integers on the host to tensors on the device, with buffers for both."""
 
     def __init__(
         self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
@@ -100,11 +100,11 @@ class Graph:
         """
         Args:
             name: for messages.
-            function: from `size` numbers on the device, int64, to results, of which the first goes to the host.
+            function: from `size` int64 elements on the device to results, of which the first goes to the host.
                 Its tensors have the same shapes in each call, and a repeated call changes nothing.
-            size: how many numbers.
+            size: number of elements of its input.
             device: where it computes.
-            inputs: further tensors on the device that the function reads.
+            inputs: other tensors on the device that the function reads.
         """
         self.name, self.inputs = name, inputs
         self._device = device
@@ -119,13 +119,13 @@ class Graph:
         self._done = torch.cuda.Event() if device.type == "cuda" else None
 
     def numbers(self) -> np.ndarray:
-        """The numbers of the next run, to be written on the host, once the last run has read its own."""
+        """The input of the next run, to be written on the host; waits until the last run has read its input."""
         self.wait()
         return self._numbers.numbers
 
     @torch.no_grad()
     def compute(self) -> None:
-        """Copy the numbers down, call the function, and copy its first result up, without waiting."""
+        """Copy the input to the device, run the function, and copy its first result back, without synchronising."""
         first, *others = self._function(self._numbers.down(self._on_device))
         if self._first is None:
             packet = Packet(first.shape, first.dtype, first.device)
@@ -137,7 +137,7 @@ class Graph:
             result.copy_(found)
 
     def ran(self) -> None:
-        """Note that a run has been launched on the current stream."""
+        """Record that a run has been launched on the current stream."""
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(self._device))
 
@@ -190,7 +190,7 @@ class Graphs:
         return cls(device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels)
 
     def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
-        """The graph of a key. `size` is the number of its numbers; `make` returns its function and inputs."""
+        """The graph of a key. `size`: elements of its input; `make` returns its function and its other inputs."""
         graph = self._graphs.pop(key, None)
         if graph is None:
             while len(self._graphs) >= self._most:

@@ -86,7 +86,7 @@ class PackedProduct:
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.dtype != torch.float32 or x.size(-1) != self.as_c.inputs:
-            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {self.as_c.inputs} single numbers")
+            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {self.as_c.inputs} elements in fp32")
         x = x.contiguous()
         y = x.new_empty(*x.shape[:-1], self.as_c.outputs)
         rows, threads = x.numel() // self.as_c.inputs, _threads()
@@ -96,7 +96,7 @@ class PackedProduct:
 
 
 def _narrowed(weight: Tensor) -> Tensor:
-    """The same numbers in 16 bits, or unchanged where 16 bits cannot represent them all."""
+    """The same values in 16 bits, or unchanged where 16 bits cannot represent them all."""
     for kept in (torch.float16, torch.bfloat16):
         narrow = weight.to(kept)
         if torch.equal(narrow.to(weight.dtype), weight):
@@ -193,7 +193,7 @@ class _Stack:
 
     def _check_input(self, x: Tensor) -> None:
         if x.size(-1) != self._dim:
-            raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
+            raise RuntimeError(f"{x.size(-1)} features of a token for layers of {self._dim}")
 
     def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
         """Pack the weights of a product, outputs x inputs; raises `ValueError` for another shape, as if pruned."""

@@ -100,8 +100,8 @@ class Choice:
     likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = likeliest
     """`likeliest`, or a faster function with the same result"""
     waits: bool = False
-    """whether the host waits for the device when it reads a number: then the first of equal scores is chosen, instead
-    of fairseq's choice, and vectors are copied in one transfer"""
+    """whether the device is asynchronous. Two effects: of equal scores the first is chosen, not fairseq's choice, and
+    vectors are copied in one transfer"""
 
 
 PLAIN = Choice()
@@ -172,7 +172,7 @@ class RuledChoice:
         earliest: int = 0,
         latest: int | None = None,
     ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-        """The best scores and their tokens behind N prefixes, in descending order, twice N x `count`.
+        """The best scores and their tokens after N prefixes, in descending order, twice N x `count`.
 
         Other arguments as of `choose`. The third result has all scores, N x V, minus infinity where a rule bans the
         token.

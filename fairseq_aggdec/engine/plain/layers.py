@@ -14,7 +14,7 @@ from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.transformer_parts import additive_mask, layers_of, look_up, position_table
 
 _MIN_HEADS_FOR_PRODUCTS = 16  # heads of all rows; with fewer the fixed cost of two products is more than they save
-_MIN_HEAD_DIM = 16  # 5 to 11 numbers are added in another order where there are more queries (AVX-512)
+_MIN_HEAD_DIM = 16  # 5 to 11 elements are added in another order where there are more queries (AVX-512)
 _CAPACITY_STEP = 64  # positions; the capacity of a cache is a multiple, so that few shapes occur
 
 
@@ -105,7 +105,7 @@ class LayerMemory(NamedTuple):
     """A layer's cached keys and values while a block is read."""
 
     keys: Tensor
-    """B x H x L x D/H; entries behind a row's own block are stale"""
+    """B x H x L x D/H; entries after a row's block are stale"""
     values: Tensor
     """B x H x L x D/H"""
     whole: Tensor
@@ -326,7 +326,7 @@ class DecoderLayers:
     def tree(
         self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
     ) -> Tensor:
-        """Run the layers on tokens of trees, each behind a prefix of its own; the result has the shape of x.
+        """Run the layers on tokens of trees, each after a prefix of its own; the result has the shape of x.
 
         `positions`: B x W or, ragged, N; `paths`: B x W x L or N x L, see `TreeBlock`, of slots below `end`. Others are
         those of `block`.
@@ -367,7 +367,7 @@ class EncoderLayers:
 
 
 def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
-    """Additive mask, B x 1 x W x `end`, that hides the positions behind each query's `last` position, B x W."""
+    """Additive mask, B x 1 x W x `end`, that hides the positions after each query's `last` position, B x W."""
     return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
 
 
