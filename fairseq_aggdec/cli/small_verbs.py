@@ -105,9 +105,7 @@ class NatStart:
 def nat_start(argv: Words = None) -> None:
     """Write a Transformer's weights as fairseq's non-autoregressive models take them (--finetune-from-model)."""
     given = read(NatStart, "nat-start", argv, str(nat_start.__doc__))
-    from fairseq_aggdec.train.nat_start import write_nat_start
-
-    write_nat_start(given.checkpoint, given.architecture, given.output)
+    load_part("experiments.nat_start").write_nat_start(given.checkpoint, given.architecture, given.output)
 
 
 @dataclass(kw_only=True)

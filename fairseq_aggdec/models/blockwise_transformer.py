@@ -1,4 +1,4 @@
-"""The model of blockwise parallel decoding (papers/004 §4, papers/004 §6): a Transformer that predicts k tokens at once.
+"""The model of blockwise parallel decoding (papers/004 §4, papers/004 §6): a Transformer that predicts k tokens.
 
 Head 1 predicts the next token, and is the model that is decoded; heads 2 to k propose the tokens after it. Code that
 does not read heads sees an ordinary Transformer: fairseq's own search decodes head 1.
@@ -26,7 +26,7 @@ from fairseq_aggdec.models.checkpoint_weights import ExactFrozenWeights
 
 
 class ProposalHeads(nn.Module):
-    """k outputs of one decoder state h: h + W2 relu(W1 h); head i predicts the i-th token from here (§6, Figure 3).
+    """k outputs of one decoder state h: h + W2 relu(W1 h); head i predicts the i-th token from here (Figure 3).
 
     In the paper every head reads the whole of one hidden layer, which has k times the usual width: W2 has the weights
     of k times k feed-forward layers. With `own_hidden` each head reads its own k-th of the hidden layer: k times less

@@ -1,4 +1,4 @@
-"""The drafter as a whole: what a training computes, and its architectures."""
+"""The drafter as a whole: what a training computes, at which prefixes, and its architectures."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -13,7 +13,13 @@ from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.nar_drafter import Blocks, NarDrafterConfig, NarDrafterModel
+from fairseq_aggdec.models.nar_drafter import (
+    Blocks,
+    NarDrafterConfig,
+    NarDrafterModel,
+    fixed_prefix_lengths,
+    random_prefix_lengths,
+)
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
 from tests.support.random_blockwise import save_base
 from tests.support.random_models import dictionary, random_model
@@ -92,3 +98,27 @@ def test_an_encoder_of_another_width_and_other_dictionaries_are_refused_in_a_lin
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
     with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"):
         NarDrafterModel.build_model(cfg, task)
+
+
+def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:
+    torch.manual_seed(1)
+    drawn = random_prefix_lengths(torch.full((20000,), 5), 3)  # 5 tokens with EOS, so 0 to 4
+    for block in range(3):
+        shares = drawn[:, block].bincount(minlength=5) / len(drawn)
+        assert (shares - 0.2).abs().max() < 0.015
+    lengths = torch.randint(4, 30, (500,))
+    drawn = random_prefix_lengths(lengths, 4)
+    assert bool((drawn < lengths[:, None]).all())
+    assert bool((drawn.sort(dim=1).values.diff(dim=1) > 0).all())  # all different, as there is room
+    short = random_prefix_lengths(torch.tensor([1, 2]), 4)
+    assert short[0].tolist() == [0, 0, 0, 0]
+    assert sorted(short[1].tolist()) == [0, 0, 1, 1]
+
+
+def test_prefix_lengths_of_validation_depend_on_the_sentence_alone() -> None:
+    ids, lengths = torch.arange(1000), torch.arange(1000) % 40 + 1
+    all_at_once = fixed_prefix_lengths(ids, lengths, 4)
+    some = torch.tensor([7, 998, 3])
+    assert torch.equal(fixed_prefix_lengths(some, lengths[some], 4), all_at_once[some])
+    eight = fixed_prefix_lengths(ids, torch.full((1000,), 8), 1).flatten().bincount(minlength=8)
+    assert (eight / 1000 - 1 / 8).abs().max() < 0.01

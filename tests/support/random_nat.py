@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+from experiments.nat_start import TABLES
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-from fairseq_aggdec.train.nat_start import TABLES
 from tests.support.random_models import draw_weights
 
 ARCHITECTURES = tuple(TABLES)

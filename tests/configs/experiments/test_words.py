@@ -1,4 +1,7 @@
+"""Tokens of languages, and running text out of tokens."""
+
 import pytest
+from experiments.ptb import detokenise
 from experiments.words import split_words
 
 
@@ -16,3 +19,16 @@ from experiments.words import split_words
 def test_words_and_marks(text: str, tokens: str) -> None:
     assert split_words(text) == tokens
     assert split_words(tokens).replace(" ", "") == text.replace(" ", "")  # nothing is lost
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("I do n't know . ", "I don't know."),
+        ("It called `` ballast water '' .", 'It called "ballast water".'),
+        ("Trees ( and so on ) are good !", "Trees (and so on) are good!"),
+        ("He / she is here : there .", "He/she is here: there."),
+    ],
+)
+def test_running_text(tokens: str, text: str) -> None:
+    assert detokenise(tokens) == text
