@@ -1,4 +1,4 @@
-"""Small random fairseq models of every kind, whose outputs depend on the source, vary and end; stock fairseq's answer.
+"""Small random fairseq models of every kind, whose outputs depend on the source, vary and end.
 
 `tests/fuzzing` draws the kinds and options of such models; other tests name them by their shapes.
 """
@@ -16,7 +16,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEnc
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 import fairseq_aggdec
@@ -248,15 +247,6 @@ def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: 
         "id": torch.arange(len(lengths)),
         "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(lengths) + 1},
     }
-
-
-def stock_beam_one(
-    models: list[FairseqEncoderDecoderModel], tgt_dict: Dictionary, sample: dict[str, Any], **options: Any
-) -> list[dict[str, Any]]:
-    """The oracle: fairseq's own generator with a beam of one."""
-    prefix = options.pop("prefix_tokens", None)
-    stock = SequenceGenerator(models, tgt_dict, beam_size=1, **options)
-    return [hypotheses[0] for hypotheses in stock.generate(models, sample, prefix_tokens=prefix)]
 
 
 @contextmanager

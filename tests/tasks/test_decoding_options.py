@@ -14,12 +14,13 @@ from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
 from fairseq_aggdec.tasks.aggressive import DecodingOptions, options_of
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
-from tests.generation.test_generator import cached_model
-from tests.generation.test_generator_blockwise import cached_blockwise
+from tests.support.random_blockwise import random_blockwise
 from tests.support.random_models import dictionary
+from tests.support.small_generators import FEW_WORDS, cached_model
 
 WORDS = dictionary(96)  # 100 symbols
-PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
+PLAIN = cached_model("post-norm sinusoidal", 0)
+WITH_HEADS = random_blockwise("post-norm sinusoidal", "learned", 0, FEW_WORDS, FEW_WORDS, heads=6)
 
 
 def config(decoding: str, **options: Any) -> DecodingOptions:
