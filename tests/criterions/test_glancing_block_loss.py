@@ -14,8 +14,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.criterions.pairs import random_pairs
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary
+from tests.support.random_models import dictionary, random_drafter
 
 WORDS = dictionary(20)
 K = 4

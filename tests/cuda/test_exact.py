@@ -22,8 +22,7 @@ from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
 from tests.support.on_device import on
 from tests.support.oracle import OracleGenerator
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, random_batch
+from tests.support.random_models import dictionary, random_batch, random_drafter
 
 WORDS = dictionary(8_000)
 LENGTH = 6

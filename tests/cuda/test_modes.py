@@ -14,9 +14,7 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES
 from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
 from tests.support.oracle import Lists, OracleGenerator, assert_fairseqs, by_fairseq
-from tests.support.random_blockwise import random_blockwise
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import ENGINE_SHAPES, model_of_shape
+from tests.support.random_models import ENGINE_SHAPES, model_of_shape, random_blockwise, random_drafter
 from tests.support.small_generators import FEW_WORDS, WORDS, cached_model, generator
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}

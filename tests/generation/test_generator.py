@@ -17,8 +17,6 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.scheduling import costs
 from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
-from tests.support.random_blockwise import on_base
-from tests.support.random_drafters import random_drafter
 from tests.support.random_models import (
     ENGINE_SHAPES,
     FALLBACK_SHAPES,
@@ -26,7 +24,9 @@ from tests.support.random_models import (
     dictionary,
     draw_heads,
     model_of_shape,
+    on_base,
     random_batch,
+    random_drafter,
     random_network,
     twin_words,
 )

@@ -19,8 +19,7 @@ from torch import nn
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import random_batch, share_encoder
+from tests.support.random_models import random_batch, random_drafter, share_encoder
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -92,7 +91,7 @@ def test_threads_take_turns(mode: str) -> None:
     sys.setswitchinterval(1e-5)  # so that they do get into each other's way
     try:
         with ThreadPoolExecutor(3) as pool:
-            assert all(pool.map(is_right, range(60)))
+            assert all(pool.map(is_right, range(30)))
     finally:
         sys.setswitchinterval(interval)
 
@@ -100,7 +99,7 @@ def test_threads_take_turns(mode: str) -> None:
 def test_conversions_are_noticed() -> None:
     """Also where a converted weight lies where it lay before."""
     engines = Engines()
-    for seed in range(20):
+    for seed in range(8):
         model = small_model(seed)
         before = engines.decoder(model.decoder)
         model.half().float()

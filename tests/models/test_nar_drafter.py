@@ -16,8 +16,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.nar_drafter import NarDrafterConfig, NarDrafterModel
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
-from tests.support.random_blockwise import save_base
-from tests.support.random_models import dictionary, random_model
+from tests.support.random_models import dictionary, random_model, save_base
 
 WORDS = dictionary(20)
 

@@ -44,26 +44,6 @@ def _seconds(run: Run) -> str:
     return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
 
 
-def overview(*names: str) -> Table:
-    """Each RECORD=MODE=LABEL is a row; underscores of a label stand for blanks."""
-    rows = []
-    for name, mode, label in (argument.split("=") for argument in names):
-        runs = _runs(name)
-        times = [_duration(runs.get(baseline)) for baseline in ("beam5", "beam1", "greedy")]
-        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1")]
-        gains.append(_faster(runs[mode], runs.get("greedy")))
-        own = f"`{mode.partition(':')[0]}` {_duration(runs[mode])}"
-        rows.append([label.replace("_", " "), *times, own, f"**{gains[0]}**", *gains[1:]])
-    heads = [
-        "sentences one at a time, on a CPU",
-        "fairseq beam 5",
-        "fairseq beam 1",
-        "`greedy`, this engine",
-        "drafted",
-    ]
-    return [*heads, "over beam 5", "over beam 1", "over `greedy`"], rows
-
-
 def headline(*names: str) -> Table:
     """README's: each RECORD=MODE=LABEL is a row; `greedy`, or the plain search, parts the gain."""
     rows = []
@@ -206,7 +186,7 @@ def verified(*names: str) -> Table:
 
 
 KINDS: dict[str, Callable[..., Table]] = {
-    "overview": overview, "headline": headline, "beside": beside, "speed": speed, "modules": modules,
+    "headline": headline, "beside": beside, "speed": speed, "modules": modules,
     "batches": batches, "milliseconds": milliseconds, "beams": beams, "verified": verified,
 }  # fmt: skip
 

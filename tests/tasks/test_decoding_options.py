@@ -14,8 +14,7 @@ from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
 from fairseq_aggdec.tasks.aggressive import DecodingOptions, options_of
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
-from tests.support.random_blockwise import random_blockwise
-from tests.support.random_models import dictionary
+from tests.support.random_models import dictionary, random_blockwise
 from tests.support.small_generators import FEW_WORDS, cached_model
 
 WORDS = dictionary(96)  # 100 symbols
