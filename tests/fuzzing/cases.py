@@ -105,11 +105,11 @@ def cases(draw: st.DrawFn) -> Case:
     if "match_source_len" in search:  # fairseq does not check that the model has enough positions
         for model in models:
             model.pop("max_target_positions", None)
-    most = 8 if many else 32 if search["max_len_b"] == 200 else 256
     arithmetic = None
     if len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS and rng.chance(30):
         arithmetic = rng.one(_ARITHMETICS)
     backend = "kernels" if arithmetic else rng.one(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
+    most = 8 if many else 17 if backend == "graphs" else 32 if search["max_len_b"] == 200 else 256
     return Case(
         seed=rng.number(0, 10**6),
         words=[words, words if joined else rng.number(6, 40)],
