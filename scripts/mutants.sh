@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Put seeded faults into copies of the package, one by one: the tests must find each. Prints a table.
-# usage: bash scripts/mutants.sh [WORD ...]      only faults whose description has one of the words
+# Put seeded faults into copies of the package, one by one: the tests must find each.
+# usage: bash scripts/mutants.sh [-k WORD]      only faults whose description has the word
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
-exec .venv/bin/python -m tests.support.mutants "$@"
+ALL_FAULTS=yes exec .venv/bin/python -m pytest -v tests/repository/test_mutants.py "$@"

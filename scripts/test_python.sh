@@ -21,7 +21,7 @@ tests=(tests/compat/test_compat.py tests/generation/test_generator.py tests/bulk
 few= processes=2
 if [[ ${1:-} == --few ]]; then
     shift
-    tests=(tests/generation/test_generator_gad.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
+    tests=(tests/generation/test_generator.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
         tests/cli_integration/test_interactive.py)
     few=yes processes=0
 fi

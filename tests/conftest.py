@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -45,7 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    longest = ("tests/scripts/", "tests/cli_integration/", "tests/generation/", "tests/repository/test_install")
+    longest = ("tests/scripts/", "tests/fuzzing", "tests/engine/test_triton", "tests/cli_integration/",
+               "tests/repository/test_")  # fmt: skip
     items.sort(
         key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
     )
@@ -60,6 +62,23 @@ def _log_levels() -> None:
     ours = [name for name in logging.root.manager.loggerDict if name.startswith("fairseq_aggdec.")]
     for name, level in (dict.fromkeys(ours, logging.NOTSET) | _LOG_LEVELS).items():
         logging.getLogger(name).setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A temporary directory for this run and the commands that it starts; nothing may be left in it.
+
+    Three things go with it: what PyTorch's data workers leave, which are killed while they end (pymp-*), the folder of
+    PyTorch's compiler (torchinductor_*), and the stand-ins of `fork_server` (commands-*).
+    """
+    tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tests-") as folder:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+        goes = ("pymp-", "torchinductor_", "commands-")
+        left = [path.name for path in Path(folder).iterdir() if not path.name.startswith(goes)]
+        assert not left, f"left behind in the temporary directory: {left}"
 
 
 def _data_required() -> bool:
@@ -109,15 +128,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         reporter.write_line(f"\nAGGDEC_REQUIRE_DATA=1: {len(skipped)} skipped tests count as failures", red=True)
 
 
-@pytest.fixture(params=["kernels", "PyTorch"], scope="module")
-def either_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A module's tests with the kernels, and with PyTorch's operations in their place."""
+@pytest.fixture(params=["kernels", "PyTorch"])
+def either_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test with the kernels, and with PyTorch's operations in their place."""
     from fairseq_aggdec.engine.native import modules
     from fairseq_aggdec.engine.native.library import kernels
 
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "PyTorch":
-            patch.setattr(modules, "kernels", lambda: None)
-        else:
-            assert kernels() is not None, "not compiled: bash scripts/setup.sh"
-        yield
+    assert kernels() is not None, "not compiled: bash scripts/setup.sh"
+    if request.param == "PyTorch":
+        monkeypatch.setattr(modules, "kernels", lambda: None)

@@ -15,8 +15,7 @@ from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, block_scores
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.criterions.pairs import random_pairs
-from tests.support.random_blockwise import random_blockwise, save_base
-from tests.support.random_models import dictionary, random_model
+from tests.support.random_models import dictionary, random_blockwise, random_model, save_base
 
 WORDS = dictionary(20)
 PAD = WORDS.pad()

@@ -13,8 +13,7 @@ from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acc
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, blocks_at
 from tests.criterions.pairs import random_pairs
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary
+from tests.support.random_models import dictionary, random_drafter
 
 WORDS = dictionary(20)
 K = 4

@@ -20,10 +20,9 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
-from tests.cuda.test_modes import on
-from tests.generation.test_generator import OracleGenerator
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, random_batch
+from tests.support.on_device import on
+from tests.support.oracle import OracleGenerator
+from tests.support.random_models import dictionary, random_batch, random_drafter
 
 WORDS = dictionary(8_000)
 LENGTH = 6
@@ -101,12 +100,12 @@ def test_every_mode_and_batch_has_the_bits_of_greedy_on_each_sentence_alone(devi
 
     alone = [outputs(greedy, [row])[0] for row in range(24)]
     for rows in (list(range(24)), list(range(23, -1, -3)), [7, 2]):
-        knows: dict[str, Any] = {"answers": [alone[row][0] for row in rows], "seed": 9}
+        knows: dict[str, Any] = {"answers": {row: alone[row][0] for row in rows}, "seed": 9, "longest": 10}
         for generator in (
             greedy,
             AggressiveGenerator.of([model], WORDS, decoding="iad", **common),
             AggressiveGenerator.of([model], WORDS, decoding="gad", block_draft=BlockDraftOptions(drafter, 6), **common),
-            OracleGenerator.of([model], WORDS, **knows, **common),
+            OracleGenerator.of([model], WORDS, decoding="iad", **knows, **common),
         ):
             assert outputs(generator, rows) == [alone[row] for row in rows], (generator.decoding, rows)
         assert generator.totals.accepted > 0

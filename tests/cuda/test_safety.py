@@ -9,32 +9,29 @@ import torch
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.graphs.graphs import CudaCapture
-from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.cuda.test_modes import LENGTHS, LIMIT, WIDE, batch, on, tokens
-from tests.generation.test_generator import JOINED, decode
+from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
 from tests.support.random_models import model_of_shape
+from tests.support.small_generators import FEW_WORDS, generator, tokens
+
+Outputs = list[list[list[list[int]]]]
 
 pytestmark = pytest.mark.usefixtures("graphs")
 
 
 @pytest.fixture
 def model(device: torch.device) -> Any:
-    return on(device, model_of_shape("pre-norm sinusoidal", 1, JOINED, JOINED, 0.05, **WIDE))
+    return on(device, model_of_shape("pre-norm sinusoidal", 1, FEW_WORDS, FEW_WORDS, 0.05, **WIDE))
 
 
-def generator(model: Any, engines: Engines) -> AggressiveGenerator:
-    return AggressiveGenerator.of(
-        [model], JOINED, src_dict=JOINED, decoding="iad", drafts="whole", engines=engines, **LIMIT
-    )
-
-
-def outputs(model: Any, engines: Engines, device: torch.device) -> list[dict[int, list[int]]]:
+def outputs(model: Any, engines: Engines, device: torch.device) -> Outputs:
     """Of three batches."""
-    return [tokens(decode(generator(model, engines), [model], batch(3, lengths, device))) for lengths in LENGTHS]
+    ours = [generator([model], "iad", FEW_WORDS, drafts="whole", engines=engines, **LIMIT) for _ in LENGTHS]
+    batches = [batch(3, lengths, device) for lengths in LENGTHS]
+    return [tokens(one.generate([model], sample)) for one, sample in zip(ours, batches, strict=True)]
 
 
 @pytest.fixture
-def expected(model: Any, device: torch.device) -> list[dict[int, list[int]]]:
+def expected(model: Any, device: torch.device) -> Outputs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AGGDEC_BACKEND", "plain")
         return outputs(model, Engines(), device)

@@ -114,6 +114,15 @@ def test_blocks_equal_the_full_forward_pass(
     walk.step(widest=1)
 
 
+def test_layers_of_one_head_share_a_mask() -> None:
+    """Which has the shape of their scores, in so many rows that all are computed at once."""
+    one = {f"{side}_attention_heads": 1 for side in ("encoder", "decoder")}
+    model = model_of_shape("post-norm sinusoidal", 3, VOCABULARY, VOCABULARY, decoder_layers=3, **one)
+    walk = Walk(model, BlockDecoder(model.decoder), 1, rows=20)
+    for _ in range(3):
+        walk.step(widest=9)
+
+
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 @examples(3)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())

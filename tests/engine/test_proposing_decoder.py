@@ -10,8 +10,18 @@ from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from tests.support.random_blockwise import HEAD_KINDS, on_base, random_blockwise, save_base
-from tests.support.random_models import ENGINE_SHAPES, SHAPES, dictionary, draw_heads, random_batch, random_model
+from tests.support.random_models import (
+    ENGINE_SHAPES,
+    HEAD_KINDS,
+    SHAPES,
+    dictionary,
+    draw_heads,
+    on_base,
+    random_batch,
+    random_blockwise,
+    random_model,
+    save_base,
+)
 from tests.support.scripted_decoding import scored
 
 WORDS = dictionary(20)

@@ -6,8 +6,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.support.random_drafters import random_drafter, texts_of
-from tests.support.random_models import dictionary, random_batch
+from tests.support.random_models import dictionary, random_batch, random_drafter, texts_of
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 

@@ -22,7 +22,9 @@ _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"precision": "int8"},
     {"precision": "int8", "bit_exact": True},
 )
-_ROWS = (1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256)
+BACKENDS = ("kernels", "PyTorch", "graphs")
+"""the engine's own kernels, PyTorch's operations in their place, or passes as they are captured on a GPU"""
+_ROWS, _MANY_ROWS = (1, 2, 3, 7, 8, 16, 17), (32, 64, 128, 256)
 _DRAWN_LENGTHS = 17
 """number of sentences in a batch with lengths of their own; further ones have these lengths again"""
 
@@ -58,10 +60,12 @@ class Case:
     """number of forced tokens"""
     search: Options
     """arguments of fairseq's `SequenceGenerator`"""
+    block_ngrams: bool
+    """whether `no_repeat_ngram_size` is in force, as it is with `--block-ngrams`; without, fairseq ignores it"""
     modes: list[Options]
     """for each mode, `decoding` and its options"""
-    kernels: bool
-    """whether the engine has its own kernels, or PyTorch's operations in their place"""
+    backend: str
+    """one of `BACKENDS`"""
     threads: int
     """number of PyTorch's threads"""
 
@@ -101,10 +105,11 @@ def cases(draw: st.DrawFn) -> Case:
     if "match_source_len" in search:  # fairseq does not check that the model has enough positions
         for model in models:
             model.pop("max_target_positions", None)
-    most = 8 if many else 32 if search["max_len_b"] == 200 else 256
     arithmetic = None
     if len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS and rng.chance(30):
         arithmetic = rng.one(_ARITHMETICS)
+    backend = "kernels" if arithmetic else rng.one(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
+    most = 8 if many else 17 if backend == "graphs" else 32 if search["max_len_b"] == 200 else 256
     return Case(
         seed=rng.number(0, 10**6),
         words=[words, words if joined else rng.number(6, 40)],
@@ -119,9 +124,10 @@ def cases(draw: st.DrawFn) -> Case:
         language=rng.one(("", "", "", *LANGUAGES)),
         prefix=prefix,
         search=search,
+        block_ngrams=rng.chance(50),
         modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.number(1, 3))]
         + [_beam(rng, models, joined) for _ in range(rng.number(0, 1))],
-        kernels=not rng.chance(20),
+        backend=backend,
         threads=1 + rng.chance(20),
     )
 
@@ -154,6 +160,8 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
             "decoder_attention": rng.one(("1", "1", "1", "1", "0")),
         }  # fmt: skip
     model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
+    if kind == "transformer" and rng.chance(10):
+        model[rng.one(("encoder_layers", "decoder_layers"))] = 0
     if kind in _BARTS:
         for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
                      "no_token_positional_embeddings"):  # fmt: skip
@@ -218,7 +226,7 @@ def _transformer(rng: Drawing, joined: bool) -> Options:
 
 def _batch(rng: Drawing, most: int) -> list[int]:
     """The lengths of at most `most` sentences."""
-    rows = min(most, rng.one(_ROWS))
+    rows = min(most, rng.one(_MANY_ROWS if rng.chance(7) else _ROWS))
     least, longest = rng.number(0, 1), rng.one((1, 4, 9, 20, 20))
     lengths = [rng.number(least, longest) for _ in range(min(rows, _DRAWN_LENGTHS))]
     return [lengths[row % len(lengths)] for row in range(rows)]
@@ -317,6 +325,8 @@ def _drafter(rng: Drawing, verifier: Mapping[str, Any], joined: bool) -> Options
                 drafter.pop(name, None)
     if rng.chance(40):
         drafter["prefix_attention"] = "bidirectional"
+    if "shared" not in drafter and rng.chance(20):  # fewer positions than its verifier has
+        drafter.update(encoder_learned_pos=True, max_source_positions=12)
     same = drafter["encoder_embed_dim"] == drafter["decoder_embed_dim"]
     if same and not drafter.get("no_token_positional_embeddings") and rng.chance(50):
         drafter["mask_source_copy"] = True

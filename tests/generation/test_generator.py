@@ -1,162 +1,132 @@
 """The generator against fairseq's own beam of one, where tests/fuzzing does not look; and what it refuses."""
 
-import functools
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.search import LengthConstrainedBeamSearch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.modes import DRAFTS
+from fairseq_aggdec.scheduling import costs
+from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
 from tests.support.random_models import (
     ENGINE_SHAPES,
+    FALLBACK_SHAPES,
+    bart_options,
     dictionary,
-    mended_ngram_blocker,
+    draw_heads,
     model_of_shape,
+    on_base,
     random_batch,
-    stock_beam_one,
+    random_drafter,
+    random_network,
     twin_words,
 )
-from tests.support.scripted_decoding import OracleDrafter
-
-Hypothesis = dict[str, Any]
-Models = list[FairseqEncoderDecoderModel]
-
-JOINED = dictionary(12)
+from tests.support.small_generators import FEW_WORDS, cached_model, generator, tokens
 
 
-class OracleGenerator(AggressiveGenerator):
-    """Drafts what stock fairseq answered, with random errors: random models accept few copies of their source."""
-
-    def __init__(self, *args: Any, answers: list[list[int]], seed: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.answers, self.seed = answers, seed
-
-    @classmethod
-    def of(cls, *args: Any, decoding: str = "iad", **options: Any) -> "OracleGenerator":
-        return super().of(*args, decoding=decoding, **options)
-
-    def make_drafter(self, *_: Any) -> Drafter:
-        return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=1 + self.seed % 15)
+def drafts_of(shape: str, block_size: int) -> BlockDraftOptions:
+    """An untrained drafter: hardly anything of its drafts passes."""
+    drafter = random_drafter(shape, 1, FEW_WORDS, FEW_WORDS, 30, max_target_positions=64)
+    return BlockDraftOptions(LoadedDrafter(drafter), block_size)
 
 
-@functools.lru_cache(maxsize=200)
-def cached_model(shape: str, seed: int) -> FairseqEncoderDecoderModel:
-    eos_share = (0.1, 0.05, 0.2, 0.02)[seed % 4]
-    positions = 24 if seed % 3 == 1 else 64
-    return model_of_shape(shape, seed, JOINED, JOINED, eos_share, max_target_positions=positions)
-
-
-def stock_log_probs(models: Models, sample: dict[str, Any], row: int, output: list[int], temperature: float) -> Tensor:
-    """What the models say after `output`, V, from a full forward pass."""
-    read = torch.tensor([[JOINED.eos(), *output]])
-    net_input = sample["net_input"]
-    source = {name: value[row : row + 1] for name, value in net_input.items()}
-    found = []
+def log_probs_after(model: Any, sample: dict[str, Any], row: int, output: list[int]) -> Tensor:
+    """What the model says after each beginning of an output, L x V, from full forward passes."""
+    source = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
+    read = [torch.tensor([[FEW_WORDS.eos(), *output[:length]]]) for length in range(len(output))]
     with torch.no_grad():
-        for model in models:
-            logits, extra = model.decoder(read, encoder_out=model.encoder(**source))[:2]
-            found.append(model.get_normalized_probs((logits[:, -1:] / temperature, extra), log_probs=True)[0, -1])
-    return torch.stack(found).logsumexp(0) - math.log(len(found))
+        encoded = model.encoder(**source)
+        said = [model.decoder(tokens, encoder_out=encoded) for tokens in read]
+        return torch.stack([model.get_normalized_probs(each, log_probs=True)[0, -1] for each in said])
 
 
-def assert_same_up_to_near_ties(
-    ours: list[Hypothesis], stock: list[Hypothesis], models: Models, sample: dict[str, Any], tie: float = 1e-5,
-    **options: Any,
-) -> None:  # fmt: skip
-    """Tokens equal and scores within 1e-4, but for sentences where two tokens are within `tie` of each other.
+def assert_accepted_by_the_equations(log_probs: Tensor, hypothesis: dict[str, Any], beta: int, tolerance: float) -> int:
+    """Every drafted token up to the first rejected one, and every token of the verifier's own.
 
-    fairseq adds up scores before it compares, and blocks round otherwise than single tokens: at such a tie, and behind
-    it, outputs may differ. The failure shows both candidates with their log-probabilities.
+    Args:
+        log_probs: the verifier's along the output, L x V.
+        hypothesis: the output.
+        beta: of Equation 8.
+        tolerance: of Equation 9.
+
+    Returns:
+        how many accepted tokens are not the verifier's best.
     """
-    assert len(ours) == len(stock)
-    for row, (mine, reference) in enumerate(zip(ours, stock, strict=True)):
-        tokens, expected = mine["tokens"].tolist(), reference["tokens"].tolist()
-        if tokens == expected:
-            torch.testing.assert_close(mine["score"], reference["score"].to(mine["score"]), atol=1e-4, rtol=1e-4)
-            torch.testing.assert_close(
-                mine["positional_scores"],
-                reference["positional_scores"].to(mine["positional_scores"]),
-                atol=max(1e-4, 10 * tie),
-                rtol=1e-4,
-            )
-            continue
-        first = next(i for i, pair in enumerate(zip(tokens, expected, strict=False)) if pair[0] != pair[1])
-        log_probs = stock_log_probs(models, sample, row, tokens[:first], options.get("temperature", 1.0))
-        log_probs[JOINED.unk()] -= options.get("unk_penalty", 0.0)
-        a, b = float(log_probs[tokens[first]]), float(log_probs[expected[first]])
-        assert abs(a - b) <= tie, (
-            f"row {row}, token {first}: {tokens[first]} with {a:.7f}, fairseq {expected[first]} with {b:.7f}\n"
-            f"ours    {tokens}\nfairseq {expected}"
+    output, stats = hypothesis["tokens"].tolist(), hypothesis["stats"]
+    loosely, begin, near = 0, 0, 1e-4
+    for draft, accepted, committed in zip(hypothesis["history"], stats.accepted, stats.committed, strict=True):
+        drafted = draft["tokens"].tolist()
+        for number, token in enumerate(output[begin : begin + committed]):
+            here = log_probs[begin + number]
+            best, ranked = float(here.max()), here.sort(descending=True).values
+            if number < accepted:
+                assert token == drafted[number]
+                assert float(here[token]) >= float(ranked[beta - 1]) - near  # Equation 8
+                assert best - float(here[token]) <= tolerance + near  # Equation 9
+                loosely += token != int(here.argmax())
+                continue
+            assert best - float(here[token]) <= near, "the verifier's own token is its best"
+            if number < len(drafted):
+                score = float(here[drafted[number]])
+                in_beta = score > float(ranked[beta - 1]) + near
+                assert not (in_beta and best - score < tolerance - near), "a good draft was rejected"
+        begin += committed
+    assert begin == len(output)
+    return loosely
+
+
+def test_gad_plus_plus_accepts_by_the_equations() -> None:
+    """And leaves the path of greedy decoding often enough for that to say something."""
+    loosely, limit, drafts = 0, 40, drafts_of("bidirectional", 9)
+    for seed, shape in enumerate([*ENGINE_SHAPES[:5], *FALLBACK_SHAPES]):
+        models, sample = [cached_model(shape, 3 * seed)], random_batch(seed, FEW_WORDS, [5, 9, 2, 7][: 1 + seed % 4])
+        beta, tolerance = [(2, 0.3), (3, 1.0), (5, 3.0), (16, 6.0)][seed % 4]
+        stock = by_fairseq(models, FEW_WORDS, sample, max_len_b=limit)
+        options: dict[str, Any] = {"src_dict": FEW_WORDS, "top_beta": beta, "tolerance": tolerance}
+        knows = {"answers": {row: one["tokens"].tolist() for row, (one,) in enumerate(stock)}, "seed": seed}
+        ours = OracleGenerator.of(
+            models, FEW_WORDS, decoding="gad++", block_draft=drafts, max_len_b=limit, **knows, **options
         )
-
-
-def decode(
-    generator: AggressiveGenerator, models: Models, sample: dict[str, Any], prefix_tokens: Tensor | None = None
-) -> list[Hypothesis]:
-    hypotheses = generator.generate(models, sample, prefix_tokens=prefix_tokens)
-    assert all(len(of_sentence) == 1 for of_sentence in hypotheses)
-    return [of_sentence[0] for of_sentence in hypotheses]
-
-
-def check_all_modes(
-    models: Models,
-    sample: dict[str, Any],
-    seed: int,
-    ours: dict[str, Any] | None = None,
-    **options: Any,
-) -> list[Hypothesis]:
-    """`greedy`, `iad` and corrupted oracle drafts give what stock fairseq gives; returns that."""
-    stock = stock_beam_one(models, JOINED, sample, **options)
-    settings = {"src_dict": JOINED, **options, **(ours or {})}
-    answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
-    for generator in (
-        AggressiveGenerator.of(models, JOINED, decoding="greedy", **settings),
-        AggressiveGenerator.of(models, JOINED, decoding="iad", **settings),
-        OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **settings),
-    ):
-        found = decode(generator, models, sample)
-        assert_same_up_to_near_ties(found, stock, models, sample, **options)
-        totals = generator.totals
-        assert totals.sentences == len(found)
-        assert totals.committed == sum(hypothesis["tokens"].numel() for hypothesis in found)
-        assert totals.iterations == sum(hypothesis["steps"] for hypothesis in found) <= totals.committed
-        assert totals.drafted == sum(len(draft["tokens"]) for hyp in found for draft in hyp["history"])
-    return stock
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("shape", ENGINE_SHAPES[:4])
-def test_blocked_ngrams(shape: str, size: int) -> None:
-    """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
-    with mended_ngram_blocker():
-        models, sample = [cached_model(shape, size)], random_batch(size, JOINED, [0, 5, 20, 1, 9])
-        stock = check_all_modes(models, sample, size, ours={"block_ngrams": True}, no_repeat_ngram_size=size)
-    for hypothesis in stock:
-        tokens = hypothesis["tokens"].tolist()
-        ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
-        assert len(set(ngrams)) == len(ngrams)
-
-
-def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    model = cached_model(ENGINE_SHAPES[0], 0)
-    generator = AggressiveGenerator.of([model], JOINED, src_dict=JOINED, decoding="iad", no_repeat_ngram_size=2)
-    assert generator.no_repeat_ngram_size == 0
-    assert "--block-ngrams" in caplog.text
+        for row, (hypothesis,) in enumerate(ours.generate(models, sample)):
+            log_probs = log_probs_after(models[0], sample, row, hypothesis["tokens"][:limit].tolist())
+            log_probs[:, FEW_WORDS.pad()] = -math.inf
+            log_probs[0, FEW_WORDS.eos()] = -math.inf  # --min-len is 1
+            if len(log_probs) == hypothesis["tokens"].numel():  # or EOS is forced behind the limit
+                loosely += assert_accepted_by_the_equations(log_probs, hypothesis, beta, tolerance)
+            expected = log_probs.gather(1, hypothesis["tokens"][:limit, None]).squeeze(1)
+            torch.testing.assert_close(hypothesis["positional_scores"][:limit], expected, atol=1e-4, rtol=1e-4)
+    assert loosely >= 5
 
 
 def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [0, 5, 20, 40])
-    anything = {"top_beta": len(JOINED), "tolerance": math.inf}
-    options: dict[str, Any] = {"src_dict": JOINED, **anything, "min_len": 0, "max_len_a": 2, "max_len_b": 5}
-    found = decode(AggressiveGenerator.of(models, JOINED, decoding="iad++", **options), models, sample)
-    for hypothesis, source in zip(found, sample["net_input"]["src_tokens"], strict=True):
-        assert hypothesis["tokens"].tolist() == source[source != JOINED.pad()].tolist()
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, FEW_WORDS, [0, 5, 20, 40])
+    anything = {"top_beta": len(FEW_WORDS), "tolerance": math.inf}
+    ours = generator(models, "iad++", FEW_WORDS, **anything, min_len=0, max_len_a=2, max_len_b=5)
+    for (found,), source in zip(tokens(ours.generate(models, sample)), sample["net_input"]["src_tokens"], strict=True):
+        assert found == source[source != FEW_WORDS.pad()].tolist()
+
+
+@pytest.mark.parametrize("fits_into_caches", [True, False])
+def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
+    fits_into_caches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "_WEIGHTS_IN_CACHE", 1e9 if fits_into_caches else 0)
+    models, sample = [cached_model("post-norm sinusoidal", 1)], random_batch(1, FEW_WORDS, [9])
+    drafts = drafts_of("causal, source copy", 5)
+    auto, whole = (
+        generator(models, "gad", FEW_WORDS, block_draft=drafts, drafts=how).generate(models, sample) for how in DRAFTS
+    )
+    assert tokens(auto) == tokens(whole)
+    drafted = [[one["tokens"].tolist() for one in found[0][0]["history"]] for found in (auto, whole)]
+    assert (drafted[0] == drafted[1]) == fits_into_caches
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,58 +135,102 @@ def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
     for words in (dictionary(40), dictionary(300)):
         models, sample = [model_of_shape(ENGINE_SHAPES[0], seed, words, words)], random_batch(seed, words, [3, 6, 9])
         twin_words(models[0])
-        stock = stock_beam_one(models, words, sample, max_len_b=12)
-        for decoding in ("greedy", "iad"):
-            generator = AggressiveGenerator.of(models, words, src_dict=words, decoding=decoding, max_len_b=12)
-            found = decode(generator, models, sample)
-            assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in stock]
+        for mode in ("greedy", "iad"):
+            found = generator(models, mode, words, max_len_b=12).generate(models, sample)
+            assert_fairseqs(found, models, words, sample, near_tie=0, max_len_b=12)
 
 
-def test_an_ensemble_at_another_temperature() -> None:
-    models = [cached_model(ENGINE_SHAPES[0], 0), cached_model(ENGINE_SHAPES[1], 1)]
-    check_all_modes(models, random_batch(1, JOINED, [5, 0, 20, 1, 9]), 1, temperature=1.7, max_len_a=0.7, max_len_b=3)
+@pytest.mark.parametrize("mode", ["greedy", "iad"])
+def test_an_ensemble_at_another_temperature(mode: str) -> None:
+    models, sample = [cached_model(shape, 1) for shape in ENGINE_SHAPES[:2]], random_batch(1, FEW_WORDS, [5, 0, 20, 9])
+    options: dict[str, Any] = {"temperature": 1.7, "max_len_a": 0.7, "max_len_b": 3}
+    found = generator(models, mode, FEW_WORDS, **options).generate(models, sample)
+    assert_fairseqs(found, models, FEW_WORDS, sample, **options)
 
 
-def test_each_row_has_the_length_of_its_own_source() -> None:
-    as_long = {"min_len_a": 1, "min_len_b": 0, "max_len_a": 1, "max_len_b": 0}
-    options = {"match_source_len": True, "search_strategy": LengthConstrainedBeamSearch(JOINED, **as_long)}
-    check_all_modes([cached_model(ENGINE_SHAPES[0], 0)], random_batch(1, JOINED, [5, 0, 20, 1, 9]), 1, **options)
+@pytest.mark.parametrize("mode", ["greedy", "iad"])
+def test_each_row_has_the_length_of_its_own_source(mode: str) -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(1, FEW_WORDS, [5, 0, 20, 1, 9])
+    strategy = LengthConstrainedBeamSearch(FEW_WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+    options: dict[str, Any] = {"match_source_len": True, "search_strategy": strategy}
+    found = generator(models, mode, FEW_WORDS, **options).generate(models, sample)
+    assert_fairseqs(found, models, FEW_WORDS, sample, max_len_b=20, **options)
 
 
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_models_without_layers(side: str) -> None:
-    models: Models = [model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED, 0.1, **{f"{side}_layers": 0})]
-    check_all_modes(models, random_batch(1, JOINED, [3, 9]), 1, max_len_b=20)
+WIDE = {
+    f"{side}_{name}": size
+    for side in ("encoder", "decoder")
+    for name, size in (("embed_dim", 512), ("ffn_embed_dim", 2048), ("attention_heads", 8))
+}
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_model_as_wide_as_base_that_was_trained_in_fp16(rows: int) -> None:
+    """Its weights are prepacked, in 16 bits, and the number of its rows is rounded."""
+    model = random_network("transformer", 5, FEW_WORDS, FEW_WORDS, 0.1, **WIDE, encoder_layers=1).half().float()
+    sample = random_batch(rows, FEW_WORDS, [9, 3, 12][:rows])
+    stock = by_fairseq([model], FEW_WORDS, sample, max_len_b=14)
+    knows = {"answers": {row: one["tokens"].tolist() for row, (one,) in enumerate(stock)}, "src_dict": FEW_WORDS}
+    ours = OracleGenerator.of([model], FEW_WORDS, decoding="iad", drafts="whole", max_len_b=14, **knows)
+    assert_fairseqs(ours.generate([model], sample), [model], FEW_WORDS, sample, max_len_b=14)
+    assert ours.totals.accepted > 0
+    beams = generator([model], "aggressive-beam", FEW_WORDS, max_len_b=14, budget=24).generate([model], sample)
+    assert_fairseqs(beams, [model], FEW_WORDS, sample, beam=3, max_len_b=14)
+
+
+def test_heads_on_a_published_bart(tmp_path: Path) -> None:
+    """By --base-checkpoint and --decoding blockwise; head 1 is BART itself."""
+    sizes: dict[str, Any] = {"max_target_positions": 64, "decoder_layers": 1}
+    base = random_network("bart_large", 0, FEW_WORDS, FEW_WORDS, 0.1, **sizes)
+    weights = {**base.state_dict(), "classification_heads.x.dense.weight": torch.zeros(2, 2)}  # as published
+    torch.save({"model": weights, "cfg": {"model": bart_options("bart_large", **sizes)}}, tmp_path / "base.pt")
+    model = on_base(tmp_path / "base.pt", FEW_WORDS, FEW_WORDS, block_heads=5, identity_head=True).eval()
+    draw_heads(model)
+    sample, options = random_batch(1, FEW_WORDS, [6, 13, 2]), {"no_repeat_ngram_size": 3, "block_ngrams": True}
+    ours = generator([model], "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 5), **options)
+    greedy = generator([base], "greedy", FEW_WORDS, **options)
+    assert tokens(ours.generate([model], sample)) == tokens(greedy.generate([base], sample))
+    assert ours.totals.drafted > 0
+
+
+@pytest.mark.int8
+def test_low_precision_is_another_arithmetic() -> None:
+    """Scores near the model's own, and not the same."""
+    models, sample = [cached_model(ENGINE_SHAPES[0], 3)], random_batch(3, FEW_WORDS, [5, 9, 2, 7])
+    scores: list[Tensor] = []
+    for arithmetic in (Arithmetic(), Arithmetic("int8")):
+        ours = generator(models, "greedy", FEW_WORDS, engines=Engines(arithmetic), max_len_b=3)
+        scores.append(torch.stack([one["positional_scores"][0] for (one,) in ours.generate(models, sample)]))
+    assert not torch.equal(*scores)
+    torch.testing.assert_close(*scores, atol=0.3, rtol=0.1)
+
+
+def test_an_option_without_effect_and_a_fallback_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    models, sample = [cached_model("dynamic convolutions", 0)], random_batch(0, FEW_WORDS, [3, 4])
+    ours = generator(models, "iad", FEW_WORDS, no_repeat_ngram_size=2)
+    assert ours.no_repeat_ngram_size == 0
+    assert "--block-ngrams" in caplog.text
+    for _ in range(2):
+        ours.generate(models, sample)
+    reason = "LightConvDecoder, which is not fairseq's plain Transformer decoder"
+    assert caplog.text.count(f"this plugin's engine does not support {reason}") == 1
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_a_model_whose_weights_are_no_numbers_is_refused(side: str, number: float) -> None:
-    model = model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED)
+    model = model_of_shape(ENGINE_SHAPES[0], 1, FEW_WORDS, FEW_WORDS)
     with torch.no_grad():
         getattr(model, side).layers[1].fc2.weight[3, 2] = number
-    generator = AggressiveGenerator.of([model], JOINED, src_dict=JOINED, decoding="greedy")
     with pytest.raises(AggdecError, match=rf"{side}.layers.1.fc2.weight holds NaN or infinity"):
-        generator.generate([model], random_batch(0, JOINED, [3]))
+        generator([model], "greedy", FEW_WORDS).generate([model], random_batch(0, FEW_WORDS, [3]))
 
 
-def test_min_len_above_the_longest_output_is_refused() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [3])
-    generator = AggressiveGenerator.of(models, JOINED, src_dict=JOINED, decoding="iad", min_len=9, max_len_b=5)
+def test_what_cannot_be_done_is_refused() -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, FEW_WORDS, [3])
     with pytest.raises(AggdecError, match=r"--min-len 9 .* 5 tokens"):
-        generator.generate(models, sample)
-
-
-@pytest.mark.parametrize(
-    ("shape", "reason"),
-    [
-        ("adaptive softmax", "adaptive softmax"),
-        ("dynamic convolutions", "LightConvDecoder, which is not fairseq's plain Transformer decoder"),
-    ],
-)
-def test_the_fallback_is_said_once(shape: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
-    models, sample = [cached_model(shape, 0)], random_batch(0, JOINED, [3, 4])
-    generator = AggressiveGenerator.of(models, JOINED, src_dict=JOINED, decoding="iad")
-    for _ in range(2):
-        generator.generate(models, sample)
-    assert caplog.text.count(f"this plugin's engine does not support {reason}") == 1
+        generator(models, "iad", FEW_WORDS, min_len=9, max_len_b=5).generate(models, sample)
+    without_heads = generator(models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 6))
+    with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
+        without_heads.generate(models, sample)

@@ -1,4 +1,4 @@
-"""One generator over many batches: models that change, threads, modes of PyTorch, broken numbers, copies of itself.
+"""One generator over many batches: models that change, threads, broken numbers, copies of itself.
 
 What is kept from batch to batch must not change an output.
 """
@@ -19,8 +19,7 @@ from torch import nn
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import model_of_shape, random_batch, share_encoder
+from tests.support.random_models import random_batch, random_drafter, share_encoder
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -92,7 +91,7 @@ def test_threads_take_turns(mode: str) -> None:
     sys.setswitchinterval(1e-5)  # so that they do get into each other's way
     try:
         with ThreadPoolExecutor(3) as pool:
-            assert all(pool.map(is_right, range(60)))
+            assert all(pool.map(is_right, range(30)))
     finally:
         sys.setswitchinterval(interval)
 
@@ -100,29 +99,11 @@ def test_threads_take_turns(mode: str) -> None:
 def test_conversions_are_noticed() -> None:
     """Also where a converted weight lies where it lay before."""
     engines = Engines()
-    for seed in range(20):
+    for seed in range(8):
         model = small_model(seed)
         before = engines.decoder(model.decoder)
         model.half().float()
         assert engines.decoder(model.decoder) is not before
-
-
-@pytest.mark.parametrize("mode", ["gad", "speculative", "speculative by fairseq's own code", "aggressive-beam"])
-def test_a_drafter_may_have_fewer_positions_than_its_verifier(mode: str) -> None:
-    """It drafts behind the beginning of a longer source."""
-    model, fewer = small_model(), {"encoder_learned_pos": True, "max_source_positions": 12}
-    drafter: Any = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)
-    if mode != "gad":
-        shape = "post-norm sinusoidal" if mode == "speculative" else "adaptive softmax"
-        drafter = model_of_shape(shape, 1, WORDS, WORDS, 0.1, **fewer)
-    mode = mode.split()[0]
-    for left_pad in (True, False):
-        batch = random_batch(1, WORDS, [15, 2], left_pad)
-        options: dict[str, Any] = {"budget": 16} if mode == "aggressive-beam" else {"drafts": "whole"}
-        ours = generator([model], mode, block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5), **options)
-        found = ours.generate([model], batch)
-        assert tokens(found) == stock(model, mode, batch)
-        assert all(sum(n_best[0]["stats"].drafted) > 0 for n_best in found)
 
 
 def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
@@ -136,18 +117,6 @@ def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
     load_other_weights(model)
     assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "gad", BATCHES[0])
     assert loaded._shared is None
-
-
-@pytest.mark.usefixtures("either_engine")
-@pytest.mark.parametrize("mode", MODES)
-def test_inference_mode_comes_and_goes(mode: str) -> None:
-    model = small_model()
-    ours = generator([model], mode)
-    for batch in BATCHES:
-        expected = stock(model, mode, batch)
-        with torch.inference_mode():
-            assert tokens(ours.generate([model], batch)) == expected
-        assert tokens(ours.generate([model], batch)) == expected
 
 
 @pytest.mark.usefixtures("either_engine")

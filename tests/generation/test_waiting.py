@@ -18,8 +18,7 @@ from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, model_of_shape, random_batch
+from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter
 
 READING = {"tolist", "item", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__", "__index__", "__iter__"}
 """methods of a tensor that wait for its values"""

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, random_batch
+from tests.support.random_models import dictionary, random_batch, random_drafter
 
 WORDS = dictionary(20)
 K = 5

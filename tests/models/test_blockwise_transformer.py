@@ -15,8 +15,17 @@ from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import blockwise_transformer as module
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
-from tests.support.random_blockwise import HEAD_KINDS, on_base, random_blockwise, save_base
-from tests.support.random_models import SHAPES, dictionary, draw_heads, random_batch, random_model
+from tests.support.random_models import (
+    HEAD_KINDS,
+    SHAPES,
+    dictionary,
+    draw_heads,
+    on_base,
+    random_batch,
+    random_blockwise,
+    random_model,
+    save_base,
+)
 
 WORDS = dictionary(20)
 K = 4

@@ -21,8 +21,7 @@ from fairseq_aggdec.models.nar_drafter import (
     random_prefix_lengths,
 )
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
-from tests.support.random_blockwise import save_base
-from tests.support.random_models import dictionary, random_model
+from tests.support.random_models import dictionary, random_model, save_base
 
 WORDS = dictionary(20)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.nar_drafter_decoder import TransitionHead
 from tests.models.drafter_inputs import WORDS, K, batch, drafter, prefixes
-from tests.support.random_drafters import DRAFTER_SHAPES
+from tests.support.random_models import DRAFTER_SHAPES
 
 
 def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor) -> Tensor:

@@ -11,8 +11,7 @@ import torch
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint, warm_start
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, random_model
+from tests.support.random_models import dictionary, random_drafter, random_model
 
 WORDS = dictionary(20)
 SHAPE: dict[str, Any] = {"share_all_embeddings": True, "encoder_normalize_before": True}

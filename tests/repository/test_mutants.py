@@ -1,13 +1,46 @@
-"""The seeded faults of `scripts/mutants.sh` still fit the code; whether the suite sees them takes it some minutes."""
+"""Seeded faults (tests/support/mutants.yaml): with one in the package, a test that is named beside it must fail.
 
-from tests.support.mutants import FAULTS, is_killed, misfits
+`bash scripts/mutants.sh` tries all of them, for an hour or so; the suite tries the first one.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTS = yaml.safe_load((ROOT / "tests/support/mutants.yaml").read_text(encoding="utf-8"))
+TRIED = FAULTS if "ALL_FAULTS" in os.environ else FAULTS[:1]
 
 
-def test_every_seeded_fault_can_be_put_into_the_code() -> None:
-    assert misfits() == []
+@cache
+def passes(tests: str, folder: Path) -> bool:
+    """Whether the tests pass with the package in `folder`."""
+    command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *tests.split()]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode <= 1, done.stdout + done.stderr  # more: no test has run; less than 0: the process has died
+    return done.returncode == 0
 
 
-def test_the_fault_that_made_the_promise_false_is_seen() -> None:
-    """It once reached users, and once survived the suite: so every run tries it, not `scripts/mutants.sh` alone."""
-    [fault] = [one for one in FAULTS if one["fault"] == "attention writes its scores into the caller's mask"]
-    assert is_killed(fault)
+def test_every_fault_can_be_put_into_the_code_and_names_tests() -> None:
+    for fault in FAULTS:
+        assert (ROOT / "fairseq_aggdec" / fault["file"]).read_text(encoding="utf-8").count(fault["old"]) == 1, fault
+        assert all((ROOT / test.partition("::")[0]).is_file() for test in fault["tests"].split()), fault
+
+
+@pytest.mark.parametrize("fault", TRIED, ids=lambda fault: fault["fault"])
+def test_a_fault_is_seen(fault: dict[str, str], tmp_path: Path) -> None:
+    """The first is tried in every run: it once reached users, and once survived the suite."""
+    assert passes(fault["tests"], ROOT), "fails without any fault"
+    for name in ("fairseq_aggdec", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / "fairseq_aggdec" / fault["file"]
+    path.write_text(path.read_text(encoding="utf-8").replace(fault["old"], fault["new"]), encoding="utf-8")
+    assert not passes(fault["tests"], tmp_path)

@@ -77,6 +77,14 @@ def test_decoding_and_scheduling_need_neither_fairseq_nor_more() -> None:
             assert {name.split(".")[0] for name in names} & {"fairseq", "torch", "numpy"} <= libraries, file
 
 
+def test_no_test_file_imports_another() -> None:
+    """What several need is in tests/support, or in a file of its own beside them."""
+    tests = Path(__file__).parents[1]
+    imports = re.compile(r"^(?:from|import) tests\.(?:\w+\.)*test_", re.MULTILINE)
+    found = {str(path.relative_to(tests)) for path in tests.rglob("*.py") if imports.search(path.read_text("utf-8"))}
+    assert found <= {"cli_integration/test_families.py", "lab/reporting/test_tables.py", "lab/score/test_m2_score.py"}
+
+
 def test_one_file_asks_for_the_device() -> None:
     """Of what decodes. `engine/cuda` and `engine/graphs` hold what that file has chosen for a GPU."""
     asks = re.compile(r"\bis_cuda\b|\bis_cpu\b|device\.type\s*(?:==|!=|in\b)|cuda\.is_available")

@@ -132,6 +132,7 @@ def _run(request: dict[str, Any]) -> NoReturn:
     command, environment = request["command"], request["environment"]
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # the environment names it
     os.chdir(request["folder"])
     output, errors = (io.BufferedWriter(io.FileIO(number, "w")) for number in (1, 2))
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8")

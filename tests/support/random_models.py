@@ -1,11 +1,12 @@
-"""Small random fairseq models of every kind, whose outputs depend on the source, vary and end; stock fairseq's answer.
+"""Small random fairseq models of every kind, whose outputs depend on the source, vary and end.
 
 `tests/fuzzing` draws the kinds and options of such models; other tests name them by their shapes.
 """
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -16,10 +17,11 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEnc
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 import fairseq_aggdec
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
 fairseq_aggdec.register()
@@ -234,6 +236,97 @@ def random_model(
     return random_network("transformer", seed, src_dict, tgt_dict, eos_share, **shape)
 
 
+DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
+    **{f"causal, {name}": shape for name, shape in SHAPES.items()},
+    "causal, source copy": {"mask_source_copy": True},
+    "causal, source copy, learned": {"mask_source_copy": True, "decoder_learned_pos": True},
+    "bidirectional": {"prefix_attention": "bidirectional"},
+    "bidirectional, source copy, pre-norm learned": {
+        "prefix_attention": "bidirectional",
+        "mask_source_copy": True,
+        "decoder_normalize_before": True,
+        "decoder_learned_pos": True,
+    },
+}
+
+
+def random_drafter(
+    shape: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, block_size: int, **changes: Any
+) -> NarDrafterModel:
+    """A drafter of a named shape, with architecture options changed as given."""
+    options = {"block_size": block_size, **DRAFTER_SHAPES[shape], **changes}
+    return random_network("nar_drafter", seed, src_dict, tgt_dict, **options)
+
+
+def texts_of(tokens: Tensor, lengths: Iterable[int]) -> list[list[int]]:
+    """The beginnings, of these lengths, of the rows of B x T tokens."""
+    return [row[: int(length)] for row, length in zip(tokens.tolist(), lengths, strict=True)]
+
+
+def draft_logits(
+    model: NarDrafterModel, src_tokens: Tensor, src_lengths: Tensor, prefix_tokens: Tensor, prefix_lengths: Tensor
+) -> Tensor:
+    """Logits of a draft, B x k x V, computed without a cache: the reference for the engine.
+
+    Args:
+        model: the drafter.
+        src_tokens: B x S.
+        src_lengths: B.
+        prefix_tokens: B x P, the start symbol, then at least the prefix.
+        prefix_lengths: B, the number of tokens in the prefix, without the start symbol, at most P-1.
+    """
+    encoder_out = model.encode(src_tokens, src_lengths)
+    return model.decoder.output_layer(model.decoder(prefix_tokens, encoder_out, prefix_lengths[:, None])[:, 0])
+
+
+HEAD_KINDS: dict[str, dict[str, Any]] = {
+    "identity": {"identity_head": True},
+    "learned": {},
+    "identity, own hidden": {"identity_head": True, "own_hidden": True},
+    "learned, own hidden": {"own_hidden": True},
+}
+
+
+def random_blockwise(
+    shape: str,
+    kind: str,
+    seed: int,
+    src_dict: Dictionary,
+    tgt_dict: Dictionary,
+    heads: int,
+    eos_share: float = 0.0,
+    **changes: Any,
+) -> BlockwiseTransformerModel:
+    """A model of a named shape with heads of a named kind, with architecture options changed as given."""
+    options = {**SHAPES[shape], **HEAD_KINDS[kind], **changes}
+    return random_network(
+        "blockwise_transformer", seed, src_dict, tgt_dict, eos_share,
+        **{"block_heads": heads, "head_ffn_embed_dim": 24, **options},
+    )  # fmt: skip
+
+
+def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:
+    """A checkpoint as fairseq-train leaves it, with the options of `random_model`."""
+    args = Namespace(
+        arch="transformer", encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
+        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
+        max_source_positions=64, max_target_positions=64, dropout=0.0,
+    )  # fmt: skip
+    vars(args).update(options)
+    torch.save({"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path)
+    return path
+
+
+def on_base(
+    path: Path | str | None, src_dict: Dictionary, tgt_dict: Dictionary, **options: Any
+) -> BlockwiseTransformerModel:
+    """What --arch blockwise_transformer --base-checkpoint PATH builds."""
+    args = Namespace(arch="blockwise_transformer", base_checkpoint=path and str(path), **{"block_heads": 4, **options})
+    ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
+    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    return BlockwiseTransformerModel.build_model(args, task)
+
+
 def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True) -> dict[str, Any]:
     """Random sentences of the given lengths (EOS not counted), padded as fairseq pads them."""
     generator = torch.Generator().manual_seed(seed)
@@ -248,15 +341,6 @@ def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: 
         "id": torch.arange(len(lengths)),
         "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(lengths) + 1},
     }
-
-
-def stock_beam_one(
-    models: list[FairseqEncoderDecoderModel], tgt_dict: Dictionary, sample: dict[str, Any], **options: Any
-) -> list[dict[str, Any]]:
-    """The oracle: fairseq's own generator with a beam of one."""
-    prefix = options.pop("prefix_tokens", None)
-    stock = SequenceGenerator(models, tgt_dict, beam_size=1, **options)
-    return [hypotheses[0] for hypotheses in stock.generate(models, sample, prefix_tokens=prefix)]
 
 
 @contextmanager

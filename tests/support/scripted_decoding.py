@@ -14,7 +14,7 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.plain.choice import PLAIN, RuledChoice, choose_block
-from tests.fuzzing.drafters import OracleDrafter
+from tests.support.oracle import OracleDrafter
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4

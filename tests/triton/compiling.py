@@ -53,6 +53,5 @@ def compile_all(architecture: int, dtype: torch.dtype) -> None:
 
 
 if __name__ == "__main__":
-    for number in (80, 90):
-        for kind in (torch.float16, torch.bfloat16):
-            compile_all(number, kind)
+    compile_all(80, torch.float16)
+    compile_all(90, torch.bfloat16)

@@ -52,8 +52,16 @@ def assert_chosen(logits: Tensor, positions: Tensor, proposed: Tensor, temperatu
     assert ranks.tolist() == (scores > of_draft[:, None]).sum(1).tolist()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize(("rows", "symbols", "step"), [(1, 5, 0.0), (33, 70, 0.5), (9, 1024, 0.0), (9, 2500, 1.0)])
+@pytest.mark.parametrize(
+    ("dtype", "rows", "symbols", "step"),
+    [
+        (torch.float16, 1, 5, 0.0),
+        (torch.float16, 33, 70, 0.5),
+        (torch.float16, 3, 2500, 1.0),
+        (torch.bfloat16, 9, 70, 0.5),
+        (torch.float32, 3, 1024, 0.0),
+    ],
+)
 def test_a_choice_is_that_of_the_search_rules(dtype: torch.dtype, rows: int, symbols: int, step: float) -> None:
     """With ties, bans, an early and a forced EOS, and draft tokens among which some are banned or none."""
     positions, proposed = whole(rows, end=MAX_LEN + 2), whole(rows, end=symbols, first=-1)
@@ -61,7 +69,7 @@ def test_a_choice_is_that_of_the_search_rules(dtype: torch.dtype, rows: int, sym
     assert_chosen(logits_of(rows, symbols, dtype, step), positions, proposed)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.3, 4.0])
+@pytest.mark.parametrize("temperature", [0.5, 4.0])
 def test_a_temperature_divides_the_logits_in_their_own_type(temperature: float) -> None:
     logits, positions = logits_of(3, 1000, torch.float16), torch.arange(2, 5)
     assert_chosen(logits, positions, whole(3, end=1000), temperature)
@@ -136,8 +144,8 @@ def test_a_pass_may_have_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> 
     launch.__getitem__.assert_called_once_with((5, 3))
 
 
-@pytest.mark.parametrize(("symbols", "dim"), [(70, 96), (33, 512), (40, 768), (17, 1024), (5, 1280)])
-@pytest.mark.parametrize("rows", [1, 16, 33])
+@pytest.mark.parametrize(("symbols", "dim"), [(70, 96), (40, 768), (17, 1024)])
+@pytest.mark.parametrize("rows", [1, 33])
 def test_logits_are_those_of_pytorch(rows: int, symbols: int, dim: int) -> None:
     features, weight = normal(rows, dim).half(), (normal(symbols, dim, seed=1) / math.sqrt(dim)).half()
     for bias in (normal(symbols, seed=2).half(), None):
@@ -151,7 +159,7 @@ def test_a_rows_logits_have_the_same_bits_among_any_others() -> None:
     """Alone, in a block and in a batch, wherever the row stands."""
     features, weight = normal(33, 512).half(), (normal(40, 512, seed=1) / 20).half()
     together = projected(features, weight, None)
-    for rows in range(1, 33):
+    for rows in (1, 2, 7, 15, 16, 17, 32):
         assert torch.equal(projected(features[33 - rows :], weight, None), together[33 - rows :])
 
 

@@ -15,8 +15,7 @@ from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_drafters import random_drafter
-from tests.support.random_models import dictionary, model_of_shape, random_batch
+from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter
 
 WORDS = dictionary(20)
 SHAPE = "post-norm sinusoidal"

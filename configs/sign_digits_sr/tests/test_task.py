@@ -11,7 +11,7 @@ from super_resolution.task import SuperResolutionConfig, SuperResolutionTask
 from super_resolution.tokens import to_image
 
 from fairseq_aggdec.errors import AggdecError
-from tests.support.random_blockwise import random_blockwise
+from tests.support.random_models import random_blockwise
 from tests.support.synthetic_images import make_images, write_npz
 
 SIZES: dict[str, Any] = {"input_size": 2, "output_size": 6, "grey": True}

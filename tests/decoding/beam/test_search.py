@@ -16,7 +16,7 @@ from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.support.random_models import dictionary, mended_ngram_blocker
+from tests.support.random_models import dictionary
 from tests.support.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
 from tests.support.scripted_decoding import examples
 
@@ -53,7 +53,6 @@ def rules_of(options: dict[str, Any], **others: Any) -> SearchRules:
         options.get("max_len_b", 200),
         min_len=options.get("min_len", 1),
         unk_penalty=options.get("unk_penalty", 0.0),
-        no_repeat_ngram_size=options.get("no_repeat_ngram_size", 0),
         suppressed=tuple(WORDS.index(word) for word in options.get("tokens_to_suppress", ())),
         **others,
     )
@@ -145,13 +144,6 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     strategy = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
     fairseq = {"match_source_len": True, "search_strategy": strategy, "source_lengths": torch.tensor(lengths)}
     check(table, size, len(lengths), options, fairseq, source_lengths=torch.tensor(lengths))
-
-
-@examples(8)
-@given(tables, sizes, batches, st.sampled_from([2, 3]))
-def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
-    with mended_ngram_blocker():
-        check(table, size, batch, {"max_len_b": 12, "no_repeat_ngram_size": ngram})
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:

@@ -19,7 +19,7 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from tests.support.helpers import ToyModel
-from tests.support.random_models import stock_beam_one
+from tests.support.oracle import by_fairseq
 
 SEARCH = "--lenpen 2 --unkpen 0.5 --min-len 4 --max-len-a 0.5 --max-len-b 6"
 NGRAMS = "--no-repeat-ngram-size 2 --block-ngrams"
@@ -57,7 +57,7 @@ def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
         batches = runs._batches(task, 1)
         expected, wide = [], []
         for batch in batches:
-            expected.append(stock_beam_one(models, task.target_dictionary, batch, **NAMES)[0]["tokens"].tolist())
+            expected.append(by_fairseq(models, task.target_dictionary, batch, 1, **NAMES)[0][0]["tokens"].tolist())
             beam = SequenceGenerator(models, task.target_dictionary, beam_size=3, **NAMES)
             wide.append(beam.generate(models, batch)[0][0]["tokens"].tolist())
         for name in ("beam1", "greedy", "iad"):

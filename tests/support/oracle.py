@@ -1,10 +1,15 @@
-"""Drafters that know the right output, some of which draft what should break a decoder."""
+"""What stock fairseq answers, whether ours is the same, and drafters that know the answer.
+
+Random models accept few copies of their source, so drafts that pass are made of the right output. Some drafters propose
+what should break a decoder.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
@@ -12,8 +17,82 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
+from fairseq_aggdec.lab.verify.differences import NEAR_TIE, Gap, beam_gap_of, differences, gap_of
 
+Lists = list[list[dict[str, Any]]]
+"""the hypotheses of each sentence, best first, as fairseq's generators return them"""
+_SCORES = 1e-4
+"""absolute and relative tolerance for the log-probabilities of the same token"""
 _FAR = 1 << 40
+
+
+def by_fairseq(models: Any, words: Any, sample: Any, beam: int = 1, **options: Any) -> Lists:
+    """What stock fairseq answers; `options` are those of its generator."""
+    found: Lists = SequenceGenerator(models, words, beam_size=beam, **options).generate(models, sample)
+    return found
+
+
+def assert_fairseqs(
+    found: Lists, models: Any, words: Any, sample: dict[str, Any], beam: int = 1, near_tie: float = NEAR_TIE,
+    scores: float = _SCORES, **options: Any,
+) -> Lists:  # fmt: skip
+    """Assert that this is what stock fairseq answers, which is returned; see `compare`."""
+    stock = SequenceGenerator(models, words, beam_size=beam, **options)
+
+    def decode(one: dict[str, Any], prefix: torch.Tensor | None) -> Lists:
+        lists: Lists = stock.generate(models, one, prefix_tokens=prefix)
+        return lists
+
+    expected = decode(sample, None)
+    net_input = sample["net_input"].items()
+    alone = {
+        row: {"net_input": {name: value[row : row + 1] for name, value in net_input}} for row in range(len(expected))
+    }
+    gap = gap_of(decode, alone) if beam == 1 else beam_gap_of(decode, alone, stock.search)
+    compare(dict(enumerate(expected)), dict(enumerate(found)), gap, words.symbols, near_tie, scores)
+    return expected
+
+
+def compare(
+    expected: Mapping[int, list[dict[str, Any]]],
+    found: Mapping[int, list[dict[str, Any]]],
+    gap: Gap,
+    symbols: Sequence[str],
+    near_tie: float = NEAR_TIE,
+    scores: float = _SCORES,
+) -> int:
+    """Assert that tokens and their order are equal but for near-ties, and scores of equal lists near to each other.
+
+    Args:
+        expected: fairseq's hypotheses by sentence number.
+        found: ours.
+        gap: see `differences`.
+        symbols: of the target dictionary.
+        near_tie: with 0, no difference is allowed.
+        scores: absolute and relative tolerance.
+
+    Returns:
+        The number of sentences that differ at a near-tie.
+    """
+    differing = differences(tokens_by_number(expected), tokens_by_number(found), gap, near_tie)
+    for one in differing:
+        assert one.near_tie, one.describe("this", "fairseq", symbols)
+    for number in expected.keys() - {one.sentence for one in differing}:
+        for ours, theirs in zip(found[number], expected[number], strict=True):
+            # of a beam, the sums are near to one another, and scores are their differences
+            size = float(theirs["positional_scores"].abs().sum()) / 10 if len(expected[number]) > 1 else 0.0
+            for name in ("positional_scores", "score"):
+                near = torch.allclose(ours[name], theirs[name].to(ours[name]), atol=scores * (1 + size), rtol=scores)
+                assert near, f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
+    return len(differing)
+
+
+def tokens_by_number(lists: Mapping[int, list[dict[str, Any]]]) -> dict[int, list[int]]:
+    """The tokens of all hypotheses of a sentence, one behind the other."""
+    return {
+        number: [token for one in hypotheses for token in one["tokens"].tolist()]
+        for number, hypotheses in lists.items()
+    }
 
 
 class OracleDrafter(Drafter):
@@ -98,30 +177,30 @@ class Adversary(OracleDrafter):
         return [*rest[: rng.randint(0, 4)], *(rng.choice(outside) for _ in range(self.longest))]
 
 
-class FuzzedGenerator(AggressiveGenerator):
+class OracleGenerator(AggressiveGenerator):
     """Decodes with drafts made from the known outputs."""
 
     def __init__(
         self,
         *args: Any,
-        adversary: str,
         answers: Mapping[int, Sequence[int]],
-        seed: int,
-        block_size: int,
+        adversary: str = "mostly right",
+        seed: int = 1,
+        longest: int = 0,
         **kwargs: Any,
     ) -> None:
         """
         Args:
             args: see `AggressiveGenerator`.
-            adversary: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, copying modes
-                copy from the edited outputs, and the drafts of a block drafter are replaced by them.
             answers: the right outputs by sentence number.
+            adversary: the one of `ADVERSARIES` that replaces the drafter, or `oracle`: copying modes copy from the
+                edited outputs, and the drafts of a block drafter are replaced by them.
             seed: seed of the errors.
-            block_size: longest draft of an adversary; 0 for its default.
+            longest: longest draft of an adversary; 0 for its default.
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, block_size
+        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, longest
         self._numbers: list[int] = []
 
     def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
