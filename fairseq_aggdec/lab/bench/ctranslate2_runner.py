@@ -6,10 +6,9 @@ has more threads than processors, no longer waits actively, and slows every mode
 
 import logging
 import multiprocessing
-import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from multiprocessing.managers import BaseManager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -26,67 +25,56 @@ from fairseq_aggdec.lab.bench.rounds import Output
 _COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
 
 
-class _Translator:
-    """A converted model, which `_Manager` loads and runs in another process."""
+def _serve(pipe: Connection, converted: str, options: Mapping[str, Any]) -> None:
+    """Load a converted model and translate the batches that come through the pipe; runs in another process."""
+    import ctranslate2
 
-    def __init__(self, converted: str, options: Mapping[str, Any]) -> None:
-        import ctranslate2
-
-        ctranslate2.set_log_level(logging.ERROR)
-        self._translator = ctranslate2.Translator(converted, inter_threads=1, **options)
-
-    def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
-        return [result.hypotheses[0] for result in self._translator.translate_batch(texts, **options)]
-
-    def pid(self) -> int:
-        return os.getpid()
-
-
-class _Manager(BaseManager):
-    """The process that translates."""
-
-
-_Manager.register("translator", _Translator)
+    ctranslate2.set_log_level(logging.ERROR)
+    try:
+        translator = ctranslate2.Translator(converted, inter_threads=1, **options)
+    except Exception as error:  # CTranslate2 raises several types
+        pipe.send(f"{type(error).__name__}: {error}")
+        return
+    pipe.send(None)
+    while True:
+        texts, options = pipe.recv()
+        pipe.send([result.hypotheses[0] for result in translator.translate_batch(texts, **options)])
 
 
 class TranslatorProcess:
     """A converted model, loaded by a process that translates one batch after another."""
 
     def __init__(self, converted: Path, precision: str, device: str, threads: int) -> None:
-        """
-        Args:
-            converted: folder from `convert`.
-            precision: a key of `_COMPUTE_TYPES`.
-            device: `cpu` or `cuda`.
-            threads: of one batch.
+        """`converted`: folder from `convert`; `precision`: a key of `_COMPUTE_TYPES`; `threads`: those of one batch.
 
         Raises:
             AggdecError: CTranslate2 cannot compute in that precision on that device.
         """
         options = {"device": device, "compute_type": _COMPUTE_TYPES[precision], "intra_threads": threads}
         self._name = f"ctranslate2 in {precision} on {device}"
-        self._manager = _Manager(ctx=multiprocessing.get_context("spawn"))
-        self._manager.start()
-        try:
-            self._translator: Any = self._manager.translator(str(converted), options)  # type: ignore[attr-defined]
-        except Exception as error:  # RemoteError, which holds the traceback of the other process as text
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, str(converted), options), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.pid: int = self._process.pid or 0
+        if reason := self._answer():
             self.close()
-            reason = str(error).strip("-\n ").splitlines()[-1]
-            raise AggdecError(f"{self._name}: {reason}") from error
-        self.pid: int = self._translator.pid()
+            raise AggdecError(f"{self._name}: {reason}")
 
     def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
-        """The best hypothesis of each text, as symbols.
-
-        Args:
-            texts: symbols, without EOS.
-            options: arguments of CTranslate2's `translate_batch`.
+        """The best hypothesis of each text, as symbols; texts have no EOS.
 
         Raises:
             AggdecError: the process has ended, most likely killed for want of memory.
         """
+        return self._answer((texts, options))
+
+    def _answer(self, question: Any = None) -> Any:
         try:
-            return self._translator.translate(texts, options)
+            if question is not None:
+                self._pipe.send(question)
+            return self._pipe.recv()
         except (EOFError, ConnectionError) as error:
             raise AggdecError(
                 f"{self._name}: its process ended; if it was killed, free some memory, or leave --peers out"
@@ -94,7 +82,8 @@ class TranslatorProcess:
 
     def close(self) -> None:
         """End the process."""
-        self._manager.shutdown()
+        self._process.terminate()
+        self._process.join()
 
 
 class CTranslate2Runner:
@@ -124,11 +113,11 @@ class CTranslate2Runner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         specials = (source.pad(), source.eos())
-        self._texts: list[list[list[str]]] = [
-            [[source.symbols[i] for i in row if i not in specials] for row in batch["net_input"]["src_tokens"].tolist()]
-            for batch in batches
-        ]
-        self._max_len = [_max_len(batch, generation) for batch in batches]
+        rows = [batch["net_input"]["src_tokens"].tolist() for batch in batches]
+        self._texts = [[[source.symbols[i] for i in row if i not in specials] for row in batch] for batch in rows]
+        # the length limit of outputs as fairseq computes it, in tokens without EOS
+        slope, constant = generation.get("max_len_a", 0), generation.get("max_len_b", 200)
+        self._max_len = [int(slope * len(batch[0]) + constant) for batch in rows]
         self._options = {
             "beam_size": mode.beam,
             "min_decoding_length": generation.get("min_len", 1),
@@ -179,7 +168,8 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
         return converted
     plain = folder / "plain.pt"
     state = read_checkpoint(path)
-    torch.save({"args": _plain_options(state), "model": _single_precision(state["model"])}, plain)
+    weights = {name: value.float() if value.is_floating_point() else value for name, value in state["model"].items()}
+    torch.save({"args": _plain_options(state), "model": weights}, plain)
     try:
         with torch.serialization.safe_globals(allowed_globals()):
             FairseqConverter(str(plain), data, *languages).convert(str(converted), force=True)
@@ -189,12 +179,6 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
     finally:
         plain.unlink()
     return converted
-
-
-def _max_len(batch: Mapping[str, Any], generation: Mapping[str, Any]) -> int:
-    """The length limit of outputs as fairseq computes it, in tokens without EOS."""
-    width = batch["net_input"]["src_tokens"].size(1)
-    return int(generation.get("max_len_a", 0) * width + generation.get("max_len_b", 200))
 
 
 def _plain_options(state: Mapping[str, Any]) -> Namespace:
@@ -210,7 +194,3 @@ def _plain_options(state: Mapping[str, Any]) -> Namespace:
             options |= {f"{side}_{name}": value for name, value in group.items()}
     name = options.pop("_name", None)
     return Namespace(**{"arch": name or "transformer", **options, "task": "translation", "_name": None})
-
-
-def _single_precision(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}

@@ -17,16 +17,7 @@ MARKERS = "osD^vP*X<>"
 
 
 def draw(record: Record, folder: Path, stem: str) -> list[Path]:
-    """Draw all figures that a record has the numbers for.
-
-    Args:
-        record: a benchmark's record.
-        folder: where the files go; created if needed.
-        stem: how the files' names begin.
-
-    Returns:
-        the paths of the files.
-    """
+    """Draw all figures that a record has the numbers for, into files whose names begin with `stem`; their paths."""
     paths = []
     with matplotlib.rc_context(_STYLE):
         for name, make in FIGURES.items():
@@ -41,12 +32,9 @@ def draw(record: Record, folder: Path, stem: str) -> list[Path]:
 
 
 def save(figure: Figure, path: Path, tight: bool = False) -> None:
-    """Write a figure as PNG or SVG, as the path ends; the same figure gives the same bytes every time.
+    """Write a figure to a `.png` or `.svg` file; the same figure gives the same bytes every time.
 
-    Args:
-        figure: the figure.
-        path: path of the file, which ends with `.png` or `.svg`.
-        tight: cut off empty margins.
+    `tight`: cut off empty margins.
     """
     kind = path.suffix.removeprefix(".")
     undated = {"Date": None} if kind == "svg" else None

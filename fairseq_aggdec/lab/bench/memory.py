@@ -25,15 +25,9 @@ Peak = tuple[int, int | None]
 
 
 def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
-    """Peak memory of a process that decodes a few batches in one mode, at each batch size.
+    """Peak memory of a process that decodes a few batches in one mode, at each batch size in turn.
 
     It includes the models and all libraries. On Linux, the short peak while the checkpoint is read is left out.
-
-    Args:
-        subject: what to decode.
-        mode: the mode to measure.
-        batch_sizes: measured one after another, in this order.
-        threads: number of PyTorch's threads.
 
     Raises:
         AggdecError: the process was killed, most likely for want of memory.

@@ -31,12 +31,9 @@ Texts = Mapping[int, Sequence[int]]
 
 
 def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts:
-    """Texts for `iad` and `iad++`: the outputs with about `edit_ratio` edits for each token.
+    """Texts for `iad` and `iad++`: outputs of `greedy` with about `edit_ratio` edits a token.
 
-    Args:
-        outputs: outputs of greedy decoding in the same precision.
-        edit_ratio: edits divided by tokens.
-        vocabulary: ordinary symbols, to draw new tokens from.
+    `vocabulary`: ordinary symbols, to draw new tokens from.
     """
     return {n: [*edited(tokens[:-1], edit_ratio, vocabulary, n), tokens[-1]] for n, tokens in outputs.items()}
 
@@ -64,12 +61,8 @@ def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabular
 def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number: int) -> list[int]:
     """A text after random edits: three of five replace a word, one inserts and one deletes a word.
 
-    Args:
-        words: the text.
-        ratio: edits divided by words; fractions are rounded up for some sentences and down for others, so that the
-            mean over sentences is right.
-        vocabulary: the words to draw from.
-        number: number of the sentence, which seeds the edits.
+    The `number` of the sentence seeds them. Fractions are rounded up for some sentences and down for others, so that
+    the mean number of edits is `ratio` times that of words.
     """
     rng = Random(number)
     exact = ratio * len(words)
@@ -83,25 +76,18 @@ def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number
 
 
 def wrong_positions(length: int, accepted: float, block_size: int, number: int) -> list[int]:
-    """Positions of the wrong draft tokens of a sentence.
+    """Positions of the wrong draft tokens of sentence `number`, for the arguments of `texts_to_propose`.
 
     They are as if each draft token were right with the same probability: the distance from one wrong token to the next
     has a geometric distribution. Its quantiles are taken in a low-discrepancy sequence instead of at random, so that
     also a few sentences have the wanted mean.
-
-    Args:
-        length: tokens of the output.
-        accepted: mean accepted tokens: committed tokens of an iteration.
-        block_size: tokens of a draft; an iteration commits at most these and the bonus token.
-        number: number of the sentence.
     """
     right = min(_right_probability(accepted, block_size), 1 - 1e-12)
     first = number * length  # each sentence continues the sequence of the one before
     quantiles = (((first + i + 1) * _GOLDEN_RATIO) % 1.0 for i in range(length))
     # the smallest number of tokens n with 1 - right^n >= quantile
     gaps = (max(1, math.ceil(math.log1p(-quantile) / math.log(right))) if right else 1 for quantile in quantiles)
-    ends = accumulate(gaps)
-    return [end - 1 for end in ends if end <= length]
+    return [end - 1 for end in accumulate(gaps) if end <= length]
 
 
 def _right_probability(accepted: float, block_size: int) -> float:
@@ -118,13 +104,7 @@ class OracleBlockDrafter(Drafter):
     """Runs a block drafter, for its cost, and replaces its draft by given tokens."""
 
     def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
-        """
-        Args:
-            drafter: the block drafter.
-            block_size: its longest draft, in tokens.
-            drafts: the token to draft at each output position, B x L.
-            eos: EOS; a draft ends with its first EOS.
-        """
+        """`drafts`: the token to draft at each output position, B x L; a draft ends with its first EOS."""
         self._drafter = drafter
         self._block_size = block_size
         self._drafts = F.pad(drafts, (0, 1), value=eos)  # B x (L+1): behind what is foreseen only EOS is drafted

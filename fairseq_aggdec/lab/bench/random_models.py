@@ -54,12 +54,11 @@ def write_random_model(
 
     Args:
         folder: created if needed; checkpoints that are there already are kept.
-        size: the model's size; the drafter has the same width.
-        drafter_layers: decoder layers of the block drafter; 0 for none.
-        block_size: the drafter's block size.
+        size: the model's size; a drafter has the same width.
+        drafter_layers, small_layers: decoder layers of a block drafter, and of an ordinary model that drafts; 0: none.
+        block_size: the block drafter's.
         vocabulary: number of symbols in the dictionary.
         trained_in: weights are numbers of this precision, as those of a model that was trained in it are.
-        small_layers: decoder layers of an ordinary model that drafts; 0 for none.
 
     Raises:
         AggdecError: a file cannot be written.

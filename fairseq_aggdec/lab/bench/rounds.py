@@ -117,7 +117,7 @@ def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf
                 break
             for runner, result in zip(runners, results, strict=True):
                 bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}", refresh=False)
-                run_once(runner, result, bar.update)
+                run_once(runner, result, lambda _: bar.update())
     for result in results:
         fastest, slowest = min(result.rounds), max(result.rounds)
         if slowest > _UNSTEADY * fastest > 0:
@@ -136,22 +136,25 @@ def warm_up(runner: Runner) -> None:
     runner.wait()
 
 
-def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[], Any] = lambda: None) -> None:
-    """Time one round over all batches, and add its times and outputs to `result`."""
+def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any] = lambda count: None) -> None:
+    """Time one round over all batches, and add its times and outputs to `result`.
+
+    `after_batch` is called with the number of sentences of each batch.
+    """
     latencies = []
-    for number in range(len(runner.batches)):
+    for number, batch in enumerate(runner.batches):
         runner.wait()
         began = time.perf_counter()
         decoded = runner.decode(number)
         runner.wait()
         latencies.append(time.perf_counter() - began)
         result.outputs.update(runner.outputs(number, decoded))
-        after_batch()
+        after_batch(len(batch))
     result.latencies.append(latencies)
 
 
-def outputs_of(runner: Runner) -> dict[int, Output]:
+def outputs_of(runner: Runner, after_batch: Callable[[int], Any] = lambda count: None) -> dict[int, Output]:
     """Decode all batches once; the outputs by sentence number."""
     result = ModeResult(runner.mode, runner.batches)
-    run_once(runner, result)
+    run_once(runner, result, after_batch)
     return result.outputs

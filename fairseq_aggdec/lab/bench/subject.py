@@ -103,7 +103,9 @@ def read_subject(args: Any) -> tuple[Subject, Any]:
                 "--truncate-source, or raise it"
             )
     draft_file = getattr(args, "draft_file", None)
-    drafts = _lines_of(draft_file, "--draft-file", len(sources)) if draft_file else []
+    drafts = read_text_lines(draft_file) if draft_file else []
+    if draft_file and len(drafts) != len(sources):
+        raise AggdecError(f"--draft-file {draft_file}: has {len(drafts)} lines, and the split {len(sources)} sentences")
     source_lang, target_lang = task.languages
     subject = Subject(
         path=args.path,
@@ -123,13 +125,6 @@ def read_subject(args: Any) -> tuple[Subject, Any]:
         name=f"{args.gen_subset} of {args.data} by {args.path}",
     )
     return subject, task
-
-
-def _lines_of(path: Path, option: str, sentences: int) -> Sequence[str]:
-    lines = read_text_lines(path)
-    if len(lines) != sentences:
-        raise AggdecError(f"{option} {path}: has {len(lines)} lines, and the split {sentences} sentences")
-    return lines
 
 
 def _raw_sources(folder: Path, split: str, task: Any, task_name: str) -> Any:
@@ -156,7 +151,8 @@ def random_subject(args: Any, modes: Sequence[Mode], folder: Path) -> Subject:
     if args.keep:
         folder = args.keep / f"{args.random_model}-{args.trained_in}"
     # a beam search does without a drafter
-    drafters = {MODES[mode.decoding].drafter for mode in modes if mode.decoding in MODES and mode.beam == 1}
+    known = [MODES[mode.decoding] for mode in modes if mode.decoding in MODES]
+    drafters = {mode.drafter for mode in known if not mode.has_beam}
     block_size = args.block_size or _RANDOM_BLOCK
     model = random_models.write_random_model(
         folder,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 if TYPE_CHECKING:  # reading records must not import PyTorch
     from torch import Tensor
@@ -145,25 +146,19 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
     """
     import torch
 
-    def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
-        smallest = math.inf
+    def gap(sentence: int, *tokens: object) -> float:
+        found = [math.inf]
         own_step = search.step
 
         def step(*args: Any, **kwargs: Any) -> Any:
-            nonlocal smallest
             best = own_step(*args, **kwargs)
             apart = (best[0][:, :-1] - best[0][:, 1:]).flatten()  # NaN between two scores of minus infinity
-            smallest = min([smallest, *apart[apart.isfinite()].tolist()])
+            found.extend(apart[apart.isfinite()].tolist())
             return best
 
-        search.step = step
-        try:
-            with torch.no_grad():
-                (hypotheses,) = decode(samples[sentence], None)
-        finally:
-            del search.step
-        scores = [float(one["score"]) for one in hypotheses]
-        apart = [one - other for one, other in pairwise(scores)]
-        return min([smallest, *filter(math.isfinite, apart)])
+        with torch.no_grad(), mock.patch.object(search, "step", step):
+            (hypotheses,) = decode(samples[sentence], None)
+        apart = [float(one["score"]) - float(other["score"]) for one, other in pairwise(hypotheses)]
+        return min([*found, *filter(math.isfinite, apart)])
 
     return gap

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
-from torch import Tensor
-
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import WHOLE, Mode
+from fairseq_aggdec.lab.bench.rounds import Output, outputs_of
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.verify.differences import Difference, Gap, differences, near_tie_of, stock_computes
@@ -106,23 +105,12 @@ class Verification:
         return [check for check in self.checks if check.failed]
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(NamedTuple):
     """One way to decode all sentences."""
 
     mode: Mode
     batch_size: int
     shuffled: bool = False
-
-
-@dataclass(frozen=True)
-class _Decoded:
-    tokens: dict[int, list[int]]
-    """output tokens by sentence, EOS included; of a beam search those of all its hypotheses, one after the other"""
-    scores: dict[int, Tensor]
-    """log-probability of each token, by sentence"""
-    drafted: int
-    accepted: int
 
 
 def verify(
@@ -181,35 +169,12 @@ def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Prog
     with Runs(subject) as runs:
 
         @cache
-        def decoded(way: _Way) -> _Decoded:
-            progress.set_description(
-                f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}", refresh=False
-            )
-            return _decode(runs, way, progress)
+        def decoded(way: _Way) -> dict[int, Output]:
+            name = f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}"
+            progress.set_description(name, refresh=False)
+            return outputs_of(runs.runner(*way), progress.update)
 
-        done = [
-            _check(subject, way, decoded(way), other, decoded(other), _gap(runs, other.mode)) for way, other in pairs
-        ]
-        for check in done:
-            check.describe(runs.task.target_dictionary.symbols)
-        return done
-
-
-def _decode(runs: Runs, way: _Way, progress: Progress) -> _Decoded:
-    runner = runs.runner(way.mode, way.batch_size, way.shuffled)
-    tokens: dict[int, list[int]] = {}
-    scores: dict[int, Tensor] = {}
-    drafted = accepted = 0
-    for number in range(len(runner.batches)):
-        for sentence, output in runner.outputs(number, runner.decode(number)).items():
-            assert output.hypothesis is not None
-            tokens[sentence] = output.lists
-            scores[sentence] = output.hypothesis["positional_scores"].cpu()
-            if output.stats is not None:
-                drafted += sum(output.stats.drafted)
-                accepted += sum(output.stats.accepted)
-            progress.update()
-    return _Decoded(tokens, scores, drafted, accepted)
+        return [_check(runs, way, decoded(way), reference, decoded(reference)) for way, reference in pairs]
 
 
 def _gap(runs: Runs, reference: Mode) -> Gap:
@@ -227,38 +192,42 @@ def _gap(runs: Runs, reference: Mode) -> Gap:
     return lambda *question: made()(*question)
 
 
-def _check(subject: Subject, way: _Way, found: _Decoded, other: _Way, expected: _Decoded, gap: Gap) -> Check:
-    """The result of a mode beside its reference, which was decoded in the `other` way."""
-    name = "greedy" if other.mode == GREEDY else f"fairseq's beam {other.mode.beam}"
-    is_exact = subject.precision == EXACT and other.mode == GREEDY
-    lossless = way.mode.lossless or way.mode.searches_as is not None
-    if not lossless:  # differences are expected: only their number is given
-        differing = sum(tokens != found.tokens[sentence] for sentence, tokens in expected.tokens.items())
-        different: list[Difference] = []
-    else:
-        near_tie = 0.0 if is_exact else near_tie_of(subject.precision, subject.device)
-        different = differences(expected.tokens, found.tokens, gap, near_tie)
-        differing = sum(not one.near_tie for one in different)
-    rounded = _score_differences(expected, found) if is_exact else []
-    near_ties = len(different) - differing if lossless else 0
-    differing += len(rounded)
-    sentences = len(expected.tokens)
-    mode = MODES[way.mode.decoding]
-    has_drafts = mode.drafter is not None and mode.acceptance != "none"
-    return Check(
-        way.mode.name, subject.precision, way.batch_size, way.shuffled, ALONE if is_exact else name,
-        lossless, sentences, identical=sentences - near_ties - differing, near_ties=near_ties, differing=differing,
-        drafted=found.drafted if has_drafts else None, accepted=found.accepted if has_drafts else None,
-        differences=different, score_differences=rounded,
+def _check(runs: Runs, way: _Way, found: dict[int, Output], reference: _Way, expected: dict[int, Output]) -> Check:
+    """The result of a mode beside its reference."""
+    precision, device = runs.subject.precision, runs.subject.device
+    is_exact = precision == EXACT and reference.mode == GREEDY
+    name = "greedy" if reference.mode == GREEDY else f"fairseq's beam {reference.mode.beam}"
+    mode, sentences = MODES[way.mode.decoding], len(expected)
+    check = Check(
+        way.mode.name, precision, way.batch_size, way.shuffled, ALONE if is_exact else name,
+        way.mode.lossless or way.mode.searches_as is not None, sentences, 0, 0, 0, None, None,
     )  # fmt: skip
+    if mode.drafter is not None and mode.acceptance != "none":
+        stats = [output.stats for output in found.values() if output.stats is not None]
+        check.drafted = sum(sum(sentence.drafted) for sentence in stats)
+        check.accepted = sum(sum(sentence.accepted) for sentence in stats)
+    if check.lossless:
+        near_tie = 0.0 if is_exact else near_tie_of(precision, device)
+        wanted, lists = ({number: output.lists for number, output in each.items()} for each in (expected, found))
+        check.differences = differences(wanted, lists, _gap(runs, reference.mode), near_tie)
+        check.differing = sum(not one.near_tie for one in check.differences)
+        check.near_ties = len(check.differences) - check.differing
+    else:  # differences are expected: only their number is given
+        check.differing = sum(output.lists != found[number].lists for number, output in expected.items())
+    if is_exact:
+        check.score_differences = _score_differences(expected, found)
+        check.differing += len(check.score_differences)
+    check.identical = sentences - check.near_ties - check.differing
+    check.describe(runs.task.target_dictionary.symbols)
+    return check
 
 
-def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDifference]:
+def _score_differences(expected: Mapping[int, Output], found: Mapping[int, Output]) -> list[ScoreDifference]:
     """Score differences of the sentences whose tokens are the same."""
     result = []
-    for sentence, scores in expected.scores.items():
-        others = found.scores[sentence]
-        if expected.tokens[sentence] == found.tokens[sentence] and not scores.equal(others):
+    for sentence, output in expected.items():
+        scores, others = ((each.hypothesis or {})["positional_scores"] for each in (output, found[sentence]))
+        if output.tokens == found[sentence].tokens and not scores.equal(others):
             place = int((scores != others).nonzero()[0])
             result.append(ScoreDifference(sentence, place, float(scores[place]), float(others[place])))
     return result

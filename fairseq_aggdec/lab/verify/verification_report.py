@@ -14,6 +14,11 @@ from fairseq_aggdec.lab.verify.verification import Check, Verification, never_ac
 _SHOWN = 20
 """number of differences in the text; the JSON has all"""
 
+_TITLES = {
+    False: "Sentences with the reference's output",
+    True: "Under --bit-exact: sentences with the tokens and scores, to the last bit, of greedy on each alone",
+}
+"""titles of the two tables; True of that of bit-exact decoding"""
 _REMEDIES = {
     False: "Take sentences that it can draft for",
     True: "On a CPU, batches are drafted for where that saves time: --drafts whole verifies whole drafts",
@@ -54,16 +59,10 @@ class Report:
         yield self.title
         yield machine.describe(machine.machine())
         yield ""
-        yield "Sentences with the reference's output:"
-        yield ""
-        yield _table([check for check in done.checks if not check.to_the_bit])
-        to_the_bit = [check for check in done.checks if check.to_the_bit]
-        if to_the_bit:
-            yield ""
-            yield "Under --bit-exact: sentences with the tokens and scores, to the last bit, of greedy on each alone:"
-            yield ""
-            yield _table(to_the_bit)
-        yield ""
+        for to_the_bit, title in _TITLES.items():
+            checks = [check for check in done.checks if check.to_the_bit == to_the_bit]
+            if checks:
+                yield f"{title}:\n\n{_table(checks)}\n"
         for precision, reason in done.left_out.items():
             yield f"{precision} was left out: {reason}"
         for mode, checks in never_accepted(done.checks).items():
@@ -89,15 +88,14 @@ def _table(checks: Sequence[Check]) -> str:
     """A table with a row for each precision and mode, and a column for each way to make batches."""
     in_order = sorted(checks, key=lambda check: (check.shuffled, check.batch_size))
     columns = list(dict.fromkeys(check.batches for check in in_order))
+    names = ["precision", "mode"] if checks[0].to_the_bit else ["precision", "mode", "reference"]
     rows: dict[tuple[str, ...], dict[str, Check]] = {}
     for check in checks:
-        reference = [] if check.to_the_bit else [check.reference]
-        rows.setdefault((check.precision, check.mode, *reference), {})[check.batches] = check
+        rows.setdefault(tuple(getattr(check, name) for name in names), {})[check.batches] = check
     cells = [
         [*key, *(_cell(row[column]) if column in row else "" for column in columns), _accepted(list(row.values()))]
         for key, row in rows.items()
     ]
-    names = ["precision", "mode", "reference"][: len(next(iter(rows)))]
     return text_table([*names, *columns, "accepted of drafted"], cells, TERMINAL)
 
 

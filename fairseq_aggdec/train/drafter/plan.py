@@ -104,18 +104,9 @@ def trial_seconds(minutes: float | None) -> float:
 
 
 def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path, seconds: float) -> Costs:
-    """Distil a few hundred sentences and train a few updates; the last checkpoint stays in the folder.
+    """Distil a few hundred sentences, in `seconds` at most, and train a few updates.
 
-    Args:
-        data: the original data.
-        recipe: the training.
-        device: where it will run.
-        bf16: whether to compute in bfloat16.
-        folder: an empty folder for all that the trial leaves.
-        seconds: how long it decodes at most.
-
-    Returns:
-        the costs, but for that of a sentence alone.
+    The last checkpoint stays in the folder, which must be empty before. The cost of a sentence alone is not measured.
 
     Raises:
         AggdecError: the verifier does not fit the data, or cannot be trained from.

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,24 +108,18 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     return weights
 
 
+@dataclass
 class _Stages:
     """The stages, in their order."""
 
-    def __init__(
-        self,
-        folder: Path,
-        data: DataBin,
-        record: Record,
-        recipe: Recipe,
-        device: torch.device,
-        end: float,
-        measure: Measure,
-    ) -> None:
-        """`end`: when the work has to be done, on the clock of `time.monotonic`; infinity where --updates says."""
-        self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
-        self.end = end
-        self._measure = measure
-        self.block_sizes = sorted({max(1, round(share * recipe.block_size)) for share in _SHARES})
+    folder: Path
+    data: DataBin
+    record: Record
+    recipe: Recipe
+    device: torch.device
+    end: float
+    """when the work has to be done, on the clock of `time.monotonic`; infinity where --updates says"""
+    measure: Measure
 
     def run(self) -> None:
         """Run the stages that are not done yet, and print the result."""
@@ -141,7 +135,7 @@ class _Stages:
             write_average(_averaged(self.folder / "training"), drafter)
         if measured is None:
             share = min(1.0, max(0.1, self._minutes_left / plan.minutes["measure"]))
-            _, measured = self._measured(drafter, math.ceil(share * plan.measured), self.block_sizes, self.end)
+            _, measured = self._measured(drafter, math.ceil(share * plan.measured), self._block_sizes, self.end)
             self.record.measured = measured
             self.record.save(self.folder)
         best = max(measured, key=lambda one: one.speed_up)
@@ -156,10 +150,14 @@ class _Stages:
     def _minutes_left(self) -> float:
         return (self.end - time.monotonic()) / 60
 
+    @property
+    def _block_sizes(self) -> list[int]:
+        return sorted({max(1, round(share * self.recipe.block_size)) for share in _SHARES})
+
     def _measured(
         self, drafter: Path, sentences: int, block_sizes: Sequence[int], until: float
     ) -> tuple[float, list[Measured]]:
-        return self._measure(self.data, self.recipe.verifier, drafter, self.device.type, sentences, block_sizes, until)
+        return self.measure(self.data, self.recipe.verifier, drafter, self.device.type, sentences, block_sizes, until)
 
     def _plan(self) -> Plan:
         print("measuring how fast this machine distils and trains ...", file=sys.stderr, flush=True)
@@ -169,10 +167,10 @@ class _Stages:
         bf16 = is_bfloat16_fast(self.device)
         seconds = planning.trial_seconds(settings.minutes)
         costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial, seconds)
-        middle = self.block_sizes[len(self.block_sizes) // 2]
+        middle = self._block_sizes[len(self._block_sizes) // 2]
         sentence, (tried,) = self._measured(trial / _LAST, _TRIED, [middle], time.monotonic() + seconds / 2)
         shutil.rmtree(trial)
-        decodings, left = ROUNDS * (1 + len(self.block_sizes)), self._minutes_left if settings.minutes else None
+        decodings, left = ROUNDS * (1 + len(self._block_sizes)), self._minutes_left if settings.minutes else None
         plan = planning.plan_of(self.data, replace(costs, sentence=sentence), left, settings.updates, bf16, decodings)
         if settings.minutes and left is not None and left - plan.minutes["start"] < settings.minutes / 2:
             print(
