@@ -198,7 +198,7 @@ class _Checker:
             return AggressiveGenerator.of(self.models, self.target, **options)
         return FuzzedGenerator.of(
             self.models, self.target, adversary=mode["drafts"], answers=answers, seed=self.case.seed,
-            block_size=mode.get("block_size", 0), **options,
+            longest=mode.get("block_size", 0), **options,
         )  # fmt: skip
 
     def _used(self, generator: AggressiveGenerator) -> AggressiveGenerator:

@@ -107,7 +107,7 @@ class FuzzedGenerator(AggressiveGenerator):
         adversary: str,
         answers: Mapping[int, Sequence[int]],
         seed: int,
-        block_size: int,
+        longest: int,
         **kwargs: Any,
     ) -> None:
         """
@@ -117,11 +117,11 @@ class FuzzedGenerator(AggressiveGenerator):
                 copy from the edited outputs, and the drafts of a block drafter are replaced by them.
             answers: the right outputs by sentence number.
             seed: seed of the errors.
-            block_size: longest draft of an adversary; 0 for its default.
+            longest: longest draft of an adversary; 0 for its default.
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, block_size
+        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, longest
         self._numbers: list[int] = []
 
     def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
