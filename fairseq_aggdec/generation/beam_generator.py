@@ -24,7 +24,6 @@ from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import DecodingSettings
 from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
@@ -38,11 +37,11 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     token a prefix scored before the search needed it, and an accepted token a step beyond the first step of a pass.
     """
 
-    def __init__(self, stock: SequenceGenerator, settings: DecodingSettings, budget: int | None = None) -> None:
+    def __init__(self, *given: Any, budget: int | None = None, **options: Any) -> None:
         """See `AggressiveGenerator`; `budget`: number of prefixes per sentence to score ahead in a pass, about; None:
         the number that pays.
         """
-        super().__init__(stock, settings)
+        super().__init__(*given, **options)
         self.totals = BeamTotals()
         self._budget = budget
         self._schedules: dict[torch.device, AheadSchedule] = {}
@@ -124,7 +123,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):
             return None
-        if self.block_draft is None and self.settings.src_dict is None:
+        if self.block_draft is None and self.src_dict is None:
             return LookAhead(schedule)
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)

@@ -1,7 +1,7 @@
 """The choice of a drafter and of a draft schedule for each batch."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -24,7 +24,6 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 
@@ -49,23 +48,6 @@ class BlockDraftOptions:
         return self.max_draft_len + 1
 
 
-@dataclass(frozen=True)
-class DecodingSettings:
-    """What a generator of this plugin is made of, beside fairseq's generator."""
-
-    decoding: Decoding
-    """in a mode that stands for no other"""
-    src_dict: Dictionary | None
-    """None where the source is no text"""
-    block_draft: BlockDraftOptions | None = None
-    """None: no model drafts"""
-    keep_drafts: bool = True
-    """fill `history` of the hypotheses"""
-    stats_file: StatsFile | None = None
-    engines: Engines = field(default_factory=Engines)
-    """the engines of the models, shared by generators"""
-
-
 class Batch(NamedTuple):
     """The batch for which a drafter is built."""
 
@@ -82,27 +64,35 @@ class Drafting:
     """Builds a drafter for each batch of a generator, and its draft schedule."""
 
     def __init__(
-        self, models: list[FairseqEncoderDecoderModel], settings: DecodingSettings, tgt_dict: Dictionary, eos: int
+        self,
+        models: list[FairseqEncoderDecoderModel],
+        decoding: Decoding,
+        src_dict: Dictionary | None,
+        tgt_dict: Dictionary,
+        eos: int,
+        block_draft: BlockDraftOptions | None,
+        engines: Engines,
     ) -> None:
         """`models`: the verifiers; fairseq moves them to their device and precision later.
 
         Raises `AggdecError` for an option of acceptance that the vocabulary or the drafts cannot honour.
         """
-        self._settings = settings
         self._models = models
-        self._engines = settings.engines
-        self._block = settings.block_draft
-        most_committed = 1 if self._block is None else self._block.most_committed
-        self.accept = acceptance_of(settings.decoding, tgt_dict, most_committed)
+        self._decoding = decoding
+        self._engines = engines
+        self._block = block_draft
+        most_committed = 1 if block_draft is None else block_draft.most_committed
+        self.accept = acceptance_of(decoding, tgt_dict, most_committed)
         """which draft tokens pass"""
-        self._to_target = None if settings.src_dict is None else symbol_map(settings.src_dict, tgt_dict)
+        self._src_dict = src_dict
+        self._to_target = None if src_dict is None else symbol_map(src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
         self._schedules: dict[torch.device, Goodput] = {}
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`; raises `AggdecError` where the engine does not support its model."""
-        name = self._settings.decoding.row.drafter
+        name = self._decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
     def schedule(self, device: torch.device) -> Goodput:
@@ -122,13 +112,13 @@ class Drafting:
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""
-        if self._settings.src_dict is None:
+        if self._src_dict is None:
             return [[self._eos]] * source.size(0)
         return align_source(source, self._pad, self._eos, self._to_target)
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
         """A drafter that copies from each row's own draft, or from its source."""
-        limit, first = self._settings.decoding.max_draft_len, batch.first_token
+        limit, first = self._decoding.max_draft_len, batch.first_token
         texts = [(source, 0) for source in self.align(batch.net_input["src_tokens"])]
         for row, draft in enumerate(batch.drafts):
             if draft:
@@ -149,7 +139,7 @@ class Drafting:
                 return HeadDrafter(engine, self._block.block_size, self._eos)
         reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(
-            f"--decoding {self._settings.decoding.mode} needs this plugin's engine, which does not support {reason}"
+            f"--decoding {self._decoding.mode} needs this plugin's engine, which does not support {reason}"
         )
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Any:

@@ -27,15 +27,16 @@ from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits, on_device
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import Batch, DecodingSettings, Drafting
+from fairseq_aggdec.generation.drafting import Batch, BlockDraftOptions, Drafting
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.generation.stats_file import DecodedText
+from fairseq_aggdec.generation.stats_file import StatsFile
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,12 +64,25 @@ class AggressiveGenerator(SequenceGenerator):
     `--retain-iter-history`. `attention` is empty. Only one thread decodes at a time.
     """
 
-    def __init__(self, stock: SequenceGenerator, settings: DecodingSettings) -> None:
+    def __init__(
+        self,
+        stock: SequenceGenerator,
+        decoding: Decoding,
+        src_dict: Dictionary | None,
+        *,
+        block_draft: BlockDraftOptions | None = None,
+        keep_drafts: bool = True,
+        stats_file: StatsFile | None = None,
+        engines: Engines | None = None,
+    ) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
+
+        `decoding` is in a mode that stands for no other; `src_dict`: None where the source is no text; `block_draft`:
+        None: no model drafts; `keep_drafts`: fill `history` of the hypotheses; `engines`: to be shared by generators.
 
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
-        mode = settings.decoding.row
+        mode = decoding.row
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
                 f"{type(stock).__name__}: --decoding {mode.name} replaces fairseq's SequenceGenerator alone; "
@@ -78,17 +92,22 @@ class AggressiveGenerator(SequenceGenerator):
             raise AggdecError(f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}")
         torch.nn.Module.__init__(self)
         self.__dict__.update(stock.__dict__)
-        self.settings = settings
+        self.decoding = decoding
         self.mode = mode
-        self.block_draft = settings.block_draft
+        self.src_dict = src_dict
+        self.block_draft = block_draft
+        self._keep_drafts = keep_drafts
+        self._stats_file = stats_file
         self.totals = DecodingTotals()
         self._members = list(self.model.models)
-        self._engines = settings.engines
+        self._engines = engines or Engines()
         self._said_fallback = False
         self._check_search()
         self.no_repeat_ngram_size = self._effective_ngram_size()
         self._check_members()
-        self._drafting = Drafting(self._members, settings, self.tgt_dict, self.eos)
+        self._drafting = Drafting(
+            self._members, decoding, src_dict, self.tgt_dict, self.eos, block_draft, self._engines
+        )
 
     @classmethod
     def of(
@@ -105,16 +124,14 @@ class AggressiveGenerator(SequenceGenerator):
         Args:
             models: the verifier, or an ensemble of verifiers.
             decoding: the name of a mode.
-            options: arguments of fairseq's `SequenceGenerator`, fields of `Decoding` and of `DecodingSettings`,
-                arguments of this class.
+            options: arguments of fairseq's `SequenceGenerator`, fields of `Decoding`, arguments of this class.
         """
         of_fairseq, others = split_options(options)
-        of_decoding, others = split_options(others, [own.name for own in fields(Decoding)])
-        given, own = split_options(others, [setting.name for setting in fields(DecodingSettings)])
-        settings = DecodingSettings(Decoding(decoding, **of_decoding), src_dict, **given)
-        if not settings.decoding.row.has_beam:
+        of_decoding, own = split_options(others, [option.name for option in fields(Decoding)])
+        how = Decoding(decoding, **of_decoding)
+        if not how.row.has_beam:
             of_fairseq["beam_size"] = 1
-        return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), settings, **own)
+        return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), how, src_dict, **own)
 
     def _check_members(self) -> None:
         """Refuse models that this plugin's engine would compute differently."""
@@ -155,7 +172,7 @@ class AggressiveGenerator(SequenceGenerator):
         if blocker is None:
             return 0
         size: int = blocker.no_repeat_ngram_size
-        if self.settings.decoding.block_ngrams or blocker.use_extension:
+        if self.decoding.block_ngrams or blocker.use_extension:
             return size
         logger.warning(
             f"--no-repeat-ngram-size {size} has no effect here, as in fairseq's own search, whose n-gram blocker "
@@ -245,7 +262,7 @@ class AggressiveGenerator(SequenceGenerator):
             first_tokens,
             accept=self._drafting.accept,
             schedule=self._schedule(first_tokens.size(0), first_tokens.device),
-            keep_drafts=self.settings.keep_drafts,
+            keep_drafts=self._keep_drafts,
         )
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
@@ -289,9 +306,7 @@ class AggressiveGenerator(SequenceGenerator):
 
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
-        is_auto = (
-            self.settings.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
-        )
+        is_auto = self.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
         if is_auto and not host_waits(device) and (rows > 1 or self._drafting.schedules_one(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL
@@ -310,9 +325,7 @@ class AggressiveGenerator(SequenceGenerator):
             max_len=min(rules.max_len, model.max_positions - 1),
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
-        return draft_alone(
-            model, self.block_draft.block_size, rules, first_tokens, self.settings.keep_drafts, self.temperature
-        )
+        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self._keep_drafts, self.temperature)
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
@@ -369,15 +382,15 @@ class AggressiveGenerator(SequenceGenerator):
         first = self.totals.sentences
         for sentence in decoded:
             self.totals.add(sentence.stats)
-        if self.settings.stats_file is None:
+        if self._stats_file is None:
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
         sources: Sequence[Any] = self._source_lengths(sample["net_input"]).tolist()
-        if self.settings.src_dict is not None:
+        if self.src_dict is not None:
             sources = [aligned[:-1] for aligned in self._drafting.align(source)]
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
-            self.settings.stats_file.write(
+            self._stats_file.write(
                 sentence_id=int(number),
                 source=sources[row],
                 output=sentence.tokens[:-1].tolist(),
@@ -386,20 +399,17 @@ class AggressiveGenerator(SequenceGenerator):
                 text=self._text(source[row], sentence),
             )
 
-    def _text(self, source: Tensor, sentence: Decoded) -> DecodedText | None:
+    def _text(self, source: Tensor, sentence: Decoded) -> dict[str, Any] | None:
         """A sentence in symbols, for the statistics (`source`: S, may be padded); None where drafts are not kept."""
         if sentence.drafts is None:
             return None
-        src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
-        words: list[str] = []
-        if src_dict is not None:
-            read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
-            words = [src_dict[token] for token in read]
-        return DecodedText(
-            source=words,
-            output=[tgt_dict[token] for token in sentence.tokens.tolist()],
-            drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
-        )
+        words, symbols = self.src_dict, self.tgt_dict.symbols
+        hidden = () if words is None else (words.pad(), words.eos())
+        return {
+            "source": [] if words is None else [words[token] for token in source.tolist() if token not in hidden],
+            "output": [symbols[token] for token in sentence.tokens.tolist()],
+            "drafts": [[symbols[token] for token in draft.tolist()] for draft in sentence.drafts],
+        }
 
 
 def _moved(hypotheses: Sequence[dict[str, Any]], device: torch.device) -> None:

@@ -34,9 +34,12 @@ HIGH_QUALITY = (3, 1.0)
 _KINDS = {BLOCK_MODEL: "a block drafter", SMALL_MODEL: "an ordinary model"}
 
 
-def _option(default: Any, text: str, name: str | None = None) -> Any:
-    """A field that is an option of the command line; `name`: its name there, if that is not the field's."""
-    return field(default=default, metadata={"help": text, "name": name})
+def _option(default: Any, text: str, name: str | None = None, names_modes: bool = False) -> Any:
+    """A field that is an option of the command line.
+
+    `name`: its name there, if that is not the field's; `names_modes`: whether the text says which modes read it.
+    """
+    return field(default=default, metadata={"help": text, "name": name, "names_modes": names_modes})
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,13 @@ class Decoding:
         False,
         "multiply 8-bit integers, on a CPU: faster, with nearly the same output. A lossless mode then has "
         "the output of --decoding greedy --int8. (fairseq's --bf16, on a GPU, does the same with bfloat16)",
+        names_modes=True,
     )
     bit_exact: bool = _option(
         False,
         "lossless modes: the same tokens and scores, to the last bit, in all these modes and in every "
         "batch. In single precision or --int8 on a CPU, in --fp16 on a GPU; refused where kernels are missing",
+        names_modes=True,
     )
     fp16: bool = False
     bf16: bool = False
@@ -253,7 +258,7 @@ def help_of(option: Field[Any]) -> str | None:
     """The help text of a field of `Decoding`, preceded by the modes that read it; None: an option of fairseq."""
     modes = readers(option.name)
     text = option.metadata.get("help")
-    return f"{', '.join(modes)}: {text}" if modes else text
+    return f"{', '.join(modes)}: {text}" if modes and not option.metadata["names_modes"] else text
 
 
 def type_of(option: Field[Any]) -> tuple[type, bool]:

@@ -2,24 +2,12 @@
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-
-
-@dataclass(frozen=True)
-class DecodedText:
-    """A sentence and its drafts in symbols of the dictionaries; recorded under `--retain-iter-history`."""
-
-    source: list[str]
-    """without EOS; empty where the source is no text"""
-    output: list[str]
-    """with EOS"""
-    drafts: list[list[str]]
-    """one for each iteration"""
 
 
 class StatsFile:
@@ -50,12 +38,13 @@ class StatsFile:
         output: Sequence[int],
         stats: SentenceStats,
         seconds: float | None,
-        text: DecodedText | None = None,
+        text: Mapping[str, Any] | None = None,
     ) -> None:
         """Append a sentence; source and output are without EOS and in the target's vocabulary.
 
         `source`: its length where it is no text.
         `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
+        `text`: `source` (without EOS), `output` and the `drafts` of all iterations in symbols of the dictionaries.
 
         Raises `AggdecError` where the file cannot be written, for example on a full disk.
         """
@@ -71,7 +60,7 @@ class StatsFile:
             "edit_ratio": None if isinstance(source, int) else round(edit_ratio(source, output), 4),
         }
         if text is not None:
-            record |= {"committed_per_iteration": stats.committed, **asdict(text)}
+            record |= {"committed_per_iteration": stats.committed, **text}
         try:
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         except OSError as error:

@@ -18,9 +18,9 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, DecodingSettings
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
-from fairseq_aggdec.generation.modes import HEADS
+from fairseq_aggdec.generation.modes import HEADS, Mode
 from fairseq_aggdec.generation.options import Decoding, narrow_options
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
@@ -169,41 +169,44 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
-        settings = self._settings(decoding, models, heads, keep_drafts=getattr(args, "retain_iter_history", False))
+        mode, block_draft = self._block_draft(decoding, models, heads)
+        if decoding.stats and self._stats_file is None:
+            self._stats_file = StatsFile(decoding.stats)
+        is_shared = decoding.arithmetic == self._engines.arithmetic
         self._run.report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
-        generator = (seq_gen_cls or own)(stock, settings, **others)
+        generator = (seq_gen_cls or own)(
+            stock,
+            replace(decoding, mode=mode.name),
+            self.source_dictionary,
+            block_draft=block_draft,
+            keep_drafts=getattr(args, "retain_iter_history", False),
+            stats_file=self._stats_file,
+            engines=self._engines if is_shared else Engines(decoding.arithmetic),
+            **others,
+        )
         self._run.begin(generator)
         return generator
 
-    def _settings(
-        self, decoding: Decoding, models: list[BaseFairseqModel], heads: int, keep_drafts: bool
-    ) -> DecodingSettings:
-        """The settings of a generator; a drafter is loaded once. `heads`: number of the model's proposal heads."""
-        mode, block_draft = decoding.resolved(heads), None
+    def _block_draft(
+        self, decoding: Decoding, models: list[BaseFairseqModel], heads: int
+    ) -> tuple[Mode, BlockDraftOptions | None]:
+        """The mode, and what drafts in it, the drafter or the heads; a drafter is loaded once.
+
+        `heads`: the number of the model's proposal heads.
+        """
+        mode = decoding.resolved(heads)
         if mode.drafter == HEADS:
-            block_draft = BlockDraftOptions(None, decoding.block_size or heads)
-        elif mode.drafts_by_model and (decoding.drafter or not mode.verifies):
-            if decoding.drafter:
-                drafter = self.load_drafter(decoding.drafter, models)
-                decoding.check(heads, kind_of(drafter))
-                mode = decoding.resolved(heads, kind_of(drafter))
-            else:
-                drafter = LoadedDrafter(only_drafter(models, self._options.path))
-            block_draft = BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
-        if decoding.stats and self._stats_file is None:
-            self._stats_file = StatsFile(decoding.stats)
-        engines = self._engines
-        if decoding.arithmetic != engines.arithmetic:
-            engines = Engines(decoding.arithmetic)
-        return DecodingSettings(
-            replace(decoding, mode=mode.name),
-            self.source_dictionary,
-            block_draft,
-            keep_drafts,
-            self._stats_file,
-            engines,
-        )
+            return mode, BlockDraftOptions(None, decoding.block_size or heads)
+        if not mode.drafts_by_model or (mode.verifies and not decoding.drafter):
+            return mode, None
+        if not decoding.drafter:
+            drafter = LoadedDrafter(only_drafter(models, self._options.path))
+        else:
+            drafter = self.load_drafter(decoding.drafter, models)
+            decoding.check(heads, kind_of(drafter))
+            mode = decoding.resolved(heads, kind_of(drafter))
+        return mode, BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
         """Load the drafter of a checkpoint, once, see `generation.drafter_checkpoint.load_drafter`.
@@ -236,16 +239,12 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         fairseq-generate itself does not read its options --num-shards and --shard-id.
         """
         if kwargs.get("num_shards", 1) == 1:
-            kwargs["num_shards"], kwargs["shard_id"] = self._shard()
+            shards, number = self._options.num_shards or 1, self._options.shard_id or 0
+            if not 0 <= number < shards:
+                raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
+            kwargs["num_shards"], kwargs["shard_id"] = shards, number
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         if self._is_split(dataset):
             next_epoch = batches.next_epoch_itr
             batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._run.report)
         return batches
-
-    def _shard(self) -> tuple[int, int]:
-        """The number of shards and the number of this one (--num-shards, --shard-id)."""
-        shards, number = self._options.num_shards or 1, self._options.shard_id or 0
-        if not 0 <= number < shards:
-            raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
-        return shards, number

@@ -3,7 +3,7 @@
 import math
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from typing import Any, Optional
 
 import torch
@@ -15,45 +15,27 @@ from fairseq_aggdec.errors import option_name, refuse_all, too_small
 from fairseq_aggdec.generation.modes import MODES, Mode
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
 
-
-@dataclass
-class OptionsOfFairseq(FairseqDataclass):
-    """fairseq's options that a task reads before a model is loaded; they add no command-line options.
-
-    fairseq-generate converts models to fp16 itself, and does not read --bf16.
-    """
-
-    path: Optional[str] = II("common_eval.path")  # noqa: UP045 (fairseq reads the annotation)
-    bf16: bool = II("common.bf16")
-    fp16: bool = II("common.fp16")
-    cpu: bool = II("common.cpu")
-    num_shards: int = II("dataset.num_shards")
-    shard_id: int = II("dataset.shard_id")
-    sampling: bool = II("generation.sampling")
-    nbest: int = II("generation.nbest")
-    constraints: Optional[str] = II("generation.constraints")  # noqa: UP045
-    lm_path: Optional[str] = II("generation.lm_path")  # noqa: UP045
-    diverse_beam_groups: int = II("generation.diverse_beam_groups")
-    diversity_rate: float = II("generation.diversity_rate")
-    print_alignment: Optional[str] = II("generation.print_alignment")  # noqa: UP045
-    retain_dropout: bool = II("generation.retain_dropout")
-    score_reference: bool = II("generation.score_reference")
-    pipeline_model_parallel: bool = II("distributed_training.pipeline_model_parallel")
-    beam: int = II("generation.beam")
-    lenpen: float = II("generation.lenpen")
-    unkpen: float = II("generation.unkpen")
-    temperature: float = II("generation.temperature")
-    max_len_a: float = II("generation.max_len_a")
+OF_FAIRSEQ = {
+    "common": "bf16 fp16 cpu",
+    "common_eval": "path",
+    "dataset": "num_shards shard_id",
+    "distributed_training": "pipeline_model_parallel",
+    "generation": "sampling nbest constraints lm_path diverse_beam_groups diversity_rate print_alignment "
+    "retain_dropout score_reference beam lenpen unkpen temperature max_len_a",
+}
+"""fairseq's options that a task reads before a model is loaded, by the part of fairseq's configuration"""
 
 
 def _fields() -> list[tuple[str, Any, Any]]:
-    """The fields of `Decoding` that are this plugin's, as fairseq reads them: name, type, default with help text."""
-    found = []
+    """Names, types and defaults for fairseq: options of this plugin have a help text, those of fairseq none."""
+    found: list[tuple[str, Any, Any]] = [
+        (name, Any, II(f"{part}.{name}")) for part, names in OF_FAIRSEQ.items() for name in names.split()
+    ]
     for option in fields(Decoding):
         kind, may_be_none = type_of(option)
         text = help_of(option)
         if text is not None:
-            annotation = Optional[kind] if may_be_none else kind  # noqa: UP045
+            annotation = Optional[kind] if may_be_none else kind  # noqa: UP045 (fairseq reads it)
             found.append((name_of(option), annotation, field(default=option.default, metadata={"help": text})))
     return found
 
@@ -61,7 +43,7 @@ def _fields() -> list[tuple[str, Any, Any]]:
 DecodingOptions: Any = make_dataclass(
     "DecodingOptions",
     _fields(),
-    bases=(OptionsOfFairseq,),
+    bases=(FairseqDataclass,),
     namespace={
         "__module__": __name__,
         "__doc__": "Options that every task of this plugin has, for the command line and for hydra.",
@@ -97,33 +79,35 @@ def check_options(given: Any) -> None:
     faults = decoding.faults()
     # --score-reference decodes nothing
     if decoding.mode in MODES and not decoding.row.is_fairseqs and not options.score_reference:
-        of_fairseq = {own.name: getattr(options, own.name) for own in fields(OptionsOfFairseq)}
-        faults += refused(
-            decoding.row, Namespace(**{name: value for name, value in of_fairseq.items() if value is not None})
-        )
+        faults += refused(decoding.row, options)
     refuse_all(faults)
 
 
 def refused(mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> list[str]:
     """A sentence for each value that makes no sense, and one for all options that a mode of this plugin cannot honour.
 
-    `options`: fairseq's; absent ones have their defaults.
+    `options`: fairseq's; absent ones and None have their defaults.
     """
+
+    def value(name: str, default: Any = None) -> Any:
+        found = getattr(options, name, None)
+        return default if found is None else found
+
     faults = too_small(options, 1, "beam", "nbest")
     for name in ("lenpen", "unkpen", "temperature", "max_len_a"):
-        value = getattr(options, name, 0.0)
-        if not math.isfinite(value) and not (name == "unkpen" and value > 0):  # infinity bans unknown words
-            faults.append(f"{option_name(name)} {value}: must be a finite number")
+        number = value(name, 0.0)
+        if not math.isfinite(number) and not (name == "unkpen" and number > 0):  # infinity bans unknown words
+            faults.append(f"{option_name(name)} {number}: must be a finite number")
     wanted = {
-        "--sampling": getattr(options, "sampling", False),
-        "--nbest": getattr(options, "nbest", 1) > 1 and not mode.has_beam,
-        "--constraints": getattr(options, "constraints", None),
-        "--lm-path": getattr(options, "lm_path", None) or lm_model is not None,
-        "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,
-        "--diversity-rate": getattr(options, "diversity_rate", -1.0) > -1,
-        "--print-alignment": getattr(options, "print_alignment", None),
-        "--retain-dropout": getattr(options, "retain_dropout", False),
-        "--pipeline-model-parallel": getattr(options, "pipeline_model_parallel", False),  # M2M-100 12B
+        "--sampling": value("sampling"),
+        "--nbest": value("nbest", 1) > 1 and not mode.has_beam,
+        "--constraints": value("constraints"),
+        "--lm-path": value("lm_path") or lm_model is not None,
+        "--diverse-beam-groups": value("diverse_beam_groups", -1) > 0,
+        "--diversity-rate": value("diversity_rate", -1.0) > -1,
+        "--print-alignment": value("print_alignment"),
+        "--retain-dropout": value("retain_dropout"),
+        "--pipeline-model-parallel": value("pipeline_model_parallel"),  # M2M-100 12B
         "prefix_allowed_tokens_fn": prefix_fn is not None,
     }
     names = [name for name, is_set in wanted.items() if is_set]

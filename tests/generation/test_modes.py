@@ -7,7 +7,7 @@ import pytest
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import DRAFTERS, DecodingSettings
+from fairseq_aggdec.generation.drafting import DRAFTERS
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import MODES, modes_help
 from fairseq_aggdec.generation.options import Decoding
@@ -25,16 +25,12 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
     assert options == {option for mode in MODES.values() for option in mode.options}
 
 
-def settings(mode: str = "iad") -> DecodingSettings:
-    return DecodingSettings(Decoding(mode), WORDS)
-
-
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:
     model = small_model()
     options: dict[str, Any] = {"max_len_a": 0.5, "max_len_b": 7, "min_len": 2, "len_penalty": 0.3, "temperature": 1.2}
     options |= {"unk_penalty": 1.0, "tokens_to_suppress": ("w3",), "eos": WORDS.index("w5"), "normalize_scores": False}
     wrapped = SequenceGenerator([model], WORDS, beam_size=1, **options)
-    ours = AggressiveGenerator(wrapped, settings())
+    ours = AggressiveGenerator(wrapped, Decoding("iad"), WORDS)
     assert isinstance(ours, SequenceGenerator)
     assert tokens(ours.generate([model], BATCHES[0])) == tokens(wrapped.generate([model], BATCHES[0]))
 
@@ -42,8 +38,8 @@ def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -
 def test_what_cannot_be_wrapped_is_refused_by_name() -> None:
     model = small_model()
     with pytest.raises(AggdecError, match="SequenceGeneratorWithAlignment: --decoding iad replaces fairseq"):
-        AggressiveGenerator(SequenceGeneratorWithAlignment([model], WORDS), settings())
+        AggressiveGenerator(SequenceGeneratorWithAlignment([model], WORDS), Decoding("iad"), WORDS)
     with pytest.raises(AggdecError, match="--decoding greedy has a beam of one, and not of 3"):
-        AggressiveGenerator(SequenceGenerator([model], WORDS, beam_size=3), settings("greedy"))
+        AggressiveGenerator(SequenceGenerator([model], WORDS, beam_size=3), Decoding("greedy"), WORDS)
     with pytest.raises(AggdecError, match="cannot honour a language model"):
-        AggressiveGenerator(SequenceGenerator([model], WORDS, lm_model=small_model(2)), settings())
+        AggressiveGenerator(SequenceGenerator([model], WORDS, lm_model=small_model(2)), Decoding("iad"), WORDS)

@@ -8,16 +8,16 @@ import pytest
 from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
+from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.lab.trace import read_traces
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
-TEXT = DecodedText(
-    source=["A@@", "x", "<b>"],
-    output=["a", "<i>", "c", "d", "e", "\033[31mf", "g", "</s>"],
-    drafts=[["a", "b & b", "q", "</s>"], [], ["d", "e"], ["g", "</s>"]],
-)
+TEXT = {
+    "source": ["A@@", "x", "<b>"],
+    "output": ["a", "<i>", "c", "d", "e", "\033[31mf", "g", "</s>"],
+    "drafts": [["a", "b & b", "q", "</s>"], [], ["d", "e"], ["g", "</s>"]],
+}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from fairseq import utils
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.oracle import OracleGenerator, Texts
 from fairseq_aggdec.lab.bench.rounds import Output
@@ -47,12 +48,13 @@ class FairseqRunner:
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget
+        own = mode.row.is_fairseqs  # fairseq's search computes in the models' precision, and has no options here
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
-            decoding=task.decoding.in_mode(mode.decoding, **mode.options),
+            decoding=Decoding(mode.decoding) if own else task.decoding.in_mode(mode.decoding, **mode.options),
         )
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
