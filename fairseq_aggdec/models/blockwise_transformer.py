@@ -1,4 +1,4 @@
-"""The model of blockwise parallel decoding (papers/004 §4, papers/004 §6): a Transformer that predicts k tokens.
+"""Blockwise parallel decoding's model (papers/004 §4, papers/004 §6): a Transformer that predicts k tokens at once.
 
 Head 1 predicts the next token, and is the model that is decoded; heads 2 to k propose the tokens after it. Code that
 does not read heads sees an ordinary Transformer: fairseq's own search decodes head 1.
