@@ -30,7 +30,7 @@ from fairseq_aggdec.tasks.draft_file import draft_tokens
 
 Loaded = tuple[Any, list[BaseFairseqModel]]
 
-_ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
+_ENGINE_OPTIONS = {"int8": "int8", "exact": "bit_exact"}
 """options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
 
 
@@ -108,8 +108,6 @@ class Runs(ExitStack):
         options: dict[str, Any] = {"drafts": subject.drafts} if mode.decoding in CUT else {}
         if mode.row.drafter == SMALL_MODEL and subject.small_drafter is not None:
             options["drafter"] = subject.small_drafter
-        if mode.row.is_fairseqs:
-            options["bit_exact"] = False
         if block_size is not None:
             options["block_size"] = block_size
         mode = replace(mode, options={**options, **mode.options})
