@@ -68,15 +68,16 @@ def _log_levels() -> None:
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A temporary directory for this run and the commands that it starts; nothing may be left in it.
 
-    Three things go with it: what PyTorch's data workers leave, which are killed while they end (pymp-*), the folder of
-    PyTorch's compiler (torchinductor_*), and the stand-ins of `fork_server` (commands-*).
+    Four things go with it: what PyTorch's data workers leave, which are killed while they end (pymp-*), the folders of
+    PyTorch's compiler (torchinductor_*) and of a pytest that a test runs (pytest-of-*), and the stand-ins of
+    `fork_server` (commands-*).
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tests-") as folder:
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
-        goes = ("pymp-", "torchinductor_", "commands-")
+        goes = ("pymp-", "torchinductor_", "pytest-of-", "commands-")
         left = [path.name for path in Path(folder).iterdir() if not path.name.startswith(goes)]
         assert not left, f"left behind in the temporary directory: {left}"
 
