@@ -30,7 +30,7 @@ check_against_beam1() {
     local reference="$work/decode/$subset/${label%"$decoding"}beam1/generate-$subset.txt"
     local lossless
     lossless="$(python -c 'from fairseq_aggdec.generation.modes import MODES
-print("", *(name for name, mode in MODES.items() if mode.lossless and not mode.beam), "")')"
+print("", *(name for name, mode in MODES.items() if mode.is_lossless and not mode.has_beam), "")')"
     [[ $lossless == *" $decoding "* ]] || return 0
     case " ${rest[*]-} " in
         *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;

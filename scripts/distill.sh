@@ -21,4 +21,4 @@ absolute output
 
 keep_freed_memory
 
-python -m fairseq_aggdec.cli.distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
+python -m fairseq_aggdec.cli.verbs distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}

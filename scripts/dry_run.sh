@@ -14,7 +14,7 @@ trap 'rm -rf -- "$AGGDEC_WORK"' EXIT
 printed() {
     local previous="" word
     case "$1 ${2-} ${3-}" in
-        "python -m fairseq_aggdec.cli.experiments") command "$@"; return ;;
+        "python -m fairseq_aggdec.lab.reporting.experiments") command "$@"; return ;;
         "python -c "*generation.modes*) command "$@"; return ;;
         "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo "${PRECISION:-bf16}"; return ;; # and there is no GPU
     esac

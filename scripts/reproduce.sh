@@ -12,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 small=0 check=0 dry=0 arguments=()
 for argument in "$@"; do
     case "$argument" in
-        --list) exec python -m fairseq_aggdec.cli.experiments list "$root/configs" ;;
+        --list) exec python -m fairseq_aggdec.lab.reporting.experiments "$root/configs" ;;
         --small) small=1 ;;
         --check) check=1 ;;
         --dry-run) dry=1 ;;
@@ -26,7 +26,7 @@ fi
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if ((small)); then
-    stand_ins="$(python -m fairseq_aggdec.cli.experiments small "$root/configs" "$experiment")"
+    stand_ins="$(python -m fairseq_aggdec.lab.reporting.experiments "$root/configs" "$experiment")"
     ran=0
     while read -ra stand_in <&3; do
         if (($#)); then

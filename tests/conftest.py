@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    longest = ("tests/scripts/", "tests/cli_integration/", "tests/generation/", "tests/repository/test_install")
+    longest = ("tests/scripts/", "tests/cli/", "tests/generation/", "tests/repository/test_install")
     items.sort(
         key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
     )

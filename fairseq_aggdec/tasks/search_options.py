@@ -33,7 +33,7 @@ def add_search_options(group: Any) -> None:
         group.add_argument(option_name(name), type=kind, help=text)
 
 
-def given_search_options(args: argparse.Namespace) -> dict[str, Any]:
+def given_search_options(args: Any) -> dict[str, Any]:
     """The given options by fairseq's field names; empty for a command without these options."""
     values = {name: getattr(args, name, None) for name in _OPTIONS}
     return {name: value for name, value in values.items() if value is not None}

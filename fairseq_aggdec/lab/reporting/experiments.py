@@ -1,8 +1,8 @@
-"""`scripts/reproduce.sh --list` and `--small`: the experiments in configs/ and their small stand-ins."""
+"""The experiments in configs/ and their small stand-ins, for `aggdec report` and `scripts/reproduce.sh`."""
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,18 @@ class Experiment:
     def full_size(self) -> bool:
         """Whether it is on a paper's data and not on little data."""
         return bool(self.small or self.no_small)
+
+
+def find_experiment(given: str) -> Path:
+    """The folder of an experiment that is named by it, or by its name in configs/.
+
+    Raises:
+        AggdecError: there is none.
+    """
+    for folder in (Path(given), Path("configs") / given):
+        if (folder / "about.yaml").is_file():
+            return folder.resolve()
+    raise AggdecError(f"{given}: no such experiment here; give its folder, or run this where configs/ is")
 
 
 def read_experiment(folder: Path) -> Experiment:
@@ -79,30 +91,27 @@ def table(experiments: Sequence[Experiment]) -> str:
     return text_table(headers, rows, TERMINAL, widths=[None, 60, None, None, None])
 
 
-@on_command_line()
-def main(argv: Sequence[str] | None = None) -> None:
-    """Command line; see --help.
+def small(experiment: Experiment) -> str:
+    """The stand-ins of an experiment, one in a line: name, and stages if not all.
 
     Raises:
-        AggdecError: an experiment has no about.yaml, or no stand-in.
+        AggdecError: it has none.
     """
-    parser = argparse.ArgumentParser(prog="fairseq_aggdec.cli.experiments", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="table of the experiments")
-    small = commands.add_parser("small", help="an experiment's stand-ins, one in a line: name, and stages if not all")
-    for command in (listing, small):
-        command.add_argument("configs", type=Path, help="the folder configs/")
-    small.add_argument("experiment")
-    args = parser.parse_args(argv)
-    if args.command == "list":
-        print(table(read_experiments(args.configs)))
-        return
-    experiment = read_experiment(args.configs / args.experiment)
     if not experiment.small:
         reason = f"has none: {experiment.no_small}" if experiment.no_small else "is small itself; leave --small out"
         raise AggdecError(f"--small: {experiment.name} {reason}")
-    print("\n".join(experiment.small))
+    return "\n".join(experiment.small)
+
+
+@on_command_line()
+def main(configs: str, experiment: str | None = None) -> None:
+    """Print the table of all experiments in the folder configs/, or the stand-ins of one."""
+    print(
+        table(read_experiments(Path(configs)))
+        if experiment is None
+        else small(read_experiment(Path(configs, experiment)))
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
