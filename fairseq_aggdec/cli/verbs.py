@@ -57,6 +57,9 @@ VERBS = {verb: _MODULES[group] for group, verbs in GROUPS.items() for verb in ve
 _IN_CONFIGS = {"corrupt": "gec_small/errors/command.py", "super-resolve": "shared/super_resolve.py"}
 """{verb: the file in configs/ that has its class}"""
 
+_OF_THE_LABORATORY = ("cattrs", "matplotlib", "nltk", "PIL", "pooch", "requests", "rouge_score")
+"""what the extra `lab` installs"""
+
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> int | None:
@@ -76,7 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     if commands and _name(words) is None:
         print(_help(commands))
         return 0 if set(words[1:]) & {"-h", "--help"} else 2
-    return parse(words).run()
+    try:
+        return parse(words).run()
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_THE_LABORATORY:
+            raise
+        verb = " ".join(words[: len((_name(words) or "").split())])
+        raise AggdecError(f"aggdec {verb} needs {error.name}: pip install 'fairseq-aggdec[lab]'") from None
 
 
 def parse(words: Sequence[str]) -> options.Verb:

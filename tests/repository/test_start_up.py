@@ -74,7 +74,7 @@ def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_t
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment)
     seconds, *packages = done.stdout.split()
     assert not HEAVY & set(packages)
-    assert done.stderr.count("Unrecognized options: --no-such-option") == len(VERBS)
+    assert all(f"aggdec {verb} --help" in done.stderr for verb in VERBS)
     assert float(seconds) < 2
 
 
