@@ -21,7 +21,14 @@ from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import tyro
-from tyro.conf import DisallowNone, FlagCreatePairsOff, Positional, PositionalMetavarFromFieldName, arg
+from tyro.conf import (
+    DisallowNone,
+    FlagCreatePairsOff,
+    Positional,
+    PositionalMetavarFromFieldName,
+    arg,
+    create_mutex_group,
+)
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from fairseq_aggdec.bulk.settings import MAX_TOKENS
@@ -136,16 +143,17 @@ def read(kind: type[Verb], name: str, words: Sequence[str]) -> Verb:
     return verb
 
 
+_PRECISION = create_mutex_group(required=False, title="precision")
+
+
 @dataclass(kw_only=True)
 class HalfPrecision:
-    fp16: Flag = False  # half precision
-    bf16: Flag = False  # bfloat16, on a GPU
+    fp16: Annotated[Flag, _PRECISION] = False  # half precision
+    bf16: Annotated[Flag, _PRECISION] = False  # bfloat16, on a GPU
 
     @property
     def precision(self) -> str | None:
         """The given precision's name."""
-        if self.fp16 and self.bf16:
-            raise AggdecError("give --fp16 or --bf16, not both")
         return "fp16" if self.fp16 else "bf16" if self.bf16 else None
 
 

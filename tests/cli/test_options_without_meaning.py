@@ -21,6 +21,7 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         (f"{DECODE} --input a/text b/text", "two files are called text"),
         (f"{DECODE} --input text.2019 text", "would be outputs of text.2019, too"),
         ("distill data out", "--teacher"),
+        ("distill data out --teacher x --fp16 --bf16", "--fp16 and --bf16 are not allowed together"),
         ("super-resolve DATA.npz --path x --output y --accept-distance nan", "nan: must be at least 0"),
         (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),
