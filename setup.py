@@ -79,21 +79,15 @@ setup(
         # under the same import name
         "fairseq-fixed==0.12.3.1",
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
-        "cattrs",
-        "matplotlib",
-        "nltk",
         "numpy",
         "omegaconf",
-        "pillow",
-        "pooch",
-        "requests",
-        "rouge-score",
         "sacrebleu",
         "sacremoses",
         "sentencex",
         "subword-nmt",
         "tabulate",
         "tqdm",
+        "tyro",
     ],
     extras_require={
         "bench": ["ctranslate2"],
@@ -114,6 +108,8 @@ setup(
             'triton; sys_platform == "linux" and platform_machine == "x86_64"',  # the engine's kernels on a GPU
             "uvicorn",
         ],
+        # what only the laboratory and the experiments import; scripts/setup.sh installs it
+        "lab": ["cattrs", "matplotlib", "nltk", "pillow", "pooch", "requests", "rouge-score"],
         "ray": ["ray[data]"],  # aggdec decode --engine ray
         "serve": ["starlette", "uvicorn"],
     },

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-
-from cattrs import ForbiddenExtraKeysError, transform_error
-from cattrs.preconf.json import make_converter
-from cattrs.v import format_exception
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, written_whole
@@ -40,8 +38,14 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
             json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair could not be printed
     except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
         raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
+    if kind == dict[str, Any]:  # all that is read without the extra `lab`
+        if not isinstance(content, dict):
+            raise AggdecError(f"{where}: names and values are expected; {advice}")
+        return content  # type: ignore[return-value]
+    from cattrs import transform_error
+
     try:
-        return _CONVERTER.structure(content, kind)
+        return _converter().structure(content, kind)
     except Exception as error:  # cattrs raises groups of any errors
 
         def reason_of(error: BaseException, kind: Any) -> str:
@@ -54,7 +58,7 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
 
 def write(path: Path, content: object) -> None:
     """Write a dataclass, or names and values, as JSON: a line for each, and for each entry of a list of records."""
-    fields = _CONVERTER.unstructure(content)
+    fields = json.loads(json.dumps(content, default=asdict))
     text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
     with written_whole(path) as partial:
         partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
@@ -92,6 +96,9 @@ def _lines(value: Any) -> str:
 
 
 def _reason(error: BaseException, kind: Any) -> str:
+    from cattrs import ForbiddenExtraKeysError
+    from cattrs.v import format_exception
+
     if isinstance(error, ForbiddenExtraKeysError):
         return f"unknown entries ({', '.join(sorted(map(str, error.extra_fields)))})"
     return "names and values are expected" if isinstance(error, AttributeError) else format_exception(error, kind)
@@ -105,6 +112,11 @@ def _as_is(value: Any, kind: type) -> Any:
     return value
 
 
-_CONVERTER = make_converter(forbid_extra_keys=True)
-for _kind in (bool, int, float, str):
-    _CONVERTER.register_structure_hook(_kind, _as_is)
+@cache
+def _converter() -> Any:
+    from cattrs.preconf.json import make_converter
+
+    converter = make_converter(forbid_extra_keys=True)
+    for kind in (bool, int, float, str):
+        converter.register_structure_hook(kind, _as_is)
+    return converter

@@ -40,7 +40,7 @@ step() {
 }
 
 of_random() { # of_random SHAPE bench|verify OPTIONS...: as words of a command
-    command=(python -m "fairseq_aggdec.cli.$2" --random-model "$1" --keep "$models" --device "$device" "${@:3}")
+    command=(python -m fairseq_aggdec.cli.verbs "$2" --random-model "$1" --keep "$models" --device "$device" "${@:3}")
 }
 
 bench() { # bench SECONDS NAME SHAPE OPTIONS...
@@ -70,7 +70,7 @@ run() {
             step 240 tests python -m pytest -q -p no:cacheprovider -n "$processes" tests/cuda &
             # the models that the later parts read are written meanwhile, the one for the verifications first
             for size in base big bart-large; do
-                command=(python -m fairseq_aggdec.cli.bench --random-model "$size" --keep "$models" --device cpu --length 2
+                command=(python -m fairseq_aggdec.cli.verbs bench --random-model "$size" --keep "$models" --device cpu --length 2
                     --limit 1 --repeats 1 --no-profile --no-memory --modes gad,speculative)
                 SHOWN=1 step 150 "write_$size" "${command[@]}" &
                 if [[ $size == base ]]; then wait $!; fi

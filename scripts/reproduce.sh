@@ -12,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 small=0 check=0 dry=0 arguments=()
 for argument in "$@"; do
     case "$argument" in
-        --list) exec python -m experiments.about list "$root/configs" ;;
+        --list) exec python -m experiments.about "$root/configs" ;;
         --small) small=1 ;;
         --check) check=1 ;;
         --dry-run) dry=1 ;;
@@ -26,7 +26,7 @@ fi
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if ((small)); then
-    stand_ins="$(python -m experiments.about small "$root/configs" "$experiment")"
+    stand_ins="$(python -m experiments.about "$root/configs" "$experiment")"
     ran=0
     while read -ra stand_in <&3; do
         if (($#)); then
@@ -72,12 +72,12 @@ distill() (
         esac
     done
     keep_freed_memory
-    python -m fairseq_aggdec.cli.distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
+    python -m fairseq_aggdec.cli.verbs distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
 )
 
 # Prints the scores of everything that is decoded.
 score() {
-    python -m fairseq_aggdec.cli.score experiment "$config/prepare.py" --work "$work" --data "$data" "$@"
+    python -m fairseq_aggdec.cli.verbs score experiment "$config/prepare.py" --work "$work" --data "$data" "$@"
 }
 
 # Trains and averages a model unless that is done: run_model CONFIG [--as MODEL] [arguments of train.sh].

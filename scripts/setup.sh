@@ -102,7 +102,7 @@ rm -f "$stamp"
 
 pip_install "PyTorch (the largest download)" torch setuptools wheel cython numpy
 # fairseq compiles against the torch installed above: with build isolation pip would download a second one.
-pip_install "fairseq (compiles for about two minutes), the plugin and its tools" --no-build-isolation --editable '.[dev]'
+pip_install "fairseq (compiles for about two minutes), the plugin and its tools" --no-build-isolation --editable '.[dev,lab]'
 
 PYTHONDONTWRITEBYTECODE= "$venv/bin/python" -c 'import torch, fairseq.tasks, fairseq_aggdec' >/dev/null 2>"$unfinished" ||
     die "installed, but it does not import:" "$(<"$unfinished")"

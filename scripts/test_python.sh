@@ -17,12 +17,12 @@ find_python() { # prints nothing where there is none
 }
 
 tests=(tests/compat/test_compat.py tests/generation/test_generator.py tests/bulk tests/decoding tests/tasks
-    tests/cli_integration/test_generate.py)
+    tests/cli/test_generate.py)
 few= processes=2
 if [[ ${1:-} == --few ]]; then
     shift
     tests=(tests/generation/test_generator.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
-        tests/cli_integration/test_interactive.py)
+        tests/cli/test_interactive.py)
     few=yes processes=0
 fi
 

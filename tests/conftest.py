@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    longest = ("tests/scripts/", "tests/fuzzing", "tests/engine/test_triton", "tests/cli_integration/",
+    longest = ("tests/scripts/", "tests/fuzzing", "tests/engine/test_triton", "tests/cli/",
                "tests/repository/test_")  # fmt: skip
     items.sort(
         key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))

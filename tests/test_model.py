@@ -14,11 +14,11 @@ import pytest
 
 import fairseq_aggdec
 from fairseq_aggdec import load
-from fairseq_aggdec.cli.text_command import MARKS, marked
 from fairseq_aggdec.engine import engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.edits import apply_edits
+from fairseq_aggdec.text.results import marked
 from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED
 
 LETTER = (
@@ -174,7 +174,7 @@ def test_what_the_demo_and_the_page_show_is_right() -> None:
     ]
     page = (Path(fairseq_aggdec.__file__).parent / "serve/page.html").read_text(encoding="utf-8")
     text = page.partition("</textarea>")[0].rpartition(">")[2]
-    assert marked(shipped("gec").correct(text), MARKS) == (
+    assert marked(shipped("gec").correct(text)) == (
         "She [-have-]{+has+} two [-brother-]{+brothers+}. Last year they moved to a small village near the mountains, "
         "because their parents wanted to live in a quiet place with a lot of nature. The children [-goes-]{+go+} to "
         "school by bus, and in the evening they [-likes-]{+like+} to [-playing-]{+play+} football with "

@@ -50,6 +50,6 @@ measure_heads() {
     if (($2 > 1)); then
         modes=(--block-size "$2" --modes greedy,blockwise,blockwise:2,blockwise:3)
     fi
-    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/$3/model.pt" "${modes[@]}" \
+    python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" --path "$work/$3/model.pt" "${modes[@]}" \
         --limit "$blockwise_limit" --no-memory "${blockwise_bench[@]}" --json "$output"
 }

@@ -24,10 +24,10 @@ measure() {
     if [[ ! -f "$output" ]]; then
         mkdir -p "$work/bench"
         echo "== aggdec bench $experiment ${options[*]} $*" >&2
-        python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
+        python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
             --json "$output" >/dev/null # its tables are printed below
     fi
-    python -m fairseq_aggdec.cli.report "$output" --figures "$work/figures"
+    python -m fairseq_aggdec.cli.verbs report "$output" --figures "$work/figures"
 }
 
 usual_modes() {

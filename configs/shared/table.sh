@@ -6,10 +6,10 @@ stage_table() { table_beside_papers; }
 own_table() {
     local name="$1"
     shift
-    python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" --table "$name" "$@"
+    python -m fairseq_aggdec.cli.verbs report experiment "$config" --work "$work" --data "$data" --table "$name" "$@"
 }
 
 table_beside_papers() {
-    python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" \
+    python -m fairseq_aggdec.cli.verbs report experiment "$config" --work "$work" --data "$data" \
         --output "$work/table.md"
 }

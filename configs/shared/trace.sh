@@ -19,6 +19,6 @@ stage_trace() {
         head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \
             --user-dir "$plugin" --task aggressive_translation --decoding "$decoding" "${options[@]}" \
             --decoding-stats "$work/traces/$decoding.jsonl" >/dev/null
-        python -m fairseq_aggdec.cli.report trace "$work/traces/$decoding.jsonl" >"$work/traces/$decoding.txt"
+        python -m fairseq_aggdec.cli.verbs report trace "$work/traces/$decoding.jsonl" >"$work/traces/$decoding.txt"
     done
 }

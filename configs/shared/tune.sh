@@ -14,7 +14,7 @@ stage_tune() {
     if [[ " ${options[*]} " != *" --device "* ]] && has_gpu; then
         options+=(--device cuda)
     fi
-    python -m fairseq_aggdec.cli.tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" |
+    python -m fairseq_aggdec.cli.verbs tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" |
         tee "$work/tune.md"
 }
 

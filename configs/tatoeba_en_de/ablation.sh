@@ -84,6 +84,6 @@ measure_variant() {
         return
     fi
     echo "== ablation: $1" >&2
-    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/verifier/model.pt" --drafter-path "$place/model.pt" \
+    python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" --path "$work/verifier/model.pt" --drafter-path "$place/model.pt" \
         --modes greedy,gad --limit 200 --threads 2 --profile --no-memory --json "$place/bench.json"
 }

@@ -1,262 +1,273 @@
-"""What the command lines of the verbs have in common: options, checks of their values, and the start of the work.
+"""What the verbs' command lines have in common: how options are declared and read, groups of options, and the start.
 
-A verb declares its options as the fields of a dataclass, made by `argument` and `option`; `read` parses a command line
-into one. Nothing here imports torch or fairseq, as `--help` must be fast.
+A verb's options are the fields of a dataclass, which `read` fills from the command line by tyro. A field's name is the
+option's, its type says how the words are read, and its help text is the comment beside it or, of several lines that
+begin with `#:`, above it. Nothing here imports torch or fairseq, as `--help` must be fast.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import logging
+import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import cleandoc
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from textwrap import indent
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from fairseq_aggdec import errors
+import tyro
+from tyro.conf import (
+    DisallowNone,
+    FlagCreatePairsOff,
+    Positional,
+    PositionalMetavarFromFieldName,
+    arg,
+    create_mutex_group,
+)
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
 from fairseq_aggdec.bulk.settings import MAX_TOKENS
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.models.sizes import SIZES
 
-Options = TypeVar("Options")
+T = TypeVar("T")
+NO_DEFAULT = arg(help_behavior_hint="")
+"""for a field whose default says nothing, or is named in its help text"""
 
 
-def argument(help: str, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
-    """A field of an options dataclass that is given by its place; see `option`."""
-    return option(help, default, positional=True, **settings)
+def number(kind: Callable[[str], Any], least: float = -math.inf) -> PrimitiveConstructorSpec[Any]:
+    """How an option reads a finite number of at least `least`; `kind` is int or float."""
 
-
-def option(
-    help: str,
-    default: Any = dataclasses.MISSING,
-    *,
-    least: float | None = None,
-    short: str | None = None,
-    positional: bool = False,
-    **settings: Any,
-) -> Any:
-    """A field of an options dataclass: `last: int = option("number of checkpoints", 5, least=1)` is `--last`.
-
-    The field's type says how the option is read: `bool` is a switch, `list[X]` takes several words, `Literal` lists the
-    choices, `X | None` may be left out, and any other type is called with the word.
-
-    Args:
-        help: the help text; the default is added to it unless the text names one.
-        default: the value where the option is not given; without one the option is required.
-        least: the smallest number that is accepted.
-        short: a short form, such as `-s`.
-        positional: whether the value is given by its place.
-        settings: further arguments of `ArgumentParser.add_argument`.
-    """
-    metadata = {"help": help, "least": least, "short": short, "positional": positional, "settings": settings}
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=default.copy, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def read(options: type[Options], verb: str, argv: Sequence[str] | None, description: str, **settings: Any) -> Options:
-    """Parse the words behind a verb into its options dataclass.
-
-    Args:
-        options: the dataclass.
-        verb: its name on the command line.
-        argv: the words; None: those of this process.
-        description: what the verb does, for `--help`.
-        settings: further arguments of `ArgumentParser`.
-    """
-    parser = argparse.ArgumentParser(prog=f"aggdec {verb}", description=description, **settings)
-    add_fields(parser, options)
-    return options(**vars(parser.parse_args(argv)))
-
-
-def add_fields(group: argparse._ActionsContainer, options: type) -> None:
-    """Add an option for each field of an options dataclass."""
-    types = get_type_hints(options)
-    for field in dataclasses.fields(options):
-        _add(group, field, types[field.name])
-
-
-def _add(group: argparse._ActionsContainer, field: dataclasses.Field[Any], kind: Any) -> None:
-    given = field.metadata
-    if get_origin(kind) in (Union, UnionType):
-        kind = next(part for part in get_args(kind) if part is not type(None))
-    settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
-    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    required = default is dataclasses.MISSING
-    if not required:
-        settings["default"] = default
-        if default not in (None, False, []) and "default" not in given["help"]:
-            settings["help"] += " (default: %(default)s)"
-    if get_origin(kind) is list:
-        settings.setdefault("nargs", "*" if given["positional"] else "+")
-        (kind,) = get_args(kind)
-    elif given["positional"] and not required:
-        settings.setdefault("nargs", "?")
-    if kind is bool:
-        settings["action"] = "store_true"
-    elif get_origin(kind) is Literal:
-        settings["choices"] = get_args(kind)
-    else:
-        settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
-        settings.setdefault("metavar", field.name.split("_")[-1].upper())
-    if given["positional"]:
-        group.add_argument(field.name, **settings)
-    else:
-        flags = [errors.option_name(field.name), *filter(None, [given["short"]])]
-        group.add_argument(*flags, dest=field.name, required=required, **settings)
-
-
-def at_least(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:
-    """The `type` of an argparse option that takes a number of at least `least`; `kind` is int or float."""
-
-    def number(word: str) -> Any:
+    def read(word: str) -> Any:
         value = kind(word)
-        if not value >= least:
-            raise argparse.ArgumentTypeError(f"{word}: must be at least {least:g}")
+        if not least <= value < math.inf:
+            raise ValueError(f"{word}: must be {'a finite number' if least == -math.inf else f'at least {least:g}'}")
         return value
 
-    number.__name__ = kind.__name__  # argparse names it where the word is no number
-    return number
+    return _spec(kind.__name__.upper(), read, lambda value: f"{value:g}")
 
 
-def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
-    """Add the options for checkpoints, split and device.
-
-    Args:
-        parser: the verb's parser.
-        split: the default split.
-        required: whether data, model and drafter must be given.
-    """
-    parser.add_argument("data", nargs=None if required else "?", help="folder made by fairseq-preprocess")
-    parser.add_argument("--path", required=required, help="checkpoint, or several joined by ':'")
-    parser.add_argument("--gen-subset", default=split, help="split to decode (default: %(default)s)")
-    parser.add_argument("-s", "--source-lang")
-    parser.add_argument("-t", "--target-lang")
-    parser.add_argument(
-        "--drafter-path",
-        required=required,
-        help="checkpoint of the drafter, for nar, gad, gad++, speculative and aggressive-beam",
-    )
-    parser.add_argument("--threads", type=int, help="number of threads of PyTorch and of the peers")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+def choice(known: Iterable[str]) -> PrimitiveConstructorSpec[Any]:
+    """How an option reads one of `known`."""
+    return replace(_spec(f"{{{','.join(known)}}}", str, str), choices=tuple(known))
 
 
-def add_task_option(parser: argparse.ArgumentParser) -> None:
-    """Add --task."""
-    text = "fairseq's name of the model's task, such as translation_multi_simple_epoch (default: %(default)s)"
-    parser.add_argument("--task", default="translation", help=text)
+def several(read: Callable[[str], Any], wanted: str) -> PrimitiveConstructorSpec[Any]:
+    """How an option reads different values, separated by commas; `wanted` says what they are, for an error message."""
 
-
-@dataclasses.dataclass
-class _RandomModel:
-    random_model: str | None = option("use this instead of DATA and --path", None, choices=tuple(SIZES), metavar=None)
-    length: int = option("number of tokens of source and output", 25)
-    edit_ratio: float = option(
-        "for iad and iad++: edit ratio between the text that is copied and the output",
-        0.1,
-    )
-    accepted: float = option("for gad, gad++ and speculative: mean accepted tokens of whole drafts", 5.5)
-    trained_in: Literal["fp16", "fp32"] = option(
-        "the precision whose numbers the weights are: a large model is mostly trained with --fp16", "fp16"
-    )
-    keep: Path | None = option("keep the models in this folder, for further runs", None, metavar="FOLDER")
-    drafter_layers: int = option("number of layers of the random drafters' decoders", 2)
-
-
-def add_random_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the block size, and the options by which a random model replaces checkpoints."""
-    parser.add_argument(
-        "--block-size", type=int, help="number of tokens in a draft (default: what the drafter's checkpoint says)"
-    )
-    random = parser.add_argument_group(
-        "random models", "full sizes, not trained; drafts are made out of the output of greedy decoding"
-    )
-    add_fields(random, _RandomModel)
-
-
-def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
-    """Exit where an option makes no sense; `useless` are given options that make none with a random model."""
-    check_least(parser, args, 1, "limit", "threads", "length", "block_size", "drafter_layers", "max_len_b", "accepted")
-    if not 0 <= args.edit_ratio <= 1:
-        parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
-    if args.random_model:
-        named = (("DATA", args.data), ("--path", args.path), ("--drafter-path", args.drafter_path))
-        given = [*(name for name, value in named if value), *useless]
-        if given:
-            parser.error(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
-    elif not args.data or not args.path:
-        parser.error("give DATA and --path, or --random-model")
-
-
-def add_half_precision_options(group: argparse._ActionsContainer) -> None:
-    """Add --fp16 and --bf16; the field `precision` is the given one's name, else None."""
-    precision = group.add_mutually_exclusive_group()
-    for name, text in (("fp16", "half precision"), ("bf16", "bfloat16, on a GPU")):
-        precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
-
-
-@dataclasses.dataclass
-class _Batches:
-    max_tokens: int = option("most source tokens of a batch, padding included", MAX_TOKENS)
-    batch_size: int | None = option("most sentences of a batch (default: no limit)", None)
-    cpu: bool = option("use no GPU", False)
-
-
-def add_batch_options(group: argparse._ActionsContainer) -> None:
-    """Add the limits of a batch, the device and the precision."""
-    add_fields(group, _Batches)
-    add_half_precision_options(group)
-
-
-@dataclasses.dataclass
-class _Work:
-    engine: Literal["local", "ray"] = option("local: processes of this machine; ray: a Ray cluster", "local")
-    workers: int = option("number of processes, or of Ray's actors, each of which loads the models", 1)
-
-
-def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:
-    """Add the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
-    add_fields(group, _Work)
-    group.add_argument("--threads", type=int, default=threads, help=f"number of threads of a worker, {note}")
-
-
-def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add --data, the folder of the data sets, with the help text `what`."""
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path(os.environ.get("AGGDEC_DATA") or "../shared/data"),
-        help=f"{what} (default: AGGDEC_DATA, or ../shared/data)",
-    )
-
-
-def numbers(kind: Callable[[str], Any], least: float) -> Callable[[str], list]:
-    """The `type` of an argparse option that takes different numbers of at least `least`, separated by commas."""
-
-    def read(text: str) -> list:
+    def read_all(text: str) -> list[Any]:
         try:
-            found = [kind(part) for part in text.split(",")]
-        except (ValueError, argparse.ArgumentTypeError):
+            found = [read(word) for word in text.split(",")]
+        except ValueError:
             found = []
-        if not found or min(found) < least or len(set(found)) < len(found):
-            raise argparse.ArgumentTypeError(
-                f"{text}: give different numbers of at least {least:g}, separated by commas"
-            )
+        if not found or len(set(found)) < len(found):
+            raise ValueError(f"{text}: give different {wanted}, separated by commas")
         return found
 
-    return read
+    return _spec("X,X", read_all, lambda values: ",".join(f"{value:g}" for value in values))
 
 
-def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least: int, *names: str) -> None:
-    """`errors.check_least` for a command: exits with the parser's usage."""
+def numbers(kind: Callable[[str], Any], least: float) -> PrimitiveConstructorSpec[Any]:
+    """How an option reads different numbers of at least `least`, separated by commas."""
+    one = number(kind, least)
+    return several(lambda word: one.instance_from_str([word]), f"numbers of at least {least:g}")
+
+
+def _spec(metavar: str, read: Callable[[str], Any], written: Callable[[Any], str]) -> PrimitiveConstructorSpec[Any]:
+    """How an option reads one word, and how the help text writes its default."""
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: read(words[0]),
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [] if value is None else [written(value)],
+    )
+
+
+Maybe = Annotated[T | None, NO_DEFAULT]
+"""an option that may be left out"""
+Many = Annotated[list[T], NO_DEFAULT]
+"""an option of several words"""
+Flag = Annotated[bool, FlagCreatePairsOff, NO_DEFAULT]
+"""an option without a value"""
+Count = Annotated[int, number(int, 1)]
+Natural = Annotated[int, number(int, 0)]
+Number = Annotated[float, number(float)]
+Counts = Annotated[list[int], numbers(int, 1)]
+
+_RULES = ConstructorRegistry()
+
+
+@_RULES.primitive_rule
+def _maybe(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """`X | None` is read as X, so that an error names what X takes."""
+    kinds = get_args(info.type)
+    if len(kinds) != 2 or NoneType not in kinds:
+        return None
+    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
+    assert isinstance(spec, PrimitiveConstructorSpec)
+    return spec
+
+
+class Verb:
+    """A verb of `aggdec`, with its options; the docstring of its class is its description."""
+
+    command = ""
+    """the call as written in a shell"""
+
+    def check(self) -> None:
+        """Raise `AggdecError` where options do not go together."""
+
+    def run(self) -> int | None:
+        """Do it, and return the exit code if it is not 0; raises `AggdecError` where a file cannot be used."""
+        raise NotImplementedError
+
+
+def read(kind: type[Verb], name: str, words: Sequence[str]) -> Verb:
+    """The verb with the options in the words behind its name; a wrong option exits with 2."""
+    about = indent(cleandoc(str(kind.__doc__)).replace("\n\n", "\n"), " ")  # tyro joins lines that begin with letters
+    config = (DisallowNone, PositionalMetavarFromFieldName)
+    verb = tyro.cli(kind, prog=f"aggdec {name}", description=about, args=words, config=config, registry=_RULES)
+    verb.command = shlex.join(["aggdec", *name.split(), *words])
     try:
-        errors.check_least(args, least, *names)
-    except errors.AggdecError as error:
-        parser.error(str(error))
+        verb.check()
+    except AggdecError as error:
+        print(f"aggdec {name}: error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    return verb
+
+
+_PRECISION = create_mutex_group(required=False, title="precision")
+
+
+@dataclass(kw_only=True)
+class HalfPrecision:
+    fp16: Annotated[Flag, _PRECISION] = False  # half precision
+    bf16: Annotated[Flag, _PRECISION] = False  # bfloat16, on a GPU
+
+    @property
+    def precision(self) -> str | None:
+        """The given precision's name."""
+        return "fp16" if self.fp16 else "bf16" if self.bf16 else None
+
+
+@dataclass(kw_only=True)
+class Batches(HalfPrecision):
+    max_tokens: Count = MAX_TOKENS  # most source tokens of a batch, padding included
+    batch_size: Maybe[Count] = None  # most sentences of a batch (default: no limit)
+    cpu: Flag = False  # use no GPU
+
+
+@dataclass(kw_only=True)
+class Work:
+    engine: Literal["local", "ray"] = "local"  # local: processes of this machine; ray: a Ray cluster
+    workers: Count = 1  # number of processes, or of Ray's actors, each of which loads the models
+
+
+@dataclass(kw_only=True)
+class Languages:
+    source_lang: Annotated[Maybe[str], arg(aliases=["-s"])] = None  # where the data or the model has several pairs
+    target_lang: Annotated[Maybe[str], arg(aliases=["-t"])] = None  # where the data or the model has several pairs
+
+
+@dataclass(kw_only=True)
+class Task:
+    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
+
+
+@dataclass(kw_only=True)
+class Search:
+    lenpen: Maybe[Number] = None  # as in fairseq-generate, as all search options (default: 1)
+    unkpen: Maybe[Number] = None  # default: 0
+    max_len_a: Maybe[Number] = None  # default: 0
+    max_len_b: Maybe[Count] = None  # default: 200
+    min_len: Maybe[int] = None  # default: 1
+    no_repeat_ngram_size: Maybe[int] = None  # default: 0, off
+    temperature: Maybe[Number] = None  # default: 1
+
+
+@dataclass(kw_only=True)
+class Encoders:
+    """Options of fairseq-interactive for tokens and subwords."""
+
+    bpe_codes: Maybe[str] = None  # of --bpe subword_nmt and fastbpe
+    bpe_separator: Maybe[str] = None  # of --bpe subword_nmt (default: @@)
+    sentencepiece_model: Maybe[str] = None  # of --bpe sentencepiece
+    sentencepiece_model_path: Maybe[str] = None  # of --bpe byte_bpe
+    bpe_merges: Maybe[str] = None  # of --bpe hf_byte_bpe
+    bpe_vocab: Maybe[str] = None  # of --bpe hf_byte_bpe
+    bpe_add_prefix_space: Flag = False  # of --bpe hf_byte_bpe
+    gpt2_encoder_json: Maybe[str] = None  # of --bpe gpt2
+    gpt2_vocab_bpe: Maybe[str] = None  # of --bpe gpt2
+    bpe_cased: Flag = False  # of --bpe bert
+    bpe_vocab_file: Maybe[str] = None  # of --bpe bert
+    moses_no_dash_splits: Flag = False  # of --tokenizer moses
+    moses_no_escape: Flag = False  # of --tokenizer moses
+
+
+@dataclass(kw_only=True)
+class Subject(Languages):
+    """What a model decodes, and where."""
+
+    gen_subset: str = "test"  # split to decode
+    limit: Maybe[Count] = None  # only the first N sentences
+    threads: Maybe[Count] = None  # number of threads of PyTorch and of the peers
+    device: Literal["cpu", "cuda"] = "cpu"  # where to decode
+
+
+@dataclass(kw_only=True)
+class SubjectOrRandom(Subject, Verb):
+    """A model and what it decodes, or a random model of a full size that decodes random sentences."""
+
+    data: Positional[Maybe[str]] = None  # folder made by fairseq-preprocess
+    path: Maybe[str] = None  # checkpoint, or several joined by ':'
+    drafter_path: Maybe[str] = None  # checkpoint of the drafter, for nar, gad, gad++, speculative and aggressive-beam
+    #: use a model of this size, not trained, instead of DATA and --path; drafts are made of its greedy output
+    random_model: Annotated[str | None, choice(SIZES), NO_DEFAULT] = None
+    length: Count = 25  # of a random model: number of tokens of source and output
+    #: of a random model, for iad and iad++: edit ratio between the text that is copied and the output
+    edit_ratio: Annotated[float, number(float, 0)] = 0.1
+    #: of a random model, for gad, gad++ and speculative: mean accepted tokens of whole drafts
+    accepted: Annotated[float, number(float, 1)] = 5.5
+    #: of a random model: the precision whose numbers the weights are; a large model is mostly trained with --fp16
+    trained_in: Literal["fp16", "fp32"] = "fp16"
+    keep: Maybe[Path] = None  # keep the random models in this folder, for further runs
+    drafter_layers: Count = 2  # of a random model: number of layers of the drafters' decoders
+    block_size: Maybe[Count] = None  # number of tokens in a draft (default: what the drafter's checkpoint says)
+
+    def check(self) -> None:
+        """Raise `AggdecError` where the model is not named."""
+        if self.edit_ratio > 1:
+            raise AggdecError(f"--edit-ratio {self.edit_ratio}: must be from 0 to 1")
+        self.refuse_random_with()
+        if not self.random_model and not (self.data and self.path):
+            raise AggdecError("give DATA and --path, or --random-model")
+
+    def refuse_random_with(self, *names: str) -> None:
+        """Raise `AggdecError` where a random model is asked for, and one of these options as well, or DATA."""
+        given = ["DATA"] * bool(self.data)
+        given += [option_name(name) for name in ("path", "drafter_path", *names) if getattr(self, name)]
+        if self.random_model and given:
+            raise AggdecError(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
+
+
+@dataclass(kw_only=True)
+class DataSets:
+    #: folder of the data sets, where M2 files are (default: AGGDEC_DATA, or ../shared/data)
+    data: Annotated[Path, NO_DEFAULT] = field(
+        default_factory=lambda: Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
+    )
+
+
+def quiet() -> None:
+    """Log warnings only. fairseq, which is imported later, would have all logged, as matplotlib's search for fonts."""
+    logging.basicConfig(level=logging.WARNING)
 
 
 def start(threads: int | None = None, *checkpoints: str | None) -> None:
@@ -285,8 +296,3 @@ def start_distilling() -> None:
     import fairseq_aggdec
 
     fairseq_aggdec.register()
-
-
-def command(verb: str, argv: Sequence[str] | None) -> str:
-    """The call of a verb as written in a shell; `argv` is the argument of the verb's `main`."""
-    return shlex.join(["aggdec", verb, *(sys.argv[1:] if argv is None else argv)])

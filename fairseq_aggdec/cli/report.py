@@ -1,100 +1,108 @@
-"""`aggdec report`: tables and figures of measurements, the papers' tables beside them, and traces of sentences."""
+"""Tables of results: `aggdec report`, `aggdec score`, `aggdec compare`."""
 
 from __future__ import annotations
 
-import argparse
-import logging
+import json
 import os
-import shlex
-import sys
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, UseAppendAction, arg
 
 from fairseq_aggdec.checkout import load_part
-from fairseq_aggdec.cli.options import add_data_sets_option, numbers
-from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.cli import options
+from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Number, Verb
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import check_result_file, written_whole
 
-SENTENCES = 10
-"""the number of sentences of a trace by default"""
+if TYPE_CHECKING:
+    from fairseq_aggdec.lab.score.score_table import ScoreTable
+
+METRICS = (
+    "sacrebleu, bleu, compound-bleu, ter, rouge, sari, sentence-sari, gleu, m2, m2-references, repetition, edit-ratio, "
+    "unchanged, exact"
+)
+"""the names in `lab.score.metrics`, which takes long to import"""
 _FORMS = {"markdown": "github", "latex": "latex_booktabs"}
 
 
-@on_command_line()
-def main(argv: Sequence[str] | None = None) -> None:
-    """Command line; see --help."""
-    # before fairseq is imported, which has everything logged then, matplotlib's search for fonts too
-    logging.basicConfig(level=logging.WARNING)
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _COMMANDS:
-        about, add_options, run = _COMMANDS[words[0]]
-        parser = argparse.ArgumentParser(prog=f"aggdec report {words[0]}", description=f"Print {about}.")
-        add_options(parser)
-        args = parser.parse_args(words[1:])
-        args.command = shlex.join(["aggdec", "report", *words])
-        run(args)
-    else:
-        _print_records(words)
+@dataclass(kw_only=True)
+class Report(Verb):
+    """Print the tables of one or more measurements (Markdown), and draw their figures: speed-up
+    against edit ratio and against batch size."""
+
+    records: Positional[list[Path]]  # written by aggdec bench --json
+    figures: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None  # draw, as PNG and SVG, into this folder
+
+    def check(self) -> None:
+        stems = [path.stem for path in self.records]
+        if not stems:
+            raise AggdecError("name one or more records, written by aggdec bench --json")
+        twice = next((stem for stem in stems if stems.count(stem) > 1), None)
+        if self.figures and twice:
+            raise AggdecError(f"--figures: two records are called {twice}, and their figures would be: rename one")
+
+    def run(self) -> None:
+        options.quiet()
+        from fairseq_aggdec.lab.bench.record import load_record
+        from fairseq_aggdec.lab.bench.tables import markdown
+
+        records = {path.stem: load_record(path) for path in self.records}
+        print("\n\n".join(f"## {name}\n\n{markdown(record)}" for name, record in records.items()))
+        if self.figures:
+            from fairseq_aggdec.lab.bench.figures import draw
+
+            for name, record in records.items():
+                for path in draw(record, self.figures, name):
+                    print(f"\n{path}" if path.suffix == ".png" else path)
 
 
-def _add_experiment_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("experiment", help="a folder of configs/, or its name")
-    add("--work", type=Path, help="its work folder (default: the folder of its name in AGGDEC_WORK, or in work)")
-    add_data_sets_option(parser, "folder of the data sets, where M2 files are")
-    name = (
-        "only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)"
-    )
-    add("--table", metavar="NAME", help=name)
-    figure = "draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated"
-    add("--figure", type=Path, action="append", default=[], metavar="FILE", help=figure)
-    _add_output_options(parser)
+@dataclass(kw_only=True)
+class _Page(Verb):
+    """A verb that prints tables."""
+
+    format: Literal["markdown", "latex"] = "markdown"  # of the tables
+    output: Maybe[Path] = None  # also write the tables to this file
+
+    def run(self) -> None:
+        options.quiet()
+        text = self.page()
+        print(text, end="")
+        if self.output is not None:
+            check_result_file(self.output, text[:1])
+            with written_whole(self.output) as partial:
+                partial.write_text(text, encoding="utf-8")
+
+    def page(self) -> str:
+        """The page."""
+        raise NotImplementedError
 
 
-def _add_paper_options(parser: argparse.ArgumentParser) -> None:
-    tables = "tables to print, such as ge2022/5 (default: list all tables)"
-    parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help=tables)
-    _add_output_options(parser)
+@dataclass(kw_only=True)
+class ReportExperiment(options.DataSets, _Page):
+    """Print an experiment's results beside the papers' tables, or tables of its own."""
 
+    experiment: Positional[str]  # a folder of configs/, or its name
+    work: Maybe[Path] = None  # its work folder (default: the folder of its name in AGGDEC_WORK, or in work)
+    #: only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)
+    table: Maybe[str] = None
+    #: draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated
+    figure: Annotated[UseAppendAction[list[Path]], arg(metavar="FILE")] = field(default_factory=list)
 
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=_FORMS, default="markdown", help="default: %(default)s")
-    parser.add_argument("--output", type=Path, help="also write the tables to this file")
-
-
-def _add_trace_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    files = "written by fairseq-generate or fairseq-interactive with --decoding-stats and --retain-iter-history"
-    add("files", nargs="+", type=Path, metavar="STATS.jsonl", help=files)
-    sentences = f"numbers of the sentences (default: the first {SENTENCES})"
-    add("--sentences", type=numbers(int, 0), metavar="N,N", help=sentences)
-    add("--colour", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
-
-
-def _print_papers(args: argparse.Namespace) -> None:
-    _show(load_part("experiments.pages").papers_text(args.tables, _FORMS[args.format]), args.output)
-
-
-def _print_experiment(args: argparse.Namespace) -> None:
-    form, figures = _FORMS[args.format], args.figure
-    if args.output is not None:  # before the scores, which can take minutes
-        check_result_file(args.output, "%" if args.format == "latex" else "#")
-    for path in figures:
-        if path.suffix not in (".png", ".svg"):
-            raise AggdecError(f"--figure {path}: must end with .png or .svg")
-    config = _config(args.experiment)
-    work = args.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
-    pages = load_part("experiments.pages")
-    _show(pages.experiment_text(config, work, args.data, args.table, figures, args.command, form), args.output)
-
-
-def _show(text: str, output: Path | None) -> None:
-    """Print a text, and write it to the file of --output."""
-    print(text, end="")
-    if output is not None:
-        check_result_file(output, text[:1])
-        with written_whole(output) as partial:
-            partial.write_text(text, encoding="utf-8")
+    def page(self) -> str:
+        if self.output is not None:  # before the scores, which can take minutes
+            check_result_file(self.output, "%" if self.format == "latex" else "#")
+        for path in self.figure:
+            if path.suffix not in (".png", ".svg"):
+                raise AggdecError(f"--figure {path}: must end with .png or .svg")
+        config = _config(self.experiment)
+        work = self.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
+        how = (self.command, _FORMS[self.format])
+        text: str = load_part("experiments.pages").experiment_text(
+            config, work, self.data, self.table, self.figure, *how
+        )
+        return text
 
 
 def _config(given: str) -> Path:
@@ -104,57 +112,127 @@ def _config(given: str) -> Path:
     raise AggdecError(f"{given}: no such experiment here; give its folder, or run this where configs/ is")
 
 
-def _print_trace(args: argparse.Namespace) -> None:
-    from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
+@dataclass(kw_only=True)
+class ReportPaper(_Page):
+    """Print tables of the papers alone, or their list."""
 
-    limit = SENTENCES if args.sentences is None else None
-    files = {path.stem: read_traces(path, args.sentences, limit) for path in args.files}
-    print(text(files, wants_colour(args.colour)), end="")
+    tables: Positional[Many[str]] = field(default_factory=list)  # such as ge2022/5 (default: list all tables)
 
-
-def _print_records(words: list[str]) -> None:
-    others = "\n".join(f"  aggdec report {name} --help\n      {text}" for name, (text, *_) in _COMMANDS.items())
-    parser = argparse.ArgumentParser(
-        prog="aggdec report",
-        description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-up "
-        "against edit ratio and against batch size.",
-        epilog=f"further commands:\n{others}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("records", nargs="+", type=Path, metavar="OUT.json", help="written by aggdec bench --json")
-    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw, as PNG and SVG, into this folder")
-    args = parser.parse_args(words)
-
-    from fairseq_aggdec.lab.bench.record import load_record
-    from fairseq_aggdec.lab.bench.tables import markdown
-
-    stems = [path.stem for path in args.records]
-    twice = next((stem for stem in stems if stems.count(stem) > 1), None)
-    if args.figures and twice:
-        raise AggdecError(f"--figures: two records are called {twice}, which their figures are named by: rename one")
-    records = [load_record(path) for path in args.records]
-    print("\n\n".join(f"## {stem}\n\n{markdown(record)}" for stem, record in zip(stems, records, strict=True)))
-    if args.figures:
-        from fairseq_aggdec.lab.bench.figures import draw
-
-        for stem, record in zip(stems, records, strict=True):
-            for path in draw(record, args.figures, stem):
-                print(f"\n{path}" if path.suffix == ".png" else path)
+    def page(self) -> str:
+        text: str = load_part("experiments.pages").papers_text(self.tables, _FORMS[self.format])
+        return text
 
 
-_COMMANDS = {
-    "experiment": (
-        "an experiment's results beside the papers' tables, or tables of its own",
-        _add_experiment_options,
-        _print_experiment,
-    ),
-    "paper": ("tables of the papers alone, or their list", _add_paper_options, _print_papers),
-    "trace": (
-        "how sentences were decoded, iteration by iteration, on a terminal in colour",
-        _add_trace_options,
-        _print_trace,
-    ),
-}
+@dataclass(kw_only=True)
+class ReportTrace(Verb):
+    """Print how sentences were decoded, iteration by iteration, on a terminal in colour."""
 
-if __name__ == "__main__":
-    main()
+    #: written by fairseq-generate or fairseq-interactive with --decoding-stats and --retain-iter-history
+    files: Positional[list[Path]]
+    #: numbers of the sentences (default: the first 10)
+    sentences: Annotated[list[int] | None, options.numbers(int, 0), NO_DEFAULT] = None
+    colour: Literal["auto", "always", "never"] = "auto"  # whether to colour tokens
+
+    def run(self) -> None:
+        options.quiet()
+        from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
+
+        limit = 10 if self.sentences is None else None
+        files = {path.stem: read_traces(path, self.sentences, limit) for path in self.files}
+        print(text(files, wants_colour(self.colour)), end="")
+
+
+@dataclass(kw_only=True)
+class _Score(Verb):
+    """A verb that scores outputs."""
+
+    json: Maybe[Path] = None  # also write the scores to this file
+
+    def run(self) -> None:
+        if self.json:
+            check_result_file(self.json, "[")
+        tables = self.tables()
+        if self.json:
+            with written_whole(self.json) as partial:
+                records = [table.record() for table in tables]
+                partial.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+        print("\n\n".join(table.text() for table in tables))
+
+    def tables(self) -> list[ScoreTable]:
+        """The tables to print."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class ScoreFiles(_Score):
+    """Print scores of outputs by the given references, sources and gold edits."""
+
+    outputs: Positional[list[Path]]  # files of tokens, one sentence in a line, or outputs of fairseq-generate
+    sources: Maybe[Path] = None  # tokenised sources, for tasks that edit them
+    references: Many[Path] = field(default_factory=list)  # tokenised references
+    text_references: Many[Path] = field(default_factory=list)  # references as running text, for sacrebleu
+    #: language of the outputs: their Moses tokens become running text for sacrebleu (default: they are that)
+    language: Maybe[str] = None
+    m2: Maybe[Path] = None  # M2 file of gold edits, gzipped or not, in the tokens of the outputs
+    metrics: Annotated[
+        Maybe[str],
+        arg(
+            help=f"comma separated, from {METRICS} (default: all that the given files allow, except ter, "
+            "sentence-sari, m2-references, unchanged and exact)"
+        ),
+    ] = None
+    characters: Flag = False  # take each character for a token, as for Chinese
+    max_unchanged_words: Natural = 2  # most unchanged words in an M2 edit
+    beta: Number = 0.5  # beta of M2's F score
+    stem: Flag = False  # compare stems in ROUGE
+    draws: int = 500  # number of GLEU's random choices of references
+
+    def check(self) -> None:
+        if not self.outputs:
+            raise AggdecError("name one or more files of outputs")
+        if self.beta <= 0:
+            raise AggdecError(f"--beta {self.beta}: must be above 0")
+
+    def tables(self) -> list[ScoreTable]:
+        from fairseq_aggdec.lab.score.files_table import files_table
+
+        return [files_table(self)]
+
+
+@dataclass(kw_only=True)
+class ScoreExperiment(options.DataSets, _Score):
+    """Print a table of all decoded test sets of an experiment."""
+
+    config: Positional[Path]  # the experiment's prepare.py
+    work: Path  # the experiment's work folder
+    #: also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line, for another scorer
+    write: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None
+
+    def tables(self) -> list[ScoreTable]:
+        config, _ = load_part("experiments.experiment").read_experiment(self.config)
+        scores = load_part("experiments.scores").ExperimentScores(config, self.work, self.data)
+        tables: list[ScoreTable] = scores.tables(self.write)
+        return tables
+
+
+@dataclass(kw_only=True)
+class Compare(Verb):
+    """Compare two outputs of fairseq-generate token by token; the exit code is 1 if more than
+    near-ties differ."""
+
+    first: Positional[Path]  # generate-SUBSET.txt of one decoding
+    second: Positional[Path]  # generate-SUBSET.txt of another decoding
+    show: Natural = 10  # most differing sentences to print
+
+    def run(self) -> int:
+        from fairseq_aggdec.lab.score.comparison import describe, differing, is_near_tie
+        from fairseq_aggdec.lab.score.generate_file import read_generate_file
+
+        first, second = read_generate_file(self.first), read_generate_file(self.second)
+        different = differing(first, second)
+        for index in different[: self.show]:
+            print(describe(index, first[index], second[index]))
+        near_ties = sum(is_near_tie(first[index], second[index]) for index in different)
+        note = f", near-ties: {near_ties}" if near_ties else ""
+        print(f"identical: {len(first) - len(different)} of {len(first)}{note}")
+        return 1 if len(different) > near_ties else 0

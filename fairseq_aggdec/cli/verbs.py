@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
 
+from fairseq_aggdec.checkout import CONFIGS, load_part
+from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 GROUPS = {
@@ -22,33 +25,39 @@ GROUPS = {
     },
     "decode": {
         "decode": "decode large text files, in any mode, in many processes",
-        "compare": "compare two outputs of fairseq-generate, token by token",
     },
     "measure": {
         "bench": "time modes side by side on the same sentences",
-        "super-resolve": "decode and time images: greedy, exact and approximate blockwise decoding side by side",
-        "report": "print measurements as tables and figures, also beside the papers', and traces of sentences",
         "tune": "measure which block size, top-beta and tolerance gad++ should have",
-        "score": "score outputs: BLEU, ROUGE, SARI, GLEU, M2 and others",
+        "super-resolve": "decode and time images: greedy, exact and approximate blockwise decoding side by side",
+    },
+    "results": {
+        "report": "print measurements as tables and figures",
+        "report experiment": "print an experiment's results beside the papers'",
+        "report paper": "print the papers' tables",
+        "report trace": "print how sentences were decoded, iteration by iteration",
+        "score files": "score outputs: BLEU, ROUGE, SARI, GLEU, M2 and others",
+        "score experiment": "score all outputs of an experiment",
+        "compare": "compare two outputs of fairseq-generate, token by token",
     },
     "train": {
         "drafter": "make a drafter for your model: distil, train, measure, in one command",
+        "distill": "replace a data folder's targets by a teacher's translations",
         "corrupt": "make (erroneous, clean) sentence pairs from clean English text",
         "prepare": "make fairseq's binary data out of an experiment's raw text",
         "shrink": "make a shallow model out of a deep one",
-        "distill": "replace a data folder's targets by a teacher's translations",
         "average": "average the last checkpoints of a training run",
         "nat-start": "make a start for training fairseq's non-autoregressive models",
         "export": "pack a trained model into a small folder that needs nothing else",
     },
 }
 """{group: {verb: what it does}}, in the order of use"""
+_MODULES = dict(zip(GROUPS, ("trust", "text", "decode", "measure", "report", "train"), strict=True))
+VERBS = {verb: _MODULES[group] for group, verbs in GROUPS.items() for verb in verbs}
+"""{verb: the module of this folder that has its class}"""
 
-VERBS = {verb: (verb.replace("-", "_"), "main") for group in GROUPS.values() for verb in group}
-"""{verb: (a module of this folder, its function that takes the words behind the verb)}"""
-VERBS |= {verb: ("text_command", verb) for verb in ("correct", "translate")}
-for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare", "shrink", "super-resolve", "user-dir"):
-    VERBS[_verb] = ("small_verbs", _verb.replace("-", "_"))
+_OF_THE_LABORATORY = ("cattrs", "matplotlib", "nltk", "PIL", "pooch", "requests", "rouge_score")
+"""what the extra `lab` installs"""
 
 
 @on_command_line()
@@ -60,27 +69,65 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
-        print(_help())
+        print(_help(VERBS))
         return None
     if words[0] == "--version":
         print(f"aggdec {version('fairseq-aggdec')}")
         return None
-    verb, *rest = words
-    if verb not in VERBS:
+    commands = [verb for verb in VERBS if verb.startswith(f"{words[0]} ")]
+    if commands and _name(words) is None:
+        print(_help(commands))
+        return 0 if set(words[1:]) & {"-h", "--help"} else 2
+    try:
+        return parse(words).run()
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_THE_LABORATORY:
+            raise
+        verb = " ".join(words[: len((_name(words) or "").split())])
+        raise AggdecError(f"aggdec {verb} needs {error.name}: pip install 'fairseq-aggdec[lab]'") from None
+
+
+def parse(words: Sequence[str]) -> options.Verb:
+    """The verb that a command line names, with its options.
+
+    Raises:
+        AggdecError: there is no such verb.
+    """
+    name = _name(words)
+    if name is None:
         from difflib import get_close_matches
 
-        (nearest,) = get_close_matches(verb, VERBS, n=1, cutoff=0)
-        raise AggdecError(f"aggdec {verb}: there is no such verb; the nearest is {nearest}, aggdec --help lists all")
-    module, function = VERBS[verb]
-    status: int | None = getattr(import_module(f"{__package__}.{module}"), function)(rest)
-    return status
+        (nearest,) = get_close_matches(words[0], {verb.split()[0] for verb in VERBS}, n=1, cutoff=0)
+        raise AggdecError(
+            f"aggdec {words[0]}: there is no such verb; the nearest is {nearest}, aggdec --help lists all"
+        )
+    return options.read(verb_class(name), name, words[len(name.split()) :])
 
 
-def _help() -> str:
-    width = max(map(len, VERBS))
+def _name(words: Sequence[str]) -> str | None:
+    """The verb of one or two words with which a command line begins."""
+    return next((name for count in (2, 1) if (name := " ".join(words[:count])) in VERBS), None)
+
+
+def verb_class(name: str) -> type[options.Verb]:
+    """The class of a verb, `ScoreFiles` of `score files`."""
+    module: ModuleType
+    if name == "corrupt":
+        module = load_part("experiments.experiment").load_module(CONFIGS / "gec_small/errors/command.py")
+    elif name == "super-resolve":
+        module = load_part("super_resolution.command")
+    else:
+        module = import_module(f"{__package__}.{VERBS[name]}")
+    found: type[options.Verb] = getattr(module, name.title().replace(" ", "").replace("-", ""))
+    return found
+
+
+def _help(names: Collection[str]) -> str:
+    width = max(map(len, names))
     lines = ["usage: aggdec VERB ...  or  aggdec --version", "", "`aggdec VERB --help` says what a verb takes."]
     for group, verbs in GROUPS.items():
-        lines += ["", f"{group}:", *(f"  {verb:{width}}  {text}" for verb, text in verbs.items())]
+        if listed := [f"  {verb:{width}}  {text}" for verb, text in verbs.items() if verb in names]:
+            lines += ["", f"{group}:", *listed]
     return "\n".join(lines)
 
 

@@ -6,8 +6,7 @@ imports neither fairseq nor torch.
 
 from __future__ import annotations
 
-import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -268,15 +267,6 @@ def type_of(option: Field[Any]) -> tuple[type, bool]:
     return (kinds[0], True) if kinds else (kind, False)
 
 
-def add_decoding_options(group: Any) -> None:
-    """Add to an argparse group the options that some modes read, as fairseq's tasks have them."""
-    for option in fields(Decoding):
-        if readers(option.name) or option.name == "block_ngrams":
-            kind, _ = type_of(option)
-            how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
-            group.add_argument(option_name(name_of(option)), default=option.default, help=help_of(option), **how)
-
-
 def narrow_options(parser: ArgumentParser) -> None:
     """Let a parser refuse other values of --decoding and --drafts, and --block-size 0, which stands for the default."""
     actions = {action.dest: action for action in parser._actions}
@@ -295,23 +285,7 @@ def _at_least_one(word: str) -> int:
     return number
 
 
-def finite(text: str) -> float:
-    """The argparse `type` of a finite number."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ArgumentTypeError(f"{text}: must be a finite number")
-    return number
-
-
-def add_search_options(group: Any) -> None:
-    """Add `SearchOptions` but for the beam to an argparse parser or group; the default of all is None."""
-    for option in fields(SearchOptions)[1:]:
-        kind = finite if isinstance(option.default, float) else int
-        off = ", off" if option.name == "no_repeat_ngram_size" else ""
-        group.add_argument(option_name(option.name), type=kind, help=f"default: {option.default:g}{off}")
-
-
-def given_search_options(args: Namespace) -> dict[str, Any]:
+def given_search_options(args: Any) -> dict[str, Any]:
     """The given options by fairseq's field names; empty for a command without these options."""
     values = {option.name: getattr(args, option.name, None) for option in fields(SearchOptions)[1:]}
     return {name: value for name, value in values.items() if value is not None}

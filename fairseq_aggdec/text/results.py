@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -81,3 +82,20 @@ class Result:
     def notes(self) -> list[str]:
         """What was not decoded, a line a sentence, and why."""
         return [f"'{s.source[:60]}': {s.note}" for s in self.sentences if s.note is not None]
+
+
+PLAIN_MARKS = (("[-", "-]"), ("{+", "+}"))
+COLOURED_MARKS = (("\033[31;9m", "\033[0m"), ("\033[32m", "\033[0m"))
+"""what stands around text that was taken out, and around text that was put in: as in git's --word-diff, or in colour"""
+
+
+def marked(result: Result, marks: Sequence[tuple[str, str]] = PLAIN_MARKS) -> str:
+    """A correction as one text, in which what was taken out and what was put in are marked."""
+    parts, end = [], 0
+    for edit in result.edits:
+        parts.append(result.source[end : edit.offset])
+        end = edit.offset + edit.length
+        for text, (before, after) in zip((result.source[edit.offset : end], edit.replacement), marks, strict=True):
+            if text:
+                parts += [before, text, after]
+    return "".join([*parts, result.source[end:]])

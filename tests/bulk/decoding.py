@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from fairseq_aggdec.cli import decode
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.text.shipped import SHIPPED
 
 GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
@@ -21,7 +21,7 @@ SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24
 
 
 def run(*options: object) -> None:
-    decode.main([*map(str, options)])
+    aggdec(["decode", *map(str, options)])
 
 
 def outputs(folder: Path) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 
 from fairseq_aggdec.bulk.folder import Decoded
 from fairseq_aggdec.bulk.text import TextShard, TextWorker
-from fairseq_aggdec.cli import decode
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.bulk.decoding import (
     CORRECT,
@@ -49,7 +49,7 @@ def slowly(arguments: list[str]) -> None:
         return at_once(self, shard)
 
     TextWorker.decode = held_up  # type: ignore[method-assign]
-    decode.main(arguments)
+    aggdec(["decode", *arguments])
 
 
 def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.cli.small_verbs import average
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.averaging import last_checkpoints
@@ -26,7 +26,7 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
         save(tmp_path / f"checkpoint_1_{update}.pt", value)
     save(tmp_path / "checkpoint_best.pt", 7.0)
     output = tmp_path / "model.pt"
-    average([str(tmp_path), "--last", "2", "--output", str(output)])
+    aggdec(["average", str(tmp_path), "--last", "2", "--output", str(output)])
     state = read_checkpoint(output)
     assert state["model"]["weight"].tolist() == [1.5, 1.5]
     assert state["model"]["weight"].dtype == torch.float32
@@ -59,7 +59,7 @@ def test_what_has_no_mean_is_refused(tmp_path: Path, other: dict[str, torch.Tens
     if other is not None:
         save(tmp_path / "checkpoint_1_600.pt", 1.0, **other)
     with pytest.raises(AggdecError, match=message):
-        average([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
+        aggdec(["average", str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
     assert not (tmp_path / "model.pt").exists()
 
 
@@ -71,7 +71,7 @@ def test_what_was_not_trained_stays_as_it_is(tmp_path: Path, number: int) -> Non
     for update in range(number):
         other = {"frozen": frozen, "fingerprint": fingerprint, "counter": torch.tensor(update)}
         save(tmp_path / f"checkpoint_1_{update}.pt", update, **other)
-    average([str(tmp_path), "--last", str(number), "--output", str(tmp_path / "model.pt")])
+    aggdec(["average", str(tmp_path), "--last", str(number), "--output", str(tmp_path / "model.pt")])
     weights = read_checkpoint(tmp_path / "model.pt")["model"]
     assert weights["frozen"].equal(frozen)
     assert weights["fingerprint"].equal(fingerprint)

@@ -1,12 +1,10 @@
 """Files that `aggdec bench` refuses; what it measures: tests/lab/benchmarking."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import verify
-from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.support.helpers import ToyModel
 
@@ -15,16 +13,14 @@ def test_references_must_fit_the_split(toy_model_dir: ToyModel, tmp_path: Path) 
     (tmp_path / "short.txt").write_text("one line\n")
     arguments = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
     with pytest.raises(AggdecError, match=r"short.txt has 1 lines, test of .* 60 sentences"):
-        main([*arguments, "--reference", str(tmp_path / "short.txt")])
+        aggdec(["bench", *arguments, "--reference", str(tmp_path / "short.txt")])
 
 
-@pytest.mark.parametrize("verb", [main, verify.main])
-def test_a_record_replaces_no_dictionary(
-    verb: Callable[[list[str]], None], toy_model_dir: ToyModel, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("verb", ["bench", "verify"])
+def test_a_record_replaces_no_dictionary(verb: str, toy_model_dir: ToyModel, tmp_path: Path) -> None:
     """It is met before anything is measured."""
     mistaken = tmp_path / "dict.txt"
     mistaken.write_text("the 12\n")
     with pytest.raises(AggdecError, match=r"dict\.txt: exists and is another kind of file"):
-        verb(["no such data", "--path", str(toy_model_dir.checkpoint), "--json", str(mistaken)])
+        aggdec([verb, "no such data", "--path", str(toy_model_dir.checkpoint), "--json", str(mistaken)])
     assert mistaken.read_text() == "the 12\n"

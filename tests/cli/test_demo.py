@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.demo import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.text.shipped import SHIPPED
 
 SENTENCE = "She have two brother in Zürich."
@@ -16,7 +16,7 @@ SENTENCE = "She have two brother in Zürich."
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the demo prints when it times each mode once."""
-    main([*arguments, "--rounds", "1"])
+    aggdec(["demo", *arguments, "--rounds", "1"])
     return capsys.readouterr().out
 
 
@@ -55,9 +55,9 @@ def test_sentences_of_a_file_end_in_line_feeds_alone(tmp_path: Path, monkeypatch
     (tmp_path / "input.txt").write_bytes(data)
     given: list[list[str]] = []
     monkeypatch.setattr("fairseq_aggdec.demo.showing.show", lambda demo, sentences, *_: given.append(sentences))
-    main(["--input", str(tmp_path / "input.txt")])
+    aggdec(["demo", "--input", str(tmp_path / "input.txt")])
     give_on_standard_input(monkeypatch, data)
-    main(["--input", "-"])
+    aggdec(["demo", "--input", "-"])
     assert given == [["one\u2028two\x0bthree\x0cfour", "five"]] * 2
 
 

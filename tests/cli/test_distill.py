@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import distill
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.support.helpers import ToyModel
 
@@ -13,14 +13,14 @@ def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
 ) -> None:
     output = tmp_path / "out"
     arguments = [toy_model_dir.data, output, "--cpu", "--teacher", toy_model_dir.checkpoint, "--max-source-len", 6]
-    command = [*map(str, arguments), "--beam", "1", "--max-len-b", "3"]
+    command = ["distill", *map(str, arguments), "--beam", "1", "--max-len-b", "3"]
     with caplog.at_level(logging.INFO):
-        distill.main(command)
+        aggdec(command)
         assert "different sources in" in caplog.text
         assert "sources are empty or longer than 6 tokens and are skipped: number " in caplog.text
         stamp = (output / "distillation.json").stat().st_mtime_ns
         caplog.clear()
-        distill.main(command)
+        aggdec(command)
         assert caplog.messages[-1] == f"{output} is complete"
     assert (output / "distillation.json").stat().st_mtime_ns == stamp
     for options, message in (
@@ -30,10 +30,10 @@ def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
         ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
     ):
         with pytest.raises(AggdecError, match=message):
-            distill.main([*command, *options.split()])
+            aggdec([*command, *options.split()])
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "file").write_text("")
-    command[1] = str(foreign)
+    command[2] = str(foreign)
     with pytest.raises(AggdecError, match="foreign: is there, and was not made by aggdec distill"):
-        distill.main(command)
+        aggdec(command)

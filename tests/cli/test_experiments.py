@@ -16,7 +16,7 @@ def test_reproduce_lists_every_experiment(tmp_path: Path) -> None:
     done = reproduce("--list", work=tmp_path)
     assert done.returncode == 0, done.stderr
     shown = {line.split()[0] for line in done.stdout.splitlines()[2:] if not line.startswith(" ")}
-    there = {path.name for path in (ROOT / "configs").iterdir() if path.name != "shared"}
+    there = {path.name for path in (ROOT / "configs").iterdir() if path.is_dir() and path.name != "shared"}
     assert there <= shown
 
 

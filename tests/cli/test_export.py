@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.cli.small_verbs import export
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.exporting import slim_state
@@ -14,7 +14,7 @@ from tests.support.helpers import PLUGIN, ToyModel, parse_generate, run_cli
 
 def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    export([str(toy_model_dir.checkpoint), str(folder), "--data", str(toy_model_dir.data), "--fp32"])
+    aggdec(["export", str(toy_model_dir.checkpoint), str(folder), "--data", str(toy_model_dir.data), "--fp32"])
     lines = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:5]
     options = ["--user-dir", PLUGIN, "-s", "src", "-t", "tgt"]
 
@@ -24,17 +24,17 @@ def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) 
 
     assert outputs(folder, folder / "model.pt") == outputs(toy_model_dir.data, toy_model_dir.checkpoint)
     with pytest.raises(AggdecError, match=r"has no dict\.\*\.txt"):
-        export([str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
+        aggdec(["export", str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
 
 
 def test_a_model_is_exported_into_its_data_folder_and_no_other_model_is_replaced(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     verifier, drafter = pair
-    export([str(verifier), str(tmp_path), "--data", str(tmp_path)])
+    aggdec(["export", str(verifier), str(tmp_path), "--data", str(tmp_path)])
     before = (tmp_path / "model.pt").read_bytes()
     with pytest.raises(AggdecError, match=r"model\.pt: is there already; name another folder, or delete it first"):
-        export([str(drafter), str(tmp_path), "--data", str(tmp_path)])
+        aggdec(["export", str(drafter), str(tmp_path), "--data", str(tmp_path)])
     assert (tmp_path / "model.pt").read_bytes() == before
 
 
@@ -72,21 +72,21 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path: Path) -> None:
     options = [str(tmp_path / "out"), "--data", str(tmp_path), "--decoding-block-size", "2"]
     with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: only"):
-        export([str(pair[0]), *options])
+        aggdec(["export", str(pair[0]), *options])
     assert not (tmp_path / "out/model.pt").exists()
 
 
 def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """By name, shape and value, also of an exported verifier; the drafter's own weights and its fingerprint stay."""
     verifier, drafter = pair
-    export([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
+    aggdec(["export", str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
     options = ["--data", str(tmp_path), "--without-shared"]
-    export([str(drafter), str(tmp_path / "one"), *options, str(verifier), "--fp32"])
+    aggdec(["export", str(drafter), str(tmp_path / "one"), *options, str(verifier), "--fp32"])
     exported = str(tmp_path / "verifier/model.pt")
-    export([str(drafter), str(tmp_path / "other"), *options, exported])
+    aggdec(["export", str(drafter), str(tmp_path / "other"), *options, exported])
     for folder in ("one", "other"):
         kept = read_checkpoint(tmp_path / folder / "model.pt")["model"]
         assert set(kept) == {"decoder", "bias", "mask", "print"}
         assert kept["print"].tolist() == [0, 1, 2, 3]
     with pytest.raises(AggdecError, match=r"has no weights in common with .*drafter\.pt"):
-        export([str(drafter), str(tmp_path / "other"), *options, exported, "--fp32"])
+        aggdec(["export", str(drafter), str(tmp_path / "other"), *options, exported, "--fp32"])

@@ -4,18 +4,9 @@ import pytest
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
 import fairseq_aggdec
-from fairseq_aggdec.cli import bench, decode, distill, report, tune, verify
-from fairseq_aggdec.cli.small_verbs import super_resolve
+from fairseq_aggdec.cli import decode
+from fairseq_aggdec.cli.verbs import main as aggdec
 
-MAINS = {
-    "bench": bench.main,
-    "decode": decode.main,
-    "distill": distill.main,
-    "report": report.main,
-    "super-resolve": super_resolve,
-    "tune": tune.main,
-    "verify": verify.main,
-}
 DECODE = "decode DATA --path x --output out"
 TUNE = "tune DATA --path x --drafter-path y --output z"
 
@@ -23,13 +14,14 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("bench DATA --path x --batch-sizes 1,0", "--batch-size: 1,0: give different numbers of at least 1"),
+        ("bench DATA --path x --batch-sizes 1,0", "1,0: give different numbers of at least 1"),
         ("bench DATA", "give DATA and --path, or --random-model"),
         ("bench DATA --random-model base --path x", "leave out DATA, --path"),
         (f"{DECODE} --beam 4", "--beam goes with --decoding beam"),
         (f"{DECODE} --input a/text b/text", "two files are called text"),
         (f"{DECODE} --input text.2019 text", "would be outputs of text.2019, too"),
-        ("distill data out", "the following arguments are required: --teacher"),
+        ("distill data out", "--teacher"),
+        ("distill data out --teacher x --fp16 --bf16", "--fp16 and --bf16 are not allowed together"),
         ("super-resolve DATA.npz --path x --output y --accept-distance nan", "nan: must be at least 0"),
         (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),
@@ -44,10 +36,12 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         ),
     ],
 )
-def test_options_without_meaning(words: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    verb, *arguments = words.split()
+def test_options_without_meaning(
+    words: str, reason: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as exit_info:
-        MAINS[verb](arguments)
+        aggdec(words.split())
     assert exit_info.value.code == 2
     assert reason in capsys.readouterr().err
 

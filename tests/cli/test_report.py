@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.report import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.lab.bench.tiny import made_up_record, made_up_run
 
@@ -21,7 +21,7 @@ def stored(tmp_path: Path) -> Path:
 def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(stored.read_bytes())
-    main([str(stored), str(other)])
+    aggdec(["report", str(stored), str(other)])
     text = capsys.readouterr().out
     assert text.index("## small") < text.index("## other")
     assert "commit 0123456789ab, 2030-01-01T00:00:00+00:00" in text
@@ -30,7 +30,7 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
     assert cells[1:4] == ["0.0600 (0.0300-0.1200)", "6.67x", "3.33x"]
     assert "4.40" in cells  # 44 tokens in 10 iterations
 
-    main([str(stored), "--figures", str(tmp_path / "figures")])
+    aggdec(["report", str(stored), "--figures", str(tmp_path / "figures")])
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == [f"small_{name}.{suffix}" for name in ("batch_sizes", "edit_ratio") for suffix in ("png", "svg")]
     printed = capsys.readouterr().out
@@ -39,7 +39,7 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
 
 def test_wrong_files_are_named(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"nowhere.json: No such file"):
-        main([str(tmp_path / "nowhere.json")])
+        aggdec(["report", str(tmp_path / "nowhere.json")])
     stored.write_text("{}")
     with pytest.raises(AggdecError, match=r"small.json, title: required field missing; not written by this version"):
-        main([str(stored)])
+        aggdec(["report", str(stored)])

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import score
+from fairseq_aggdec.cli.report import METRICS
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.score.metrics import all_metrics
 
@@ -15,7 +16,7 @@ def write(path: Path, *lines: str) -> str:
 
 
 def test_the_help_names_every_metric() -> None:
-    assert score.METRICS.split(", ") == list(all_metrics())
+    assert METRICS.split(", ") == list(all_metrics())
 
 
 IMPORT = "from experiments.experiment import Experiment, TestSet"
@@ -49,11 +50,11 @@ def row(table: str, name: str) -> list[str]:
 def test_experiment_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, work = make_experiment(tmp_path)
     with pytest.raises(AggdecError, match=r"scripts/decode\.sh"):  # nothing is decoded
-        score.main(["experiment", config, "--work", str(work)])
+        aggdec(["score", "experiment", config, "--work", str(work)])
     # Sentence order in the file is fairseq's (by length), subwords are joined before scoring.
     write(work / "decode/test/greedy/generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b x d e@@ f")
     write(work / "decode/test/beam5/generate-test.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")
-    score.main(["experiment", config, "--work", str(work)])
+    aggdec(["score", "experiment", config, "--work", str(work)])
     output = capsys.readouterr().out
     assert "test (2)" in output
     output = output.partition("\nBLEU: ")[0]
@@ -63,7 +64,7 @@ def test_experiment_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert row(output, "source, unchanged")[3:] == ["0.00", "100.00", "50.00"]
     assert float(row(output, "greedy")[0]) < 100
     write(work / "decode/test1/iad/generate-test1.txt", "H-1\t-1\tp q r s t")  # without a sentence; two references
-    score.main(["experiment", config, "--work", str(work)])
+    aggdec(["score", "experiment", config, "--work", str(work)])
     assert row(capsys.readouterr().out, "iad (1 sentences)")[-1] == "100.00"
 
 
@@ -77,13 +78,13 @@ def test_a_test_set_without_references_is_written_for_a_scorer_elsewhere(
     generated = work / "decode/test1/iad/generate-test1.txt"
     write(generated, "H-1\t-1\tp q@@ r s", "H-0\t-1\ta b c d")
     options = ["experiment", config, "--work", str(work), "--write", str(tmp_path / "outputs")]
-    score.main(options)
+    aggdec(["score", *options])
     # edit ratio (2/4 and 0) and unchanged: what needs no reference
     assert row(capsys.readouterr().out, "iad") == ["25.00", "50.00"]
     assert (tmp_path / "outputs/hidden/iad.txt").read_text() == "a b c d\np qr s\n"
     write(generated, "H-1\t-1\tp q@@ r s")
     with pytest.raises(AggdecError, match="1 of 2 sentences were not decoded"):
-        score.main(options)
+        aggdec(["score", *options])
 
 
 M2 = """S a b c d e f
@@ -101,14 +102,14 @@ def test_files_against_gold_edits_and_references(tmp_path: Path, capsys: pytest.
     generated = write(tmp_path / "generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b c d e f")
     path = tmp_path / "scores.json"
     options = ["--m2", m2, "--references", reference, "--sources", source, "--json", str(path)]
-    score.main(["files", out, generated, *options, "--metrics", "m2,gleu"])
+    aggdec(["score", "files", out, generated, *options, "--metrics", "m2,gleu"])
     output = capsys.readouterr().out
     assert row(output, out)[:3] == ["50.00", "100.00", "55.56"]
     assert row(output, generated)[:3] == ["0.00", "0.00", "0.00"]
     (table,) = json.loads(path.read_text())
     assert table["rows"][0]["scores"]["M2 P"] == 50
     assert table["rows"][0]["sentences"] == 2
-    score.main(["files", out, *options])
+    aggdec(["score", "files", out, *options])
     heading, *lines = capsys.readouterr().out.splitlines()
     for column in ("BLEU", "compound BLEU", "R-1", "SARI", "GLEU", "M2 F0.5", "repetition %", "edit ratio %"):
         assert column in heading
@@ -123,9 +124,9 @@ def test_an_experiments_m2_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     config = write(tmp_path / "edits.py", IMPORT, settings)
     path = tmp_path / "scores.json"
     options = ["--work", str(work), "--data", str(tmp_path / "data"), "--json", str(path)]
-    score.main(["experiment", config, *options])
+    aggdec(["score", "experiment", config, *options])
     assert row(capsys.readouterr().out, "iad") == ["100.00"] * 3
     assert json.loads(path.read_text())[0]["test_set"] == "real"
     write(tmp_path / "data/real.m2", M2.replace("S p q", "S pq"))
     with pytest.raises(AggdecError, match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*real\.src"):
-        score.main(["experiment", config, *options])
+        aggdec(["score", "experiment", config, *options])

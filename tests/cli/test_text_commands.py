@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.text_command import correct, translate
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.shipped import SHIPPED
 
@@ -19,7 +19,7 @@ MT = SHIPPED["mt"].folder
 
 
 def test_texts_of_the_command_line_get_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    correct(["She have two brother.", "She is here. I has a dog."])
+    aggdec(["correct", "She have two brother.", "She is here. I has a dog."])
     assert capsys.readouterr() == ("She has two brothers.\nShe is here. I have a dog.\n", "")
 
 
@@ -28,14 +28,14 @@ def test_files_and_the_standard_input_come_back_with_every_line_break(
 ) -> None:
     (tmp_path / "letter").write_bytes(TEXT.replace("\n", "\r\n").encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"I has a dog.")))
-    correct(["--input", str(tmp_path / "letter"), "-"])
+    aggdec(["correct", "--input", str(tmp_path / "letter"), "-"])
     assert capsys.readouterr().out == RIGHT.replace("\n", "\r\n") + "I have a dog."
 
 
 def test_a_diff_marks_words_and_json_gives_offsets(capsys: pytest.CaptureFixture[str]) -> None:
-    correct(["--diff", "She have two brother."])
+    aggdec(["correct", "--diff", "She have two brother."])
     assert capsys.readouterr().out == "She [-have-]{+has+} two [-brother-]{+brothers+}.\n"
-    correct(["--json", "😀 She have two brother."])
+    aggdec(["correct", "--json", "😀 She have two brother."])
     found = json.loads(capsys.readouterr().out)
     assert found["text"] == "😀 She has two brothers."
     assert found["edits"][0] == {"offset": 6, "length": 4, "replacement": "has"}
@@ -43,29 +43,29 @@ def test_a_diff_marks_words_and_json_gives_offsets(capsys: pytest.CaptureFixture
 
 
 def test_translation_by_the_shipped_model_and_by_ones_own_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    translate(["Where do you live?\nI live in Berlin."])
+    aggdec(["translate", "Where do you live?\nI live in Berlin."])
     shipped = capsys.readouterr().out
     assert shipped == "Wo wohnt ihr?\nIch wohne in Berlin.\n"
     own = ["--path", str(MT / "model.pt"), "-s", "en", "-t", "de", "--tokenizer", "moses", "--moses-no-escape"]
-    translate([*own, "--mode", "greedy", "Where do you live?\nI live in Berlin."])
+    aggdec(["translate", *own, "--mode", "greedy", "Where do you live?\nI live in Berlin."])
     assert capsys.readouterr().out == shipped
 
 
 def test_a_sentence_that_the_shipped_translator_would_spoil_stays_and_a_note_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    translate(["The price is 3.5 million euros. Where do you live?"])
+    aggdec(["translate", "The price is 3.5 million euros. Where do you live?"])
     printed = capsys.readouterr()
     assert printed.out == "The price is 3.5 million euros. Wo wohnt ihr?\n"
     assert printed.err == "note: 'The price is 3.5 million euros.': the number 3.5 would be lost; not translated\n"
-    translate(["--json", "Chapter 1"])
+    aggdec(["translate", "--json", "Chapter 1"])
     (sentence,) = json.loads(capsys.readouterr().out)["sentences"]
     assert (sentence["text"], sentence["note"]) == ("Chapter 1", "the number 1 would be made up; not translated")
 
 
 def test_what_is_not_decoded_is_said_on_stderr_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
     word = "abcdefghij" * 100
-    correct([f"She have two brother. {word}"])
+    aggdec(["correct", f"She have two brother. {word}"])
     printed = capsys.readouterr()
     assert printed.out == f"She has two brothers. {word}\n"
     assert "too long" in printed.err
@@ -73,7 +73,7 @@ def test_what_is_not_decoded_is_said_on_stderr_and_stays(capsys: pytest.CaptureF
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    program = "from fairseq_aggdec.cli.text_command import correct; correct(['a.'] * 300)"
+    program = "from fairseq_aggdec.cli.verbs import main; main(['correct', *['a.'] * 300])"
     command = f'{sys.executable} -c "{program}" | head -n 1'
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=os.environ)
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,16 +81,16 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 def test_bad_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"nowhere: cannot be read \(No such file"):
-        correct(["--input", str(tmp_path / "nowhere")])
+        aggdec(["correct", "--input", str(tmp_path / "nowhere")])
     (tmp_path / "latin").write_bytes("Zürich".encode("latin-1"))
     with pytest.raises(AggdecError, match=r"latin.*UTF-8"):
-        correct(["--input", str(tmp_path / "latin")])
+        aggdec(["correct", "--input", str(tmp_path / "latin")])
     with pytest.raises(AggdecError, match="no such file"):
-        translate(["--path", str(tmp_path / "no.pt"), "--data", str(MT), "-s", "en", "-t", "de", "a"])
+        aggdec(["translate", "--path", str(tmp_path / "no.pt"), "--data", str(MT), "-s", "en", "-t", "de", "a"])
     for options, message in (
         (["--bpe", "subword_nmt", "a"], "--bpe is for a model of your own: give its checkpoint by --path"),
         (["a", "--input", "b"], "give texts or --input, not both"),
         (["--mode", "fast", "a"], "mode fast: choose one of"),
     ):
         with pytest.raises(AggdecError, match=message):
-            correct(options)
+            aggdec(["correct", *options])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.tune import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from tests.lab.tune.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
@@ -14,19 +14,19 @@ def test_the_table_and_the_choice(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "points.json"
-    arguments = [str(tuned.folder), "--path", str(tuned.checkpoint), "--drafter-path", str(tuned.drafter)]
+    arguments = ["tune", str(tuned.folder), "--path", str(tuned.checkpoint), "--drafter-path", str(tuned.drafter)]
     arguments += ["--block-sizes", "4,8", "--betas", "3", "--tolerances", "1,2", "--repeats", "1", "--limit", "2"]
     arguments += ["--output", str(output), "--metric", "exact", "--beam", "2", "--batch-size", "2"]
-    main(arguments)
+    aggdec(arguments)
     printed = capsys.readouterr().out
     assert "| beam 2 " in printed
     assert "| gad++  | 4   | 3   | 1 " in printed
     assert "high-quality" in printed
     assert output.read_text().count('"setting"') == 3  # two block sizes, then the other tolerance with the faster one
-    main([*arguments, "--full-grid"])
+    aggdec([*arguments, "--full-grid"])
     assert output.read_text().count('"setting"') == 4
     with pytest.raises(AggdecError, match=r"measured under other conditions \(sentences: 3 now, 2 there"):
-        main([*arguments, "--limit", "3"])
+        aggdec([*arguments, "--limit", "3"])
     (tmp_path / "text").write_text("one\n")
     with pytest.raises(AggdecError, match=f"text has 1 sentences, valid of .* has {SENTENCES}"):
-        main([*arguments, "--metric", "sacrebleu", "--text-reference", str(tmp_path / "text")])
+        aggdec([*arguments, "--metric", "sacrebleu", "--text-reference", str(tmp_path / "text")])

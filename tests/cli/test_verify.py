@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.verify import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.sizes import SIZES
 from tests.lab.bench.tiny import TINY
@@ -21,7 +21,7 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     """A drafter adds the modes for its kind."""
     out, checkpoint = tmp_path / "verified.json", str(toy_model_dir.checkpoint)
     paths = ["--path", checkpoint, "--drafter-path", checkpoint]
-    main([str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)])
+    aggdec(["verify", str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)])
     printed, said = capsys.readouterr()
     assert said.startswith("9 sentences, 6 modes, fp32, alone, in batches of 8\n")
     assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
@@ -38,7 +38,7 @@ def test_thorough_verifies_every_precision_and_large_batches(
 ) -> None:
     out = tmp_path / "verified.json"
     model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
-    main([*model, "--limit", "3", "--thorough", "--modes", "greedy,iad", "--json", str(out)])
+    aggdec(["verify", *model, "--limit", "3", "--thorough", "--modes", "greedy,iad", "--json", str(out)])
     first, *_ = capsys.readouterr().err.splitlines()
     assert first == "3 sentences, 2 modes, fp32, int8, exact, alone, in batches of 8, in batches of 32"
     record = json.loads(out.read_text())
@@ -52,9 +52,7 @@ def test_a_fault_exits_with_1_after_the_report(
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "verified.json"
     options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"
-    with pytest.raises(SystemExit) as exit_info:
-        main([*options.split(), "--json", str(out)])
-    assert exit_info.value.code == 1
+    assert aggdec(["verify", *options.split(), "--json", str(out)]) == 1
     record = json.loads(out.read_text())
     assert not record["passed"]
     ((line, *_),) = (check["lines"] for check in record["checks"])
@@ -65,6 +63,6 @@ def test_a_fault_exits_with_1_after_the_report(
 
 def test_modes_that_are_not_compared_are_refused_before_anything_is_loaded() -> None:
     with pytest.raises(AggdecError, match="name precisions by --precisions"):
-        main(["DATA", "--path", __file__, "--modes", "iad@int8"])
+        aggdec(["verify", "DATA", "--path", __file__, "--modes", "iad@int8"])
     with pytest.raises(AggdecError, match="only this plugin's modes are compared"):
-        main(["DATA", "--path", __file__, "--modes", "beam1"])
+        aggdec(["verify", "DATA", "--path", __file__, "--modes", "beam1"])

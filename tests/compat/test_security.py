@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils, file_utils
 from fairseq.models.transformer import TransformerModel
 from fairseq_cli import generate
 
-from fairseq_aggdec.cli import distill
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.compat.stored_options import is_plain
@@ -71,7 +71,7 @@ def entrances(intruder: Intruder, generating: Callable[..., None]) -> dict[str, 
     return {
         "--path": lambda: generating(data, "--path", path),
         "--drafter-path": lambda: generating(data, *drafter),
-        "--teacher": lambda: distill.main([str(data), str(intruder.folder / "out"), "--teacher", path, "--cpu"]),
+        "--teacher": lambda: aggdec(["distill", str(data), str(intruder.folder / "out"), "--teacher", path, "--cpu"]),
         "from_pretrained": lambda: TransformerModel.from_pretrained(str(intruder.folder), "hostile.pt", str(data)),
         "fairseq's loader": lambda: checkpoint_utils.load_model_ensemble_and_task([path]),
         "read_checkpoint": lambda: checkpoints.read_checkpoint(path),

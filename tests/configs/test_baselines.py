@@ -10,7 +10,7 @@ import pytest
 import torch
 from fairseq import tasks
 
-from fairseq_aggdec.cli.small_verbs import nat_start
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.composing import compose
@@ -37,7 +37,7 @@ def verifier(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_data: Path, tmp_path: Path) -> None:
     """The models of the small experiment in the verifier's size, on toy data: one update."""
     config = composed(name, toy_data)
-    nat_start([str(verifier), config.model._name, "--output", str(tmp_path / "start.pt")])
+    aggdec(["nat-start", str(verifier), config.model._name, "--output", str(tmp_path / "start.pt")])
     task = tasks.setup_task(config.task)
     model = task.build_model(config.model)
     model.load_state_dict(read_checkpoint(tmp_path / "start.pt")["model"], strict=True)
@@ -59,7 +59,7 @@ def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_d
 def test_they_begin_with_no_other_model(tmp_path: Path) -> None:
     torch.save({"model": {"weight": torch.ones(1)}, "args": None, "cfg": {"model": {}}}, tmp_path / "lm.pt")
     with pytest.raises(AggdecError, match=r"lm\.pt: no Transformer encoder-decoder"):
-        nat_start([str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
+        aggdec(["nat-start", str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
     assert not (tmp_path / "start.pt").exists()
 
 

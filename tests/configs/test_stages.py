@@ -14,7 +14,8 @@ from experiments.experiment import load_module
 from experiments.results import Results
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.cli import bench, distill, tune
+from fairseq_aggdec.cli.measure import Bench
+from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.lab.bench.modes import parse_modes
 from fairseq_aggdec.lab.bench.record import Run
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
@@ -95,12 +96,9 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
     outputs = [command[command.index("--results-path") + 1] for command in generated]
     assert len(set(outputs)) == len(outputs), "two decodings in one folder"
     for command in given:
-        if "fairseq_aggdec.cli.bench" in command:
-            args = bench._parser().parse_args(command[3:])
-            assert parse_modes(args.modes, args.peers, args.nat_peer)
-        for name, program in (("distill", distill), ("tune", tune)):
-            if f"fairseq_aggdec.cli.{name}" in command:
-                program._parser().parse_args(command[3:])
+        if "fairseq_aggdec.cli.verbs" in command:
+            args = parse(command[3:])
+            assert not isinstance(args, Bench) or parse_modes(args.modes, args.peers, args.nat_peer)
 
 
 class Asked(Results):
@@ -138,12 +136,16 @@ def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[li
     assert all(table.grid() is None for function in own.values() for table in function(results)), "nothing measured"
 
 
+def of_bench(command: list[str]) -> bool:
+    return command[2:4] == ["fairseq_aggdec.cli.verbs", "bench"]
+
+
 def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
     """Record, mode as part of a label, and batch size of all that is timed."""
     found = set()
     for command in given:
-        if "fairseq_aggdec.cli.bench" in command:
-            args = bench._parser().parse_args(command[3:])
+        if of_bench(command):
+            args: Any = parse(command[3:])
             record = args.json.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2]
             modes = [mode.name.replace(":", "-") for mode in parse_modes(args.modes, args.peers, args.nat_peer)]
             found |= {(record, mode, size) for mode in modes for size in args.batch_sizes}
@@ -198,7 +200,7 @@ def test_settings_of_decoding(experiment: str, settings: list[str]) -> None:
 def test_one_head_is_the_base_model_where_head_1_is_learnt() -> None:
     """papers/004 Table 1, k = 1"""
     given = commands_of("wmt14_blockwise")
-    measured = [bench._parser().parse_args(c[3:]) for c in given if "fairseq_aggdec.cli.bench" in c]
+    measured: list[Any] = [parse(c[3:]) for c in given if of_bench(c)]
     of_greedy = [args for args in measured if args.modes == "greedy" and args.json.parent.name == "blockwise_table"]
     models = {args.json.stem: Path(args.path).parent.name for args in of_greedy}
     assert models == {"regular-1": "base", "distilled-1": "base-distilled"}
@@ -213,10 +215,8 @@ def test_synthetic_pairs_have_the_tokens_of_real_ones(experiment: str) -> None:
 
 @pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])
 def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str]) -> None:
-    of_bench = [
-        command for command in recorded("conll14_gec", stage, "--small") if "fairseq_aggdec.cli.bench" in command
-    ]
-    assert {Path(command[3]).parent.name for command in of_bench} == stand_ins
+    measured = [command for command in recorded("conll14_gec", stage, "--small") if of_bench(command)]
+    assert {Path(command[4]).parent.name for command in measured} == stand_ins
 
 
 def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:

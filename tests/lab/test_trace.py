@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.report import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import StatsFile
@@ -30,7 +30,7 @@ def stats(tmp_path: Path) -> Path:
 
 
 def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["trace", str(stats), "--sentences", "7", "--colour", "never"])
+    aggdec(["report", "trace", str(stats), "--sentences", "7", "--colour", "never"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
         "== gad",
@@ -43,7 +43,7 @@ def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "       4  [g </s>]  (2 of 2 drafted tokens accepted, to the end of the sentence)",
         "  output  a <i> c d e �[31mf g </s>",
     ]
-    main(["trace", str(stats), "--sentences", "7", "--colour", "always"])
+    aggdec(["report", "trace", str(stats), "--sentences", "7", "--colour", "always"])
     text = capsys.readouterr().out
     for piece in ("\033[34ma\033[0m \033[1;31m<i>\033[0m", "\033[33mc\033[0m", "\033[32m�[31mf\033[0m"):
         assert piece in text
@@ -53,11 +53,11 @@ def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None
     assert [trace.number for trace in read_traces(stats)] == [2, 7]
     assert [trace.number for trace in read_traces(stats, limit=1)] == [2]
     with pytest.raises(AggdecError, match=r"gad.jsonl: has no sentences 3, 9"):
-        main(["trace", str(stats), "--sentences", "2,3,9"])
+        aggdec(["report", "trace", str(stats), "--sentences", "2,3,9"])
     record = json.loads(stats.read_text(encoding="utf-8").splitlines()[0])
     stats.write_text(json.dumps(record | {"committed_per_iteration": [2, 1, 3, 3]}) + "\n", encoding="utf-8")
     with pytest.raises(AggdecError, match=r"gad.jsonl, line 1: not of --decoding-stats .*counters do not fit"):
-        main(["trace", str(stats)])
+        aggdec(["report", "trace", str(stats)])
     StatsFile(str(stats)).write(1, [4], [4], SentenceStats([1], [1], [1]), None)
     with pytest.raises(AggdecError, match=r"line 1: has no drafts; decode with .*--retain-iter-history"):
-        main(["trace", str(stats)])
+        aggdec(["report", "trace", str(stats)])

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from fairseq_aggdec import load
-from fairseq_aggdec.cli.text_command import MARKS, marked
+from fairseq_aggdec.text.results import marked
 
 PAGE = Path(__file__).parents[2] / "docs" / "corrector.md"
 
@@ -19,7 +19,7 @@ def test_the_pasted_paragraphs_are_corrected_as_the_page_shows() -> None:
     texts = list(map(source, shown))
     results = load.shipped("gec").correct(texts)
     assert len(shown) == 10
-    assert [marked(result, MARKS) for result in results] == shown
+    assert [marked(result) for result in results] == shown
 
 
 def test_the_unseen_inputs_are_corrected_as_the_page_shows() -> None:
@@ -28,4 +28,4 @@ def test_the_unseen_inputs_are_corrected_as_the_page_shows() -> None:
     shown = [line for line in lines if not line.startswith("    was ")]
     results = load.shipped("gec").correct(list(map(source, shown)))
     assert len(shown) == 40
-    assert [marked(result, MARKS) for result in results] == shown
+    assert [marked(result) for result in results] == shown

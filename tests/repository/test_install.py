@@ -131,7 +131,7 @@ class TestSetup:
         assert all("--constraint scripts/constraints.txt" in call for call in calls)
         assert all("--progress-bar=off" in call and "--quiet" not in call for call in calls), "stderr is a file here"
         assert done.stderr.startswith("setup: about five minutes")
-        assert "--no-build-isolation --editable .[dev]" in calls[1]
+        assert "--no-build-isolation --editable .[dev,lab]" in calls[1]
         assert self.setup(copy).stderr == ""
         assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, "nothing installed again"
         with (copy / "scripts" / "constraints.txt").open("a", encoding="utf-8") as constraints:

@@ -18,7 +18,7 @@ PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training
 ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
-        "tests/cli_integration/test_drafter_command.py, few updates"
+        "tests/cli/test_drafter_command.py, few updates"
     ),
     "source .venv/bin/activate": "every installed command of the tests",
     "aggdec serve": "tests/serve",

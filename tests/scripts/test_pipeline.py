@@ -10,7 +10,7 @@ import pytest
 from experiments.text_files import read_lines
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.cli.small_verbs import compare
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.files import file_sha256
 from tests.scripts.checkout import AWKWARD, checkout_with, run
 
@@ -68,7 +68,7 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
     outputs = {file.parent.name: file for file in (work / "decode/test").glob("*/generate-test.txt")}
     names = {"beam5", "beam1", "greedy", "nar", "gad"}
     assert set(outputs) == names
-    assert compare([str(outputs["beam1"]), str(outputs["gad"])]) == 0
+    assert aggdec(["compare", str(outputs["beam1"]), str(outputs["gad"])]) == 0
     for word in (*names, "sacrebleu", "mean accepted tokens", "3 of 3", "verifier's decoder"):
         assert word in tables.stdout
     assert "## Ge et al. 2022, Table 5: " in tables.stdout  # the stage `table`
@@ -77,7 +77,7 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
 
     verifier = ("--model", str(work / "verifier/model.pt"))
     run("decode", "tatoeba_en_de", "--decoding", "iad", *verifier, "--max-len-b", "12", **folders)
-    assert compare([str(outputs["beam1"]), str(outputs["beam1"].parents[1] / "iad/generate-test.txt")]) == 0
+    assert aggdec(["compare", str(outputs["beam1"]), str(outputs["beam1"].parents[1] / "iad/generate-test.txt")]) == 0
     assert "iad" in run("reproduce", "tatoeba_en_de", "score", **folders).stdout
 
     longer = ("--config", "verifier", "optimization.max_update=6")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from experiments.text_files import read_lines
 
-from fairseq_aggdec.cli import score
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.configs.composing import compose
 from tests.configs.experiments.preparing import ROOT, experiment, prepare, write_gzipped
@@ -32,7 +32,7 @@ def test_ukrainian_correction_to_scores_of_gold_edits(
     (work / "decode/test/iad/generate-test.txt").write_text("\n".join([*lines, "Generate test with beam=1"]) + "\n")
     capsys.readouterr()
     config = str(ROOT / "configs/ua_gec_small/prepare.py")
-    score.main(["experiment", config, "--data", str(tmp_path), "--work", str(work)])
+    aggdec(["score", "experiment", config, "--data", str(tmp_path), "--work", str(work)])
     rows = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
     assert "M2 F0.5" in rows[f"test ({len(tokens)})"]
     assert rows["source, unchanged"].split()[2:5] == ["100.00", "0.00", "0.00"]  # no edit is wrong, none is found

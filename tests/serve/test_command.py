@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from fairseq_aggdec.cli import serve
+from fairseq_aggdec.cli import text
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 
 
@@ -38,15 +39,15 @@ def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
 
 def test_an_address_that_cannot_be_had_is_named() -> None:
     with pytest.raises(AggdecError, match=r"--host 192\.0\.2\.1 --port 0: "):
-        serve.main(["--host", "192.0.2.1", "--port", "0"])
+        aggdec(["serve", "--host", "192.0.2.1", "--port", "0"])
 
 
 def test_the_shipped_translator_is_no_second_one() -> None:
     with pytest.raises(AggdecError, match="give --translator or --demo, not both"):
-        serve.main(["--demo", "--translator", "model.pt"])
+        aggdec(["serve", "--demo", "--translator", "model.pt"])
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    monkeypatch.setattr(text, "find_spec", lambda name: None)
     with pytest.raises(AggdecError, match=r"pip install 'fairseq-aggdec\[serve\]'"):
-        serve.main([])
+        aggdec(["serve"])

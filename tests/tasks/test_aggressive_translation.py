@@ -1,4 +1,4 @@
-"""What the task decides by itself; the command line's tests are in tests/cli_integration."""
+"""What the task decides by itself; the command line's tests are in tests/cli."""
 
 import gc
 import logging

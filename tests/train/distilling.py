@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.bulk.data_bin import DataBin
-from fairseq_aggdec.cli import distill
+from fairseq_aggdec.cli.verbs import main as aggdec
 from tests.support.helpers import ToyModel
 
 SETTINGS = "--cpu --beam 3 --max-tokens 60 --max-len-b 15 --max-source-len 40".split()
@@ -24,7 +24,7 @@ def distil(toy_model_dir: ToyModel) -> Distil:
 
     def run(output: Path, *options: object, data: Path = toy_model_dir.data, settings: list[str] = SETTINGS) -> Path:
         teacher = ["--teacher", toy_model_dir.checkpoint]
-        distill.main([str(word) for word in (data, output, *teacher, *settings, *options)])
+        aggdec(["distill", *map(str, (data, output, *teacher, *settings, *options))])
         return output
 
     return run

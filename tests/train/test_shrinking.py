@@ -11,7 +11,7 @@ from fairseq.models import build_model
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.cli.small_verbs import shrink as command
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.shrinking import layer_counts, read_layers, shrink
@@ -114,13 +114,13 @@ def test_a_drafters_encoder_stays() -> None:
 def test_the_command_and_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, output = tmp_path / "deep.pt", tmp_path / "new" / "shallow.pt"
     torch.save(deep("BART"), path)
-    command([str(path), str(output), "--decoder-layers-to-keep", "0,3"])
+    aggdec(["shrink", str(path), str(output), "--decoder-layers-to-keep", "0,3"])
     assert "encoder 4 of 4 layers, decoder 2 of 4 layers" in capsys.readouterr().err
     assert layer_counts(read_checkpoint(output)["model"]) == {"encoder": 4, "decoder": 2}
     assert not list(tmp_path.rglob("*.partial"))
 
     with pytest.raises(AggdecError, match="is read for this, and would be overwritten"):
-        command([str(path), str(path), "--decoder-layers-to-keep", "0"])
+        aggdec(["shrink", str(path), str(path), "--decoder-layers-to-keep", "0"])
     torch.save({"model": {"decoder.layers.0.fc1.weight": torch.zeros(1)}, "cfg": {"model": {}}, "args": None}, path)
     with pytest.raises(AggdecError, match=r"deep.pt: no Transformer encoder-decoder"):
-        command([str(path), str(tmp_path / "out.pt"), "--decoder-layers-to-keep", "0"])
+        aggdec(["shrink", str(path), str(tmp_path / "out.pt"), "--decoder-layers-to-keep", "0"])

@@ -6,8 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
-from fairseq_aggdec.cli.options import argument, option, read
+from tyro.conf import Positional, arg
+
+from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import refuse_overwriting
 
@@ -16,44 +19,55 @@ from .corruption_files import FileCorruption, corrupt_file
 from .corruption_stream import CorruptionCounts
 
 _DEFAULTS = FileCorruption()
-_DESCRIPTION = (
-    "Makes (erroneous, clean) pairs for training a grammatical error corrector: OUT.src holds the sentences of CLEAN "
-    "with learner-like errors, OUT.tgt the same sentences as they were, with white space normalised. Empty lines are "
-    "left out. The output depends on the input, the seed and the options only, not on the number of workers."
-)
 
 
 @dataclass(kw_only=True)
-class Options:
-    """The options of `aggdec corrupt`; those that `FileCorruption` has are named as there."""
+class Corrupt(Verb):
+    """Make (erroneous, clean) pairs for training a grammatical error corrector: OUT.src holds the
+    sentences of CLEAN with learner-like errors, OUT.tgt the same sentences as they were, with white
+    space normalised. Empty lines are left out. The output depends on the input, the seed and the
+    options only, not on the number of workers.
+    """  # the options that `FileCorruption` has are named as there
 
-    clean: Path = argument("untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)")
-    out: str = argument("prefix of the two files written, OUT.src and OUT.tgt")
-    seed: int = option("random seed", _DEFAULTS.seed)
-    workers: int = option("number of processes", 1)
-    force: bool = option("overwrite OUT.src and OUT.tgt if they exist", False)
-    error_rate: float = option("mean number of errors per word; 0 changes nothing", _DEFAULTS.error_rate)
-    error_rate_std: float = option("standard deviation of the rate between sentences", _DEFAULTS.error_rate_std)
-    max_error_rate: float = option("highest rate of a sentence", _DEFAULTS.max_error_rate)
-    keep_clean: float = option("share of sentences that get no error", _DEFAULTS.keep_clean, metavar="SHARE")
-    weights: str = option(
-        "change the relative weight of error types, for example spelling=0.6,article=0; defaults: "
-        + ", ".join(f"{name}={weight:g}" for name, weight in DEFAULT_WEIGHTS.items()),
-        "",
-        metavar="TYPE=W,...",
-    )
-    vocab: Path | None = option(
-        "word list, one word a line, optionally followed by its count, instead of counting words in CLEAN", None
-    )
-    vocab_size: int = option("number of words, the most frequent ones; 0: only the built-in ones", _DEFAULTS.vocab_size)
-    vocab_lines: int = option(
-        "number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known",
-        _DEFAULTS.vocab_lines,
-    )
-    tokens: bool = option(
-        "write both sides in Penn Treebank tokens, as published correction data are, after the errors are made", False
-    )
-    no_progress: bool = option("show no progress bar", False)
+    clean: Positional[Path]  # untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)
+    out: Positional[str]  # prefix of the two files written, OUT.src and OUT.tgt
+    seed: int = _DEFAULTS.seed  # random seed
+    workers: int = 1  # number of processes
+    force: Flag = False  # overwrite OUT.src and OUT.tgt if they exist
+    error_rate: float = _DEFAULTS.error_rate  # mean number of errors per word; 0 changes nothing
+    error_rate_std: float = _DEFAULTS.error_rate_std  # standard deviation of the rate between sentences
+    max_error_rate: float = _DEFAULTS.max_error_rate  # highest rate of a sentence
+    keep_clean: float = _DEFAULTS.keep_clean  # share of sentences that get no error
+    weights: Annotated[
+        str,
+        NO_DEFAULT,
+        arg(
+            metavar="TYPE=W,...",
+            help="change the relative weight of error types, for example spelling=0.6,article=0; defaults: "
+            + ", ".join(f"{name}={weight:g}" for name, weight in DEFAULT_WEIGHTS.items()),
+        ),
+    ] = ""
+    #: word list, one word a line, optionally followed by its count, instead of counting words in CLEAN
+    vocab: Maybe[Path] = None
+    vocab_size: int = _DEFAULTS.vocab_size  # number of words, the most frequent ones; 0: only the built-in ones
+    #: number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known
+    vocab_lines: int = _DEFAULTS.vocab_lines
+    #: write both sides in Penn Treebank tokens, as published correction data are, after the errors are made
+    tokens: Flag = False
+    no_progress: Flag = False  # show no progress bar
+
+    def run(self) -> None:
+        source, target = Path(self.out + ".src"), Path(self.out + ".tgt")
+        _check(self, [source, target])
+        given = {item.name: getattr(self, item.name) for item in fields(FileCorruption)}
+        given["weights"] = parse_weights(self.weights)
+        try:
+            config = FileCorruption(**given)
+        except AggdecError as error:
+            name, _, rest = str(error).partition(":")
+            raise AggdecError(f"{option_name(name)}:{rest}") from None
+        made = corrupt_file(self.clean, source, target, config, self.workers, not self.no_progress)
+        _report([source, target], made)
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -68,7 +82,7 @@ def parse_weights(text: str) -> dict[str, float]:
     return weights
 
 
-def _check(args: Options, outputs: Sequence[Path]) -> None:
+def _check(args: Corrupt, outputs: Sequence[Path]) -> None:
     if args.workers < 1:
         raise AggdecError(f"--workers {args.workers}: expected 1 or more")
     if os.path.basename(args.out) in ("", ".", ".."):  # the files would be hidden ones in a folder
@@ -94,23 +108,3 @@ def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
         f"{errors / made.pairs if made.pairs else 0:.2f} a sentence; {made.empty} empty lines left out"
     )
     print("  ".join(f"{name} {100 * count / errors:.1f}%" for name, count in made.edits.most_common()))
-
-
-def main(argv: Sequence[str] | None) -> None:
-    """Command line; see --help and `corrupt_file`.
-
-    Raises:
-        AggdecError: an option or a file cannot be used, or a worker died.
-    """
-    args = read(Options, "corrupt", argv, _DESCRIPTION)
-    source, target = Path(args.out + ".src"), Path(args.out + ".tgt")
-    _check(args, [source, target])
-    given = {item.name: getattr(args, item.name) for item in fields(FileCorruption)}
-    given["weights"] = parse_weights(args.weights)
-    try:
-        config = FileCorruption(**given)
-    except AggdecError as error:
-        name, _, rest = str(error).partition(":")
-        raise AggdecError(f"{option_name(name)}:{rest}") from None
-    made = corrupt_file(args.clean, source, target, config, args.workers, not args.no_progress)
-    _report([source, target], made)

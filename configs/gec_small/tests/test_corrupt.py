@@ -9,7 +9,7 @@ import pytest
 from experiments import ptb
 
 from configs.gec_small.errors.corruption import EDITS
-from fairseq_aggdec.cli.small_verbs import corrupt
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 
 LINES = [
@@ -35,14 +35,14 @@ def pairs(prefix: Path) -> list[tuple[str, str]]:
 def fails(arguments: list[str]) -> str:
     """The one line that a run ends with that cannot go on."""
     with pytest.raises(AggdecError) as caught:
-        corrupt([*arguments, "--no-progress"])
+        aggdec(["corrupt", *arguments, "--no-progress"])
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_writes_aligned_pairs(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "train"
-    corrupt([str(clean), str(out), "--seed", "7"])
+    aggdec(["corrupt", str(clean), str(out), "--seed", "7"])
     made = pairs(out)
     assert [target for _, target in made] == LINES
     assert 0.6 < sum(source != target for source, target in made) / len(made) < 0.95
@@ -52,7 +52,7 @@ def test_writes_aligned_pairs(clean: Path, tmp_path: Path, capsys: pytest.Captur
 
 def test_tokens_are_made_of_both_sides_after_the_errors(clean: Path, tmp_path: Path) -> None:
     for name, options in (("text", []), ("tokens", ["--tokens", "--workers", "2"])):
-        corrupt([str(clean), str(tmp_path / name), "--no-progress", *options])
+        aggdec(["corrupt", str(clean), str(tmp_path / name), "--no-progress", *options])
     assert pairs(tmp_path / "tokens") == [
         (ptb.tokenise(wrong), ptb.tokenise(right)) for wrong, right in pairs(tmp_path / "text")
     ]
@@ -62,9 +62,9 @@ def test_tokens_are_made_of_both_sides_after_the_errors(clean: Path, tmp_path: P
 def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: Path) -> None:
     zipped = tmp_path / "clean.txt.gz"
     zipped.write_bytes(gzip.compress(clean.read_bytes()))
-    corrupt([str(clean), str(tmp_path / "one"), "--seed", "3", "--no-progress"])
-    corrupt([str(zipped), str(tmp_path / "two"), "--seed", "3", "--no-progress", "--workers", "2"])
-    corrupt([str(clean), str(tmp_path / "other"), "--seed", "4"])
+    aggdec(["corrupt", str(clean), str(tmp_path / "one"), "--seed", "3", "--no-progress"])
+    aggdec(["corrupt", str(zipped), str(tmp_path / "two"), "--seed", "3", "--no-progress", "--workers", "2"])
+    aggdec(["corrupt", str(clean), str(tmp_path / "other"), "--seed", "4"])
     for side in ("src", "tgt"):
         assert (tmp_path / f"one.{side}").read_bytes() == (tmp_path / f"two.{side}").read_bytes()
     assert (tmp_path / "other.src").read_bytes() != (tmp_path / "one.src").read_bytes()
@@ -75,7 +75,7 @@ def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, caps
     words.write_text("the 900\nvery 30\nteacher\n")
     weights = ",".join(f"{name}={float(name == 'comma_deletion'):g}" for name in EDITS)
     options = ["--vocab", str(words), "--weights", weights, "--keep-clean", "0"]
-    corrupt([str(clean), str(tmp_path / "out"), *options])
+    aggdec(["corrupt", str(clean), str(tmp_path / "out"), *options])
     assert {source for source, _ in pairs(tmp_path / "out")} <= {*LINES, *(line.replace(",", "") for line in LINES)}
     assert "comma_deletion 100.0%" in capsys.readouterr().out
     for count in ("much", "²"):
@@ -117,7 +117,7 @@ def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(
     clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "train"
-    corrupt([str(clean), str(out), "--seed", "1", "--no-progress"])
+    aggdec(["corrupt", str(clean), str(out), "--seed", "1", "--no-progress"])
     replace, done = Path.replace, []
 
     def only_once(self: Path, target: Path) -> Path:
@@ -128,6 +128,6 @@ def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(
 
     monkeypatch.setattr(Path, "replace", only_once)
     with pytest.raises(SystemExit):
-        corrupt([str(clean), str(out), "--seed", "2", "--force", "--no-progress"])
+        aggdec(["corrupt", str(clean), str(out), "--seed", "2", "--force", "--no-progress"])
     assert len(done) == 2
     assert len(list(tmp_path.glob("train.*"))) == 1

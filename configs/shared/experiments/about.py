@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,30 +79,23 @@ def table(experiments: Sequence[About]) -> str:
     return text_table(headers, rows, TERMINAL, widths=[None, 60, None, None, None])
 
 
-@on_command_line()
-def main(argv: Sequence[str] | None = None) -> None:
-    """Command line; see --help.
+def small(experiment: About) -> str:
+    """The stand-ins of an experiment, one in a line: name, and stages if not all.
 
     Raises:
-        AggdecError: an experiment has no about.yaml, or no stand-in.
+        AggdecError: it has none.
     """
-    parser = argparse.ArgumentParser(prog="python -m experiments.about", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    listing = commands.add_parser("list", help="table of the experiments")
-    small = commands.add_parser("small", help="an experiment's stand-ins, one in a line: name, and stages if not all")
-    for command in (listing, small):
-        command.add_argument("configs", type=Path, help="the folder configs/")
-    small.add_argument("experiment")
-    args = parser.parse_args(argv)
-    if args.command == "list":
-        print(table(read_all(args.configs)))
-        return
-    experiment = read_about(args.configs / args.experiment)
     if not experiment.small:
         reason = f"has none: {experiment.no_small}" if experiment.no_small else "is small itself; leave --small out"
         raise AggdecError(f"--small: {experiment.name} {reason}")
-    print("\n".join(experiment.small))
+    return "\n".join(experiment.small)
+
+
+@on_command_line()
+def main(configs: str, experiment: str | None = None) -> None:
+    """Print the table of all experiments in the folder configs/, or the stand-ins of one."""
+    print(table(read_all(Path(configs))) if experiment is None else small(read_about(Path(configs, experiment))))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

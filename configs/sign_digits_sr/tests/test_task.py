@@ -1,4 +1,4 @@
-"""Images through the task in one process; fairseq's commands are in tests/cli_integration."""
+"""Images through the task in one process; fairseq's commands are in tests/cli."""
 
 from argparse import Namespace
 from pathlib import Path

@@ -1,6 +1,5 @@
 """The search options of a benchmark, which are those of fairseq-generate."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ SOURCE_OPTIONS = ("truncate_source", "max_source_positions")
 _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 
 
-def given_settings(args: argparse.Namespace) -> dict[str, Any]:
+def given_settings(args: Any) -> dict[str, Any]:
     """The options of the search and of reading the sources that differ from the defaults, under fairseq's names."""
     others = {name: getattr(args, name, None) for name in ("block_ngrams", *SOURCE_OPTIONS)}
     return {**given_search_options(args), **{name: value for name, value in others.items() if value}}

@@ -11,7 +11,7 @@ from experiments.sentence_pairs import Pair
 from experiments.steps import Steps
 from experiments.text_files import read_pairs, write_lines
 
-from fairseq_aggdec.cli.small_verbs import prepare as prepare_command
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.experiments.preparing import (
     ROOT,
@@ -134,7 +134,7 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:
     def message(file: Path) -> str:
         with pytest.raises(AggdecError) as caught:
-            prepare_command([str(file), "--data", str(tmp_path / "data"), "--work", str(tmp_path / "work")])
+            aggdec(["prepare", str(file), "--data", str(tmp_path / "data"), "--work", str(tmp_path / "work")])
         return str(caught.value)
 
     missing = message(ROOT / "configs/gec_small/prepare.py")

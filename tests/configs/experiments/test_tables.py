@@ -8,7 +8,7 @@ import pytest
 from experiments.results import Results
 from experiments.tables import beside
 
-from fairseq_aggdec.cli.report import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.configs.experiments.test_training_log import trained, validated
@@ -28,7 +28,7 @@ def tables_of(text: str) -> dict[str, list[list[str]]]:
 
 
 def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> str:
-    main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(work), *map(str, options)])
+    aggdec(["report", "experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(work), *map(str, options)])
     return capsys.readouterr().out
 
 
@@ -151,7 +151,7 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(pair: Path) -> 
     run.differing = 1
     record.save(path)
     with pytest.raises(AggdecError, match=r"bench/bench, gad: not the output of greedy decoding"):
-        main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair)])
+        aggdec(["report", "experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair)])
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(pair: Path) -> 
 )
 def test_refused(pair: Path, options: str, message: str) -> None:
     with pytest.raises(AggdecError, match=message):
-        main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair), *options.split()])
+        aggdec(["report", "experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair), *options.split()])
 
 
 def test_changes_of_quality_are_against_greedy_and_beam() -> None:

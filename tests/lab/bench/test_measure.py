@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.lab.bench.record import Record, load_record
 from fairseq_aggdec.lab.bench.tables import markdown
 from fairseq_aggdec.models import sizes
@@ -23,7 +23,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Record, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sizes.SIZES, "base", TINY)
         with redirect_stdout(StringIO()) as printed:
-            main([*options.split(), "--no-memory", "--modes", ",".join(MODES), "--json", str(out)])
+            aggdec(["bench", *options.split(), "--no-memory", "--modes", ",".join(MODES), "--json", str(out)])
     return load_record(out), printed.getvalue()
 
 

@@ -13,7 +13,7 @@ from fairseq import options
 from fairseq.data import Dictionary, data_utils
 
 import fairseq_aggdec
-from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
 from fairseq_aggdec.lab.bench.rounds import Output
@@ -82,7 +82,7 @@ def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: di
     places = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --reference {reference}"
     settings = f"--limit 4 --repeats 2 --modes greedy,iad --no-memory --json {tmp_path / 'bench.json'}"
     with contextlib.redirect_stdout(StringIO()) as printed:
-        main([*places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
+        aggdec(["bench", *places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
     greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
     assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
     for run in peers:

@@ -1,7 +1,6 @@
 """Search options of `aggdec bench`: what is timed is what fairseq-generate says with the same options."""
 
 import json
-from argparse import Namespace
 from contextlib import redirect_stdout
 from io import StringIO
 from itertools import pairwise
@@ -13,7 +12,8 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 import fairseq_aggdec
-from fairseq_aggdec.cli.bench import _parser, main
+from fairseq_aggdec.cli.verbs import main as aggdec
+from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -28,9 +28,10 @@ NAMES = {"len_penalty": 2.0, "unk_penalty": 0.5, "min_len": 4, "max_len_a": 0.5,
 """SEARCH, as fairseq's generator takes it"""
 
 
-def arguments(model: ToyModel, options: str) -> Namespace:
+def arguments(model: ToyModel, options: str) -> Any:
     fairseq_aggdec.register()
-    return _parser().parse_args([str(model.data), "--path", str(model.checkpoint), "--limit", "12", *options.split()])
+    given = [str(model.data), "--path", str(model.checkpoint), "--limit", "12", *options.split()]
+    return parse(["bench", *given])
 
 
 def subject_of(model: ToyModel, options: str) -> Subject:
@@ -93,7 +94,7 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
     options = f"{SEARCH} {NGRAMS} {CUT}"
     line = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --limit 12 --modes greedy,iad --no-memory {options}"
     with redirect_stdout(StringIO()) as printed:
-        main([*line.split(), "--repeats", "1", "--json", str(tmp_path / "bench.json")])
+        aggdec(["bench", *line.split(), "--repeats", "1", "--json", str(tmp_path / "bench.json")])
     content: dict[str, Any] = json.loads((tmp_path / "bench.json").read_text())
     assert content["search"] == {
         "lenpen": 2.0, "unkpen": 0.5, "max_len_a": 0.5, "max_len_b": 6, "min_len": 4, "no_repeat_ngram_size": 2,
@@ -114,4 +115,4 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
 )
 def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options: str, reason: str) -> None:
     with pytest.raises(AggdecError, match=reason):
-        main(["DATA", "--path", "x", *options.split()])
+        aggdec(["bench", "DATA", "--path", "x", *options.split()])

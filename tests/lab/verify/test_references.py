@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import bench, demo
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -54,7 +54,7 @@ def test_the_benchmark_says_what_differs_and_fails(
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "out.json"
     with pytest.raises(AggdecError, match=r"^iad at batch size 1: not the output of greedy decoding"):
-        bench.main([*OPTIONS, "--modes", "iad", "--json", str(out)])
+        aggdec(["bench", *OPTIONS, "--modes", "iad", "--json", str(out)])
     printed = capsys.readouterr()
     assert "| iad" in printed.out  # what was measured is not lost
     *_, run = json.loads(out.read_text())["runs"]
@@ -69,7 +69,7 @@ def test_the_benchmark_compares_whole_lists_of_a_beam(
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "out.json"
     options = [*OPTIONS, "--modes", "beam3,aggressive-beam:3", "--json", str(out)]
-    bench.main(options)
+    aggdec(["bench", *options])
     stock, ours = json.loads(out.read_text())["runs"]
     assert (stock["differing"], ours["differing"]) == (None, 0)
     assert ours["iterations"] > 0
@@ -77,14 +77,14 @@ def test_the_benchmark_compares_whole_lists_of_a_beam(
     with pytest.raises(
         AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not the n-best lists of fairseq's search"
     ):
-        bench.main(options)
+        aggdec(["bench", *options])
     assert "where the n-best list of a beam of 3 has" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("blind")
 def test_the_demo_fails(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AggdecError, match=r"^iad: not the output of greedy decoding"):
-        demo.main(["She have two brother , and he are my friend in a school .", "--rounds", "1", "--show", "0"])
+        aggdec(["demo", "She have two brother , and he are my friend in a school .", "--rounds", "1", "--show", "0"])
     assert "iad: sentence 0, position" in capsys.readouterr().err
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli.small_verbs import shrink
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.train.shrinking import layer_counts
-from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, generate_here
+from tests.cli.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, generate_here
 from tests.support.helpers import TRAINING, ToyModel, parse_generate, run_cli
 
 SIZES = (
@@ -45,7 +45,7 @@ def test_bart_and_a_shallow_one_decode_and_train_further(bart: ToyModel, tmp_pat
     beams = [*VALIDATION, "--beam", 4, "--nbest", 4, "--max-len-b", 12]
     assert_same_lists(generate_here(bart, "aggressive-beam", *beams), generate_here(bart, None, *beams), 4)
     path = tmp_path / "shallow.pt"
-    shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
+    aggdec(["shrink", str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)
     stock = generate_here(shallow, None, *VALIDATION, "--max-len-b", 12)
     assert_same_hypotheses(generate_here(shallow, "iad", *VALIDATION, "--max-len-b", 12), stock)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pytest
 import torch
 from PIL import Image
-from super_resolution.command import main
 from super_resolution.decoding import load
 
 import fairseq_aggdec
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.support.helpers import TRAINING, run_cli
@@ -53,7 +53,7 @@ def test_the_command_writes_pictures_and_measures(
     trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--path", trained.heads, "--output", tmp_path, "--repeats", 1, "--accept-distance", 12, "--pictures", 7]
-    main(list(map(str, [trained.data, *options])))
+    aggdec(["super-resolve", *map(str, [trained.data, *options])])
     printed = capsys.readouterr().out
     assert "test of" in printed
     assert printed == (tmp_path / "table.md").read_text(encoding="utf-8")
@@ -72,11 +72,11 @@ def test_the_command_writes_pictures_and_measures(
 def test_refusals(trained: Trained, tmp_path: Path) -> None:
     torch.save({"cfg": {"task": {"_name": "translation"}}, "args": None, "model": {}}, tmp_path / "model.pt")
     with pytest.raises(AggdecError, match=r"model\.pt: trained for --task translation; give a model of"):
-        main(["DATA.npz", "--path", str(tmp_path / "model.pt"), "--output", str(tmp_path)])
+        aggdec(["super-resolve", "DATA.npz", "--path", str(tmp_path / "model.pt"), "--output", str(tmp_path)])
     with pytest.raises(AggdecError, match="a model without proposal heads"):
         load(str(trained.base), str(trained.data))
     with pytest.raises(AggdecError, match="no such file"):
-        main([str(tmp_path / "none.npz"), "--path", str(trained.heads), "--output", str(tmp_path)])
+        aggdec(["super-resolve", str(tmp_path / "none.npz"), "--path", str(trained.heads), "--output", str(tmp_path)])
     if not torch.cuda.is_available():
         with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
             load(str(trained.heads), str(trained.data), "cuda")

@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.cli_integration.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
+from tests.cli.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
 from tests.support.helpers import ToyModel, run_cli
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     EARLIER,
     PLUGIN,
     SENTENCES,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from tests.cli_integration.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
+from tests.cli.correction import AT_THE_END, PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
 from tests.support.helpers import TRAINING, ToyModel, generate_here, parse_generate, run_cli
 
 SPEECH = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec import load
-from fairseq_aggdec.cli import decode, verify
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.support.helpers import PLUGIN, TINY_TRANSFORMER, ToyModel, generate_here, train_toy
 
@@ -27,8 +27,19 @@ def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(model
     paths = [str(model.data), "--path", str(model.checkpoint), "--task", TASK, *PAIR]
     lines = tmp_path / "lines"
     lines.write_text((model.data / "test.src").read_text(encoding="utf-8"), encoding="utf-8")
-    decode.main(
-        [*paths, "--input", str(lines), "--output", str(tmp_path / "out"), "--decoding", "greedy", "--max-len-b", "16"]
+    aggdec(
+        [
+            "decode",
+            *paths,
+            "--input",
+            str(lines),
+            "--output",
+            str(tmp_path / "out"),
+            "--decoding",
+            "greedy",
+            "--max-len-b",
+            "16",
+        ]
     )
     [drafts] = (tmp_path / "out").glob("lines.*.txt")
     greedy = load(model.checkpoint, model.data, source_lang="src", target_lang="tgt", task=TASK, device="cpu")
@@ -38,7 +49,7 @@ def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(model
     out = tmp_path / "verified.json"
     modes = ["--modes", "iad+whole,speculative+whole,aggressive-beam:3", "--drafter-path", str(model.checkpoint)]
     options = ["--draft-file", str(drafts), "--max-len-b", "16", "--limit", "5", "--thorough", "--json", str(out)]
-    verify.main([*paths, *modes, *options])
+    aggdec(["verify", *paths, *modes, *options])
     record = json.loads(out.read_text())
     checks = [check for check in record["checks"] if check["mode"] in ("iad+whole", "speculative+whole")]
     assert record["passed"]
@@ -47,9 +58,9 @@ def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(model
         if check["precision"] in ("fp32", "exact"):
             assert check["accepted"] > 0.8 * check["drafted"] > 0, check
     with pytest.raises(AggdecError, match="has 60 lines, and the split 15 sentences"):
-        verify.main([*paths, "--gen-subset", "valid", "--draft-file", str(drafts)])
+        aggdec(["verify", *paths, "--gen-subset", "valid", "--draft-file", str(drafts)])
     with pytest.raises(AggdecError, match=r"valid2.tgt-src.src: no such split"):
-        verify.main([*paths, "--gen-subset", "valid2"])
+        aggdec(["verify", *paths, "--gen-subset", "valid2"])
 
 
 @pytest.mark.parametrize(

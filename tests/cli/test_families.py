@@ -24,8 +24,8 @@ import fairseq_aggdec
 from fairseq_aggdec import load
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
-from tests.cli_integration.test_any_task import make_speech
+from tests.cli.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
+from tests.cli.test_any_task import make_speech
 from tests.support.helpers import ToyModel, generate_here, parse_generate, run_cli
 from tests.support.random_models import draw_weights, let_end
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     HEADS,
     Process,
     TrainedHeads,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     Process,
     TrainedHeads,
     generate,

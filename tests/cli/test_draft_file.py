@@ -10,7 +10,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result
 from tests.bulk.decoding import TRANSLATE, outputs, run
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     SENTENCES,
     WORDS,
     Process,

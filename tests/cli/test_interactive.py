@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     LONGEST,
     Process,
     assert_same_hypotheses,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fairseq_cli import generate as generate_command
 
-from fairseq_aggdec.cli.small_verbs import export
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
-from tests.cli_integration.correction import PLUGIN, SENTENCES, generate
+from tests.cli.correction import PLUGIN, SENTENCES, generate
 from tests.support.helpers import ToyModel
 
 
@@ -103,7 +103,7 @@ def test_dictionaries_beside_a_drafter(
     refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
 ) -> None:
     """An export and an ordinary model have no record but the files themselves."""
-    export([str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
+    aggdec(["export", str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
     with (tmp_path / "dict.src.txt").open("a", encoding="utf-8") as file:
         file.write("onemore 1\n")
     shutil.copy(correction_model.checkpoint, tmp_path / "small.pt")

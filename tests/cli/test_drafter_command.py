@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.cli import drafter
+from fairseq_aggdec.cli import train
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.draft_length import with_draft_length
 from fairseq_aggdec.train.drafter import fairseq_train, plan
 from fairseq_aggdec.train.drafter.folder import NAME
-from tests.cli_integration.correction import TRAINED_ON
+from tests.cli.correction import TRAINED_ON
 from tests.support.helpers import ToyModel
 
 LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
@@ -29,7 +30,7 @@ LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
 
 def command(model: ToyModel, out: Path, *options: object) -> list[str]:
     fixed = ["--verifier", model.checkpoint, "--data", model.data, "--out", out, "--cpu", "--block-size", LARGEST]
-    return [*map(str, [*fixed, *options])]
+    return ["drafter", *map(str, [*fixed, *options])]
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -58,7 +59,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     with monkeypatch.context() as patch:
         patch.setattr(fairseq_train, "logged", stopping(fairseq_train.logged))  # not that of the trial
         with pytest.raises(SystemExit) as exit_:
-            drafter.main(words)
+            aggdec(words)
     assert exit_.value.code == 130
     printed = capsys.readouterr().out
     assert re.search(
@@ -70,7 +71,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     distilled = stamps(tmp_path / "distilled")
     assert distilled
 
-    drafter.main(words)
+    aggdec(words)
     printed = capsys.readouterr().out
     assert stamps(tmp_path / "distilled") == distilled
     loaded = re.findall(r"Loaded checkpoint .*checkpoint_last.pt \(epoch \d+ @ (\d+) updates\)", log := _log(tmp_path))
@@ -86,23 +87,23 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
     done = stamps(tmp_path)
-    drafter.main(words)
+    aggdec(words)
     assert capsys.readouterr().out == printed
     assert stamps(tmp_path) == done
     (tmp_path / "drafter.pt").unlink()  # as if it had been stopped behind the training
-    drafter.main(words)
+    aggdec(words)
     assert _log(tmp_path) == log
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
     untold = read_checkpoint(tmp_path / "drafter.pt")  # as if it had been stopped before the length was kept
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
-    drafter.main(words)
+    aggdec(words)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
     with pytest.raises(AggdecError, match=rf"was begun with {UPDATES} updates in .*give more than that"):
-        drafter.main([*words, "--updates", "9"])
+        aggdec([*words, "--updates", "9"])
     with pytest.raises(AggdecError, match=r"other settings \(decoder_layers: 1 now, 2 there\); go on with those"):
-        drafter.main([*words, "--decoder-layers", "1"])
+        aggdec([*words, "--decoder-layers", "1"])
     capsys.readouterr()
-    drafter.main([*words, "--updates", str(2 * UPDATES)])
+    aggdec([*words, "--updates", str(2 * UPDATES)])
     assert f"What {2 * UPDATES} updates will bring here is not known" in capsys.readouterr().out
     assert f'"num_updates": "{2 * UPDATES}"' in _log(tmp_path)
     assert stamps(tmp_path / "distilled") == distilled
@@ -114,9 +115,9 @@ def test_when_the_minutes_are_over_every_stage_ends(
     correction_model: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They are over at once here, and it would train for days."""
-    monkeypatch.setattr(drafter, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60))
+    monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60))
     monkeypatch.setattr(plan, "_FEWEST_UPDATES", 1_000_000)
-    drafter.main(command(correction_model, tmp_path, "--minutes", 1))
+    aggdec(command(correction_model, tmp_path, "--minutes", 1))
     printed, said = capsys.readouterr()
     assert re.search(r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said)
     assert "--minutes 1 are few: on this machine the trial took" in said
@@ -144,7 +145,7 @@ def test_bad_input_is_one_line(
 ) -> None:
     def refused(message: str, model: ToyModel, out: str = "out") -> None:
         with pytest.raises(AggdecError, match=message):
-            drafter.main(command(model, tmp_path / out))
+            aggdec(command(model, tmp_path / out))
 
     data, checkpoint = correction_model.data, correction_model.checkpoint
     refused("none.pt: no such file; name one checkpoint", ToyModel(data, tmp_path / "none.pt"))
@@ -156,6 +157,6 @@ def test_bad_input_is_one_line(
     refused("is a block drafter; name the model", ToyModel(data, correction_drafter))
     refused("other words: is there, and was not made by aggdec drafter", correction_model, "other words")
     with pytest.raises(SystemExit):
-        drafter.main(command(correction_model, tmp_path / "out", "--minutes", "inf"))
-    assert "--minutes inf: must have an end" in capsys.readouterr().err
+        aggdec(command(correction_model, tmp_path / "out", "--minutes", "inf"))
+    assert "--minutes: inf: must be at least 1" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

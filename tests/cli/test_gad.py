@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.lab.trace import read_traces
-from tests.cli_integration.correction import (
+from tests.cli.correction import (
     BLOCK_SIZE,
     EARLIER,
     SENTENCES,

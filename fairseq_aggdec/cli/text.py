@@ -1,0 +1,211 @@
+"""Text in, text out: `aggdec correct`, `aggdec translate`, `aggdec serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from fairseq_aggdec.cli import options
+from fairseq_aggdec.cli.options import Count, Flag, Many, Maybe, Verb
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.files import read_text
+from fairseq_aggdec.text.results import COLOURED_MARKS, PLAIN_MARKS, Result, marked
+from fairseq_aggdec.text.shipped import CAREFUL
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.model import Model
+
+
+@dataclass(kw_only=True)
+class _OwnModel(options.Encoders, options.Languages):
+    """Arguments of `load` beside the checkpoint."""
+
+    data: Maybe[str] = None  # folder with the dictionaries of your model (default: the checkpoint's)
+    drafter_path: Maybe[str] = None  # checkpoint of a drafter for your model
+    tokenizer: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
+    bpe: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
+
+
+@dataclass(kw_only=True)
+class _Decoding:
+    """Arguments of `Model.decode`."""
+
+    mode: Maybe[str] = None  # greedy, iad, gad, gad++, speculative, beam, aggressive-beam, ...: docs/options.md
+    tolerance: Maybe[float] = None  # of iad++ and gad++
+    top_beta: Maybe[Count] = None  # of iad++ and gad++
+    beam: Maybe[Count] = None  # of beam and aggressive-beam (default: 5)
+
+
+@dataclass(kw_only=True)
+class Translate(_Decoding, _OwnModel, Verb):
+    """Translate text of any number of sentences and lines.
+
+    The model that comes with this package is a demonstration for short everyday sentences: one that
+    would visibly lose a part comes back as it was, and a note on stderr (a field of --json) says why.
+
+    examples:
+      aggdec translate "Where do you live?"
+      aggdec translate --input letter.txt > brief.txt
+      aggdec translate --path checkpoint.pt --data data-bin --tokenizer moses --bpe subword_nmt < text
+    """
+
+    texts: Positional[Many[str]] = field(default_factory=list)  # default: the standard input
+    #: files of text, in their order; '-': standard input
+    input: Annotated[Many[str], arg(aliases=["-i"])] = field(default_factory=list)
+    json: Flag = False  # a JSON object a text: text, sentences, edits with offsets
+    path: Maybe[str] = None  # checkpoint, or several joined by ':' (default: the shipped model)
+    device: Maybe[Literal["cpu", "cuda"]] = None  # default: a GPU where there is one
+    precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
+    threads: Maybe[Count] = None  # number of PyTorch's threads
+
+    def run(self) -> None:
+        own, decoding = (
+            {
+                option.name: value
+                for option in fields(part)
+                if (value := getattr(self, option.name)) not in (None, False)
+            }
+            for part in (_OwnModel, _Decoding)
+        )
+        if self.texts and self.input:
+            raise AggdecError("give texts or --input, not both")
+        if own and not self.path:
+            option = option_name(next(iter(own)))
+            raise AggdecError(f"{option} is for a model of your own: give its checkpoint by --path")
+        texts = self._texts()
+        options.start(self.threads, self.path, self.drafter_path)
+        decode = self.decoder({**own, "device": self.device, "precision": self.precision})
+        try:
+            for text, end in texts:
+                result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
+                for note in result.notes:
+                    print(f"note: {note}", file=sys.stderr)
+                sys.stdout.buffer.write((self.written(result) + ("\n" if self.json else end)).encode())
+                sys.stdout.buffer.flush()
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
+        """What makes a result of a text, by a model that is loaded with these arguments."""
+        from fairseq_aggdec.model import load
+
+        return (load(self.path, **given) if self.path else load.shipped("mt", **given)).translate
+
+    def written(self, result: Result) -> str:
+        """A result as it is printed."""
+        return json.dumps(asdict(result), ensure_ascii=False) if self.json else result.text
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """The texts, each with what is printed after its output: a text of the command line gets a line of its own."""
+        if self.texts:
+            yield from ((text, "\n") for text in self.texts)
+            return
+        for name in self.input or ["-"]:
+            if name == "-" and sys.stdin.isatty():  # answered line by line
+                yield from ((line.rstrip("\n"), "\n") for line in sys.stdin)
+            else:
+                yield read_text(name), ""
+
+
+@dataclass(kw_only=True)
+class Correct(Translate):
+    """Correct text of any number of sentences and lines, whose spacing stays.
+
+    What the shipped corrector is good for: docs/corrector.md.
+
+    examples:
+      aggdec correct "She have two brother."
+      aggdec correct --diff --input letter.txt
+      pbpaste | aggdec correct > corrected.txt
+    """
+
+    diff: Flag = False  # print the text with its changes marked, in colour on a terminal
+
+    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
+        from fairseq_aggdec.model import load
+
+        return (load(self.path, corrects=True, **given) if self.path else load.shipped("gec", **given)).correct
+
+    def written(self, result: Result) -> str:
+        if self.json or not self.diff:
+            return super().written(result)
+        in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        return marked(result, COLOURED_MARKS if in_colour else PLAIN_MARKS)
+
+
+@dataclass(kw_only=True)
+class Serve(Verb):
+    """Serve a corrector in the protocol of LanguageTool, and a translator, if asked for, in that of
+    LibreTranslate.
+
+    There is a page to try them. There is no authentication: it is not for the open net.
+    """
+
+    host: str = "127.0.0.1"  # address to listen at
+    port: int = 8081  # 0 for a free one
+    #: more names by which it is asked (default: those of this machine alone)
+    allow_host: Many[str] = field(default_factory=list)
+    threads: Maybe[Count] = None  # number of PyTorch's threads
+    corrector: Maybe[str] = None  # checkpoint (default: the shipped one, English)
+    corrector_data: Maybe[str] = None  # folder of its dictionaries and subword codes
+    corrector_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
+    corrector_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
+    corrector_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
+    language: Maybe[str] = None  # ISO code of its texts (default: its source language)
+    mode: str = CAREFUL["mode"]  # mode that corrects
+    tolerance: Maybe[float] = None  # of iad++: higher keeps more of the text as it is (default for iad++: 2)
+    demo: Flag = False  # the shipped translator: a demonstration for short everyday sentences, en-de
+    translator: Maybe[str] = None  # checkpoint (default: no translator)
+    translator_data: Maybe[str] = None  # folder of its dictionaries and subword codes
+    translator_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
+    translator_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
+    translator_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
+
+    def run(self) -> None:
+        if find_spec("starlette") is None or find_spec("uvicorn") is None:
+            raise AggdecError("aggdec serve needs Starlette and uvicorn: pip install 'fairseq-aggdec[serve]'")
+        if self.demo and self.translator:
+            raise AggdecError("give --translator or --demo, not both")
+        options.start(self.threads)
+        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
+        from fairseq_aggdec.serve.app import listen, make_app, make_server
+        from fairseq_aggdec.serve.connections import known_as
+
+        with listen(self.host, self.port) as listening:
+            corrector = self._loaded("corrector", "gec")
+            translator = self._loaded("translator", "mt") if self.demo or self.translator else None
+            settings: dict[str, Any] = dict(CAREFUL) if self.mode == CAREFUL["mode"] else {"mode": self.mode}
+            if self.tolerance is not None:
+                settings["tolerance"] = self.tolerance
+            corrector.decode("This is ready.", **settings)  # a wrong option is refused now; the first request is fast
+            if translator is not None:
+                translator.translate("This is ready.")
+            address, port = listening.getsockname()[:2]
+            hosts = known_as(self.host, address, self.allow_host)
+            app = make_app(corrector, translator, self.language, hosts=hosts, **settings)
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            print(f"http://{host}:{port} (no authentication: not for the open net)", flush=True)
+            if self.host not in ("127.0.0.1", "::1", "localhost"):
+                print(f"warning: --host {self.host} lets in whoever can reach this machine", file=sys.stderr)
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again when all is answered
+            make_server(app).run(sockets=[listening])
+
+    def _loaded(self, name: str, shipped: str) -> Model:
+        """The model of one side: of its checkpoint, or the shipped one."""
+        from fairseq_aggdec.model import load
+
+        checkpoint = getattr(self, name)
+        if checkpoint is None:
+            return load.shipped(shipped)
+        source, _, target = (getattr(self, f"{name}_languages") or "").partition("-")
+        own: dict[str, Any] = {option: getattr(self, f"{name}_{option}") for option in ("data", "tokenizer", "bpe")}
+        own |= {"source_lang": source or None, "target_lang": target or None}
+        return load(checkpoint, corrects=name == "corrector", **own)

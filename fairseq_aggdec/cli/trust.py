@@ -1,0 +1,132 @@
+"""Try and trust: `aggdec demo`, `aggdec verify`, `aggdec user-dir`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from tyro.conf import Positional, arg
+
+import fairseq_aggdec
+from fairseq_aggdec.cli import options
+from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Many, Maybe, Natural, Verb
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import check_result_file, decode_text, read_text
+from fairseq_aggdec.generation.options import given_search_options
+from fairseq_aggdec.lab.bench.modes import PRECISIONS
+from fairseq_aggdec.text.shipped import SHIPPED
+
+
+@dataclass(kw_only=True)
+class Demo(Verb):
+    """Show shipped models decoding sentences by fairseq's search and by this plugin, side by side.
+
+    `gec` corrects English by copying the input as the draft; `mt` translates English into German
+    with drafts of a second model.
+    """
+
+    sentences: Positional[Many[str]] = field(default_factory=list)  # English sentences (default: a built-in set)
+    task: Literal["gec", "mt"] = "gec"  # the model
+    input: Maybe[str] = None  # file with one sentence in a line; '-' for the standard input
+    show: Natural = 5  # number of sentences whose blocks are shown
+    rounds: Count = 3  # how often each mode is timed
+    threads: Maybe[Count] = None  # number of PyTorch's threads
+    colour: Literal["auto", "always", "never"] = "auto"  # colour the blocks
+
+    def run(self) -> None:
+        if self.sentences and self.input:
+            raise AggdecError("give sentences or --input, not both")
+        demo = SHIPPED[self.task]
+        lines = [decode_text(os.fsencode(sentence), "the sentence") for sentence in self.sentences]
+        if not lines:  # a line feed alone ends a sentence, as in fairseq
+            lines = read_text(self.input or demo.folder / "sentences.txt").split("\n")
+        sentences = [line.strip() for line in lines if line.strip()]
+        if not sentences:
+            raise AggdecError("no sentence given: nothing to decode")
+        options.start(self.threads)
+        from fairseq_aggdec.demo.showing import show
+        from fairseq_aggdec.lab.trace import wants_colour
+
+        show(demo, sentences, self.show, self.rounds, wants_colour(self.colour))
+
+
+def _precision(word: str) -> str:
+    if word not in PRECISIONS:
+        raise ValueError
+    return word
+
+
+@dataclass(kw_only=True)
+class Verify(options.Search, options.Task, options.SubjectOrRandom):
+    """Compare every mode with fairseq's own search on the first sentences of a split.
+
+    The exit code is 1 where a lossless mode differs by more than rounding explains.
+    """
+
+    #: 100 sentences in place of 20 (of a random model 8), and every precision of the machine, alone and in small and
+    #: large batches
+    thorough: Flag = False
+    #: comma separated, from greedy, iad, iad++, gad, gad++, speculative, nar, blockwise, aggressive-beam:N, whose lists
+    #: are compared with fairseq's beam of N; +whole behind one adds --drafts whole (default: greedy, iad and
+    #: aggressive-beam:5, with a drafter gad and gad++ or speculative, with proposal heads blockwise; on a CPU iad, gad
+    #: and speculative +whole, too)
+    modes: Maybe[str] = None
+    precisions: Annotated[
+        list[str] | None,
+        options.several(_precision, f"ones of {', '.join(PRECISIONS)}"),
+        NO_DEFAULT,
+        arg(
+            help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact, on a GPU in fp16); one that this "
+            "machine lacks is then an error (default: fp32, as fairseq-generate without --fp16; --thorough: all it has)"
+        ),
+    ] = None
+    #: where no --precisions are given, also decode under --bit-exact, if the device supports it: alone, in batches and
+    #: shuffled, compared to the last bit (default: only with --thorough)
+    bit_exact: Maybe[bool] = None
+    batch_sizes: Maybe[Counts] = None  # comma separated (default: 1,8; --thorough: 1,8,32)
+    #: whole: on a CPU verify whole drafts also in batches and with large models; auto: only what saves time (default:
+    #: whole for random models; others are verified both ways, by the modes with +whole)
+    drafts: Maybe[Literal["auto", "whole"]] = None
+    draft_file: Maybe[Path] = None  # a draft for each sentence of the split, for iad and iad++
+    json: Maybe[Path] = None  # write all results to this file
+    precision: ClassVar[str | None] = None
+    """read where the model is loaded; --precisions replaces it"""
+
+    def check(self) -> None:
+        self.refuse_random_with("draft_file", *given_search_options(self))
+        super().check()
+        if self.bit_exact is False and "exact" in (self.precisions or ()):
+            raise AggdecError("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
+        is_exact = self.thorough if self.bit_exact is None else self.bit_exact
+        if self.max_len_a and ("exact" in self.precisions if self.precisions else is_exact):
+            raise AggdecError(
+                "--max-len-a lets the length of an output depend on its batch, which --bit-exact compares: add "
+                "--no-bit-exact, or leave it out"
+            )
+
+    def run(self) -> int:
+        if self.json:
+            check_result_file(self.json, "{")
+        options.start(self.threads, self.path, self.drafter_path)
+        from fairseq_aggdec.lab.verify.verify_command import run
+
+        args: Any = self
+        report = run(args, self.command)
+        if self.json:
+            report.save(self.json)
+        print(report.text())
+        return 1 if report.verification.failed else 0
+
+
+@dataclass(kw_only=True)
+class UserDir(Verb):
+    """Print the absolute path that --user-dir takes in any folder: that under which Python imports
+    the package.
+
+    Example: fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --decoding aggressive ...
+    """
+
+    def run(self) -> None:
+        print(Path(fairseq_aggdec.__path__[0]).absolute())
