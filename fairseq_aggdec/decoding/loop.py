@@ -10,10 +10,10 @@ without a draft makes an ordinary greedy step.
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Decoded, Draft
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Decoded, Draft
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, judge
 
 

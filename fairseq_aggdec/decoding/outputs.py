@@ -7,9 +7,9 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.decoding.tokens import Block, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -67,15 +67,15 @@ class Outputs:
 
     def unread(self, draft: Draft) -> Draft:
         """The tokens that the verifier has not read yet, after each row's last one: forced tokens, then a draft."""
-        return draft.behind(self._forced) if self._forced[0] else draft
+        return draft.after(self._forced) if self._forced[0] else draft
 
     def block(self, draft: Draft) -> Block:
         """The block that the verifier reads next: each row's last token and its draft, see `unread`."""
         forced = len(self._forced[0])
         starts = [len(text) - 1 - forced for text in self.texts]
         lasts = [text[start] for text, start in zip(self.texts, starts, strict=True)]
-        widths = None if draft.known is None else [1 + length for length in draft.known]
-        return Block.behind(lasts, starts, draft.tokens, widths, self.device)
+        widths = None if draft.lengths is None else [1 + length for length in draft.lengths]
+        return Block.of_draft(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
         """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave.

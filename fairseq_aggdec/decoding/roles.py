@@ -12,9 +12,9 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Draft, Order, Outcome
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order, Outcome
 
 
 class Drafter(Protocol):

@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Order
+from fairseq_aggdec.decoding.tokens import Order
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft, Ragged
+from fairseq_aggdec.decoding.tokens import NO_DRAFT, Block, Chosen, Draft, Ragged
 
 
 class Criterion(Protocol):
@@ -161,9 +161,11 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
     if not accept.is_exact:
         return _judged(chosen, accept, ragged, draft)
     own, read, widths = chosen.tokens.tolist(), chosen.read.tolist(), ragged.widths
-    lengths = draft.known
+    lengths = draft.lengths
     if lengths is None:  # then the block is full
-        lengths = draft.lengths([read[first + 1 : first + ragged.width] for first in range(0, len(read), ragged.width)])
+        lengths = draft.lengths_of(
+            [read[first + 1 : first + ragged.width] for first in range(0, len(read), ragged.width)]
+        )
     passed: list[bool] = []
     for width, length in zip(widths, lengths, strict=True):
         first, end = len(passed), len(passed) + length
@@ -176,7 +178,7 @@ def _judged(chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft) ->
     ragged = Ragged.of(ragged.widths, chosen.read.device)  # `chosen` is on the host, the block may be elsewhere
     # `spread` repeats a row's last entry, after which nothing was drafted
     spread = Chosen._make(None if part is None else ragged.spread(part) for part in chosen)
-    lengths = draft.lengths(spread.read[:, 1:].tolist())
+    lengths = draft.lengths_of(spread.read[:, 1:].tolist())
     proposed = F.pad(spread.read[:, 1:], (0, 1), value=NO_DRAFT)
     proposed = proposed.masked_fill(torch.arange(ragged.width) >= torch.tensor(lengths)[:, None], NO_DRAFT)
     passed, tokens, log_probs = (ragged.pack(part).tolist() for part in accept.judge(proposed, spread))

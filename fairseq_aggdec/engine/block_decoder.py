@@ -13,9 +13,9 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Order, Ragged
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Order, Ragged
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.plain.backend import PlainBackend
@@ -44,7 +44,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         decoder: TransformerDecoderBase,
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
-        further: Tensor | None = None,
+        extra_embeddings: Tensor | None = None,
         backend: PlainBackend | None = None,
     ) -> None:
         """
@@ -52,8 +52,8 @@ class BlockDecoder(Verifier, TreeVerifier):
             decoder: its present weights are copied where projections are fused or weights prepacked.
             kinds: see `unsupported_decoder`.
             arithmetic: the arithmetic of the layers.
-            further: N x D, scaled embeddings of extra symbols, with indices from V on, such as the drafter's
-                mask token. Blocks can contain these symbols if `reads_further`.
+            extra_embeddings: N x D, scaled embeddings of extra symbols, with indices from V on, such as the drafter's
+                mask token. Blocks can contain these symbols if `reads_extra_embeddings`.
             backend: the backend; None: the fastest for this device, by `choose_backend`.
 
         Raises:
@@ -82,9 +82,9 @@ class BlockDecoder(Verifier, TreeVerifier):
             None if projection is None else backend.fused(projection)
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
-        self._embedding = backend.embedding(decoder, self._positions, further)
-        self.reads_further = self._embedding is not None and further is not None
-        """whether blocks can contain the symbols of `further`; otherwise the caller computes `embeddings`"""
+        self._embedding = backend.embedding(decoder, self._positions, extra_embeddings)
+        self.reads_extra_embeddings = self._embedding is not None and extra_embeddings is not None
+        """whether blocks can contain the symbols of `extra_embeddings`; otherwise the caller computes `embeddings`"""
         self.can_be_ragged = backend.can_be_ragged
         """whether the padding of a block is left out"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
@@ -219,7 +219,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Logits of features, ... x D -> ... x V."""
         return self._vocabulary(features)
 
-    def look_at(self, few: Product) -> None:
+    def restrict_vocabulary(self, few: Product) -> None:
         """Restrict the output vocabulary to the symbols of this projection, numbered from 0, from now on."""
         self._vocabulary = few
 

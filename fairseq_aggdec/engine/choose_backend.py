@@ -32,7 +32,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
     """
     device = weight.device
-    if not host_waits(device):
+    if not is_asynchronous(device):
         native = native_backend(weight, arithmetic, activation)
         if native is not None:
             return native
@@ -50,7 +50,7 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
 
     Raises `AggdecError` for --int8 and --bit-exact where these kernels cannot.
     """
-    waits = host_waits(weight.device)
+    waits = is_asynchronous(weight.device)
     if waits:
         _plan_no_attention()
     if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
@@ -68,7 +68,7 @@ def _plan_no_attention() -> None:
 
 def has_triton(device: torch.device) -> bool:
     """Whether Triton kernels compute passes of few tokens in half precision. The log says why a GPU has none."""
-    if _wanted() != "cuda" and (_wanted() or not host_waits(device)):
+    if _wanted() != "cuda" and (_wanted() or not is_asynchronous(device)):
         return False
     reason = _why_no_kernels(device)
     if reason is not None:
@@ -105,7 +105,7 @@ def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
 def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
     """Whether passes are captured as CUDA graphs, over buffers that stay where they are."""
     may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
-    return may_be and _wanted() != "plain" and (host_waits(device) or _wanted() != "")
+    return may_be and _wanted() != "plain" and (is_asynchronous(device) or _wanted() != "")
 
 
 def _wanted() -> str:
@@ -119,7 +119,7 @@ def _wanted() -> str:
     return wanted
 
 
-def host_waits(device: torch.device) -> bool:
+def is_asynchronous(device: torch.device) -> bool:
     """Whether the host waits for the device when it reads a number."""
     return device.type != "cpu"
 
@@ -134,7 +134,7 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
 
     `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
-    is_plain = not host_waits(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    is_plain = not is_asynchronous(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
     found = modules.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)

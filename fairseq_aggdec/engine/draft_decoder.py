@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Order
-from fairseq_aggdec.decoding.highest import exclude
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend
@@ -102,7 +102,7 @@ class DraftDecoder(LateStart):
     ) -> tuple[Tensor, Tensor]:
         logits = self._scores(texts, block_size)
         starts, lasts = [len(text) - 1 for text in texts], [text[-1] for text in texts]
-        block = Block.behind(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
+        block = Block.of_draft(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
         sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.no_repeat_ngram_size > 1 else None
         if temperature != 1.0:
             logits = logits / temperature
@@ -165,7 +165,7 @@ class DraftDecoder(LateStart):
         last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
 
         inputs = None
-        if not engine.reads_further:
+        if not engine.reads_extra_embeddings:
             columns = torch.arange(width, device=parts.device)
             masks = decoder.mask_inputs(begin + columns, self._encoder_out)
             inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.embed(block))
@@ -181,7 +181,7 @@ class DraftDecoder(LateStart):
         """For each row: last token, start, `width` tokens, as many positions that they reach, wanted columns."""
         decoder, is_causal = self._decoder, self._decoder.is_causal
         # padding stands for masks whose inputs the caller computes
-        mask = decoder.embed_tokens.num_embeddings if self._engine.reads_further else decoder.padding_idx
+        mask = decoder.embed_tokens.num_embeddings if self._engine.reads_extra_embeddings else decoder.padding_idx
         numbers = array("q")
         for text, start in zip(texts, self._read, strict=True):
             fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import choose_backend, has_triton, host_waits, in_graphs
+from fairseq_aggdec.engine.choose_backend import choose_backend, has_triton, in_graphs, is_asynchronous
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
@@ -26,9 +26,9 @@ from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.stepwise_model import StepwiseModel
+from fairseq_aggdec.engine.self_check import decoder_objection, encoder_objection
+from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
-from fairseq_aggdec.engine.trust import decoder_objection, encoder_objection
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -42,7 +42,7 @@ _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
 
-class _WeightsAsRead:
+class _WeightsSnapshot:
     """A snapshot of a module's parts and weights, which tells when an engine built from them is stale."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -82,7 +82,7 @@ class _EngineCache(Generic[_Key, _Engine]):
     """Engines by key. An entry is rebuilt when its module's weights have changed since it was built."""
 
     def __init__(self) -> None:
-        self._entries: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
+        self._entries: dict[_Key, tuple[_WeightsSnapshot, _Engine]] = {}
         self.current_keys: set[_Key] = set()
         """the keys of entries that are known to be current"""
 
@@ -93,7 +93,7 @@ class _EngineCache(Generic[_Key, _Engine]):
             if key in self.current_keys or weights.are_current():
                 return engine
         engine = make()
-        self._entries[key] = _WeightsAsRead(module), engine
+        self._entries[key] = _WeightsSnapshot(module), engine
         return engine
 
     def clear(self) -> None:
@@ -223,7 +223,7 @@ class Engines:
         if reason is None:
             check_weights(module, "encoder" if kind == "encoder" else "decoder")
             weight = next(module.parameters())
-            if not host_waits(weight.device):
+            if not is_asynchronous(weight.device):
                 keep_freed_memory()
             fault = None
             for level in _levels(weight, self.arithmetic):
@@ -283,7 +283,7 @@ class LoadedDrafter:
         self.name = name
         self.lock = threading.RLock()
         """as `Engines.lock`, for generators that share a drafter but no engines"""
-        self._engines: _EngineCache[Arithmetic, DraftDecoder | StepwiseModel] = _EngineCache()
+        self._engines: _EngineCache[Arithmetic, DraftDecoder | SmallModel] = _EngineCache()
         self._encoders: _EngineCache[Arithmetic, BlockEncoder | None] = _EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
@@ -318,7 +318,7 @@ class LoadedDrafter:
         `dtype`: the type of the verifier's weights; `verifiers`: none where the drafter decodes alone; `encoder_outs`:
         the output of each one's encoder; `arithmetic`: of the drafter's layers; each needs a copy of the weights.
 
-        Returns a `DraftDecoder` or, of an ordinary model, a `StepwiseModel`.
+        Returns a `DraftDecoder` or, of an ordinary model, a `SmallModel`.
 
         Raises `AggdecError` where the engine does not support a block drafter, or the precision is not available.
         """
@@ -356,7 +356,7 @@ class LoadedDrafter:
         """The reason why fairseq's own code drafts; None where an engine does."""
         return unsupported_decoder(self.model.decoder) if self.is_stepwise else None
 
-    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | StepwiseModel:
+    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | SmallModel:
         self.forget_verifiers()  # the encoder's weights may have changed, too
         decoder = self.model.decoder
         if not self.is_stepwise:
@@ -364,9 +364,9 @@ class LoadedDrafter:
         choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
         if self._why_no_engine is None:
             kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
-            return StepwiseModel(_made(kind, decoder, arithmetic), decoder, choice)
+            return SmallModel(_made(kind, decoder, arithmetic), decoder, choice)
         logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
-        return StepwiseModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
+        return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block, entries_behind
 
 

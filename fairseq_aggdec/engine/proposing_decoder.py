@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Order
-from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.plain.backend import PlainBackend

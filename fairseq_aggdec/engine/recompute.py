@@ -11,9 +11,9 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
 

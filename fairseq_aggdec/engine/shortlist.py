@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.choose_backend import is_asynchronous
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 
@@ -25,7 +25,7 @@ def shortlisted(decoder: Any) -> int | None:
     projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None  # None: adaptive softmax
     if projection is None or projection.bias is not None or len(projection.weight) <= LARGE:
         return None
-    return None if host_waits(projection.weight.device) else FIRST
+    return None if is_asynchronous(projection.weight.device) else FIRST
 
 
 class Shortlist:
@@ -54,7 +54,7 @@ class Shortlist:
             weight = self._decoder.output_projection.weight.detach()
             part = nn.Linear(weight.size(1), len(self._numbers), bias=False, device="meta")
             part.weight = nn.Parameter(weight[self._numbers], requires_grad=False)
-            self._engine.look_at(self._engine.backend.fused(part))
+            self._engine.restrict_vocabulary(self._engine.backend.fused(part))
 
     def symbols(self, numbers: Tensor) -> Tensor:
         """The symbols of these indices into the engine's vocabulary, any shape."""

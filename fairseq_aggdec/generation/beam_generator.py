@@ -16,10 +16,10 @@ from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
-from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
+from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import host_waits, on_device
+from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_device
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -118,7 +118,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     ) -> Planner | None:
         """The planner of a batch; None where looking ahead does not pay. Subclasses may return another."""
         source = net_input["src_tokens"]
-        if self._budget is None and host_waits(source.device):
+        if self._budget is None and is_asynchronous(source.device):
             return None  # a GPU takes a step of a beam in the time of a token, and the planner works on the host
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):

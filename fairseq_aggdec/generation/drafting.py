@@ -9,14 +9,14 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import BY_A_MODEL
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, host_waits
+from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, is_asynchronous
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.shortlist import shortlisted
@@ -165,7 +165,7 @@ class Drafting:
         verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         cpu = None
-        if not host_waits(device):
+        if not is_asynchronous(device):
             narrow = all(engine is not None and engine.narrow for engine in engines)
             by_kernels = all(engine is not None and engine.backend.name == "native" for engine in engines)
             cpu = KERNELS_16_BITS if narrow else KERNELS if by_kernels else PYTORCH

@@ -17,16 +17,16 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.compat.openmp import shorten_waits
-from fairseq_aggdec.decoding.blocks import Decoded
-from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
+from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits, on_device
+from fairseq_aggdec.engine.choose_backend import choose_backend, is_asynchronous, on_device
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
@@ -227,7 +227,7 @@ class AggressiveGenerator(SequenceGenerator):
                     # an unknown token with a negative penalty can beat even a forced EOS
                     if hypothesis["tokens"].numel() - 1 > length:
                         hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
-        if hypotheses and host_waits(source.device):
+        if hypotheses and is_asynchronous(source.device):
             _moved([hypothesis for n_best in hypotheses for hypothesis in n_best], source.device)
         return hypotheses
 
@@ -237,7 +237,7 @@ class AggressiveGenerator(SequenceGenerator):
         """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
         net_input = sample["net_input"]
         if not self.mode.verifies:
-            return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
+            return [[sentence] for sentence in self._decode_unverified(net_input, prefix_tokens, first_tokens)]
         seen = net_input
         if self.mode.copies:  # later the host would wait for the encoder
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
@@ -307,11 +307,11 @@ class AggressiveGenerator(SequenceGenerator):
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
         is_auto = self.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
-        if is_auto and not host_waits(device) and (rows > 1 or self._drafting.schedules_one(device)):
+        if is_auto and not is_asynchronous(device) and (rows > 1 or self._drafting.schedules_one(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL
 
-    def _draft_alone(
+    def _decode_unverified(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor
     ) -> list[Decoded]:
         assert self.block_draft is not None
@@ -325,7 +325,9 @@ class AggressiveGenerator(SequenceGenerator):
             max_len=min(rules.max_len, model.max_positions - 1),
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
-        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self._keep_drafts, self.temperature)
+        return decode_unverified(
+            model, self.block_draft.block_size, rules, first_tokens, self._keep_drafts, self.temperature
+        )
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""

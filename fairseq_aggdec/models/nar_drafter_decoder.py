@@ -9,7 +9,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architectures import refuse_architectures
 from fairseq_aggdec.models.small_drafter import DrafterConfig

@@ -34,8 +34,8 @@ from fairseq_aggdec.scheduling.acceptance_rates import MAX_STREAK, AcceptanceRat
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.decoding.blocks import Draft, Outcome
     from fairseq_aggdec.decoding.outputs import Outputs
+    from fairseq_aggdec.decoding.tokens import Draft, Outcome
 
 _MIN_SPEEDUP = 1.1
 """least expected speed-up for which a model drafts; smaller gains are within the error of the estimates"""
@@ -118,16 +118,16 @@ class Goodput:
         return [size] * len(lengths)
 
     def trim(self, draft: Draft) -> Draft:
-        if draft.known is None:
+        if draft.lengths is None:
             return draft
-        groups = list(zip(self._kinds(draft, len(draft.known)), self._failures, strict=True))
-        best, benefit = self._best_steps(groups, draft.known)
+        groups = list(zip(self._kinds(draft, len(draft.lengths)), self._failures, strict=True))
+        best, benefit = self._best_steps(groups, draft.lengths)
         if not self._has_model:  # a model drafts only where it pays
             self._pause(benefit)
         if not self.costs.ragged:
             return draft.cut([len(best)] * len(groups))
         lengths, drafting, limits = Counter(step.group for step in best), Counter[_Group](), []
-        for group, length in zip(groups, draft.known, strict=True):
+        for group, length in zip(groups, draft.lengths, strict=True):
             drafting[group] += length > 0
             explored = drafting[group] <= _EXPLORING_ROWS or self.rates.tried(*group) >= _EXPLORING_ROWS
             limits.append(lengths[group] if explored else 0)

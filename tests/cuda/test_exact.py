@@ -12,8 +12,8 @@ import pytest
 import torch
 from fairseq.models.transformer import TransformerModel, base_architecture
 
-from fairseq_aggdec.decoding.blocks import Block
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
@@ -67,7 +67,7 @@ def bits(engines: Engines, model: Any, rows: list[int], widths: list[int], devic
     found, start = [], 0
     for width in widths:
         read = texts[:, start : start + width]
-        block = Block.behind(read[:, 0].tolist(), [start] * len(rows), read[:, 1:].to(device), None, device)
+        block = Block.of_draft(read[:, 0].tolist(), [start] * len(rows), read[:, 1:].to(device), None, device)
         said = verifier.verify(block, RULES)
         found.append(torch.stack([said.tokens.double(), said.log_probs.double()]).cpu().view(2, len(rows), width))
         start += width

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import BY_A_MODEL, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -112,8 +112,8 @@ class Foolish(DraftSchedule):
         )
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
-        assert draft.known in (None, outcome.drafted)
-        assert draft.lengths(draft.tokens.tolist()) == outcome.drafted
+        assert draft.lengths in (None, outcome.drafted)
+        assert draft.lengths_of(draft.tokens.tolist()) == outcome.drafted
         counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
         assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding import highest
-from fairseq_aggdec.decoding.blocks import Ragged
-from fairseq_aggdec.decoding.highest import best, best_entries
+from fairseq_aggdec.decoding import top_k
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Ragged
+from fairseq_aggdec.decoding.top_k import best, best_entries
 from fairseq_aggdec.engine.plain.choice import RuledChoice, ban_repeated_ngrams
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples
 
@@ -159,7 +159,7 @@ def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: in
     scores[..., torch.randint(vocabulary, (30,))] = -math.inf
     expected = scores.max(dim=-1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(highest, "_MIN_SCORES_TO_CHUNK", 0)
+        patch.setattr(top_k, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best(scores)
     assert values.equal(expected.values)
     assert tokens.equal(expected.indices)
@@ -173,7 +173,7 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     scores[:, :500] = -math.inf
     scores[::2, -1] = 20.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(highest, "_MIN_SCORES_TO_CHUNK", 0)
+        patch.setattr(top_k, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best_entries(scores, 7)
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import NO_DRAFT, Block, Chosen, Draft, Ragged
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, judge
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples
@@ -63,7 +63,7 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
     if known:
         draft, widths = Draft.of_known(proposed, drafts), [1 + length for length in drafts]
     else:
-        draft = Draft.unseen(proposed[:, :-1], EOS).cut(drafts)
+        draft = Draft.on_device(proposed[:, :-1], EOS).cut(drafts)
         ends = [[*row, EOS].index(EOS) + 1 for row in proposed.tolist()]
         drafts = list(map(min, drafts, ends))
     block = block_of(draft.tokens, widths)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.plain.choice import PLAIN

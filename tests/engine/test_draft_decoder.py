@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.blocks import Order
+from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from tests.support.random_models import DRAFTER_SHAPES, dictionary, draft_logits, random_batch, random_drafter, texts_of
 from tests.support.scripted_decoding import PAD, examples

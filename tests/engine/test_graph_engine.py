@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Draft, Order, Ragged
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Draft, Order, Ragged
 from fairseq_aggdec.decoding.verification import EXACT, judge
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -54,7 +54,7 @@ def without_gradients() -> Any:
 def as_on_a_gpu(decoder: Any) -> GraphDecoder:
     """An engine whose host waits for the device, and has not seen drafts that are on it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose_backend, "host_waits", lambda device: True)
+        patch.setattr(choose_backend, "is_asynchronous", lambda device: True)
         return GraphDecoder(decoder)
 
 
@@ -135,7 +135,7 @@ def test_a_forced_beginning_is_chosen_in_the_graph(make: Any, ranks: int, monkey
     for verifier in both:
         verifier.start(encoded(model, [4, 8]))
     rules = dataclasses.replace(RULES, prefix=prefix)
-    block = Block.behind([2, 2], [0, 0], torch.cat([prefix, torch.tensor([[4, 7], [5, 5]])], dim=1), None, CPU)
+    block = Block.of_draft([2, 2], [0, 0], torch.cat([prefix, torch.tensor([[4, 7], [5, 5]])], dim=1), None, CPU)
     expected = both[1].verify(block, rules, ranks)
     monkeypatch.setattr(BlockDecoder, "verify", None)
     found = both[0].verify(block, rules, ranks)
@@ -264,7 +264,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     engine = GraphProposingDecoder(model.decoder)
     engine.start(encoder_out)
     for draft in (torch.full((3, 3), 5), torch.full((3, 3), 5, device=meta)):  # seen by the host, or not
-        engine.verify(Block.behind([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
+        engine.verify(Block.of_draft([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
     proposed = engine.propose([2] * 3, 3)
     assert proposed is not None
     assert proposed.device == meta

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.blocks import Order
-from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.support.random_models import (

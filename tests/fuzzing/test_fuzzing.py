@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, seed, settings
 
-from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.tokens import Order
 from tests.fuzzing import run
 from tests.fuzzing.cases import ADVERSARIES, BACKENDS, KINDS, LANGUAGES, Case, cases
 from tests.fuzzing.checking import check

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from fairseq_aggdec.decoding.blocks import Outcome
 from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.tokens import Outcome
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.engine.plain import choice
@@ -70,7 +70,7 @@ def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, mo
     )
     monkeypatch.setenv("AGGDEC_BACKEND", "plain")
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
-    monkeypatch.setattr(choose_backend, "host_waits", lambda device: True)
+    monkeypatch.setattr(choose_backend, "is_asynchronous", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
     with torch.no_grad(), (waits := Waits(monkeypatch)):

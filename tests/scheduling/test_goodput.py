@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.blocks import Draft, Outcome
+from fairseq_aggdec.decoding.tokens import Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 from tests.support.scripted_decoding import EOS, outputs_of
@@ -52,7 +52,7 @@ class Decoding:
             draft = Draft.none(len(lengths))
             if any(limits):
                 draft = self.goodput.trim(draft_of(lengths, kinds).cut(limits))
-            known = draft.known or []
+            known = draft.lengths or []
             could = [passes if isinstance(passes, int) else passes() for passes in passing]
             accepted = [min(pair) for pair in zip(known, could, strict=True)]
             committed = [1 + passed for passed in accepted]
@@ -68,7 +68,7 @@ class Decoding:
     def trimmed(self, lengths: Sequence[int], kinds: Sequence[str] | None = None) -> list[int] | None:
         """What is verified of the first drafts of a batch."""
         outputs = outputs_of([[]] * len(lengths))
-        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.limits(outputs))).known
+        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.limits(outputs))).lengths
 
     def _count(self, verified: Sequence[int], accepted: Sequence[int], drafted: int) -> None:
         costs, rows = self.goodput.costs, len(verified)
@@ -182,5 +182,5 @@ def test_a_drafter_that_takes_a_step_for_each_token_drafts_as_many_as_its_accept
 def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding, outputs = Decoding(RAGGED), outputs_of([[], []])
     decoding.goodput.limits(outputs)
-    unknown = Draft.unseen(torch.zeros(2, 3, dtype=torch.long), EOS)
+    unknown = Draft.on_device(torch.zeros(2, 3, dtype=torch.long), EOS)
     assert decoding.goodput.trim(unknown) is unknown

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.tokens import Draft, Order
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose

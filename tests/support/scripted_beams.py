@@ -19,8 +19,8 @@ from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
 from fairseq_aggdec.decoding.beam.roles import Entries, Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
-from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain.choice import PLAIN, entries_behind
 

@@ -7,12 +7,12 @@ import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Draft, Order, Ragged
 from fairseq_aggdec.decoding.drafters.block import BlockModel
-from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order, Ragged
+from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.plain.choice import PLAIN, RuledChoice, choose_block
 from tests.support.oracle import OracleDrafter
 
@@ -25,8 +25,8 @@ class OfUnknownLength(OracleDrafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         draft = super().propose(outputs, limits)
-        assert draft.known is not None
-        return Draft(draft.tokens, None, limits=draft.known, eos=EOS)
+        assert draft.lengths is not None
+        return Draft(draft.tokens, None, limits=draft.lengths, eos=EOS)
 
 
 def examples(count: int) -> settings:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Row
 from fairseq_aggdec.decoding.beam.roles import Sentence
-from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.drafters.block import BlockModel
+from fairseq_aggdec.decoding.tokens import Order
 
 
 class ReturningModel(BlockModel, Protocol):

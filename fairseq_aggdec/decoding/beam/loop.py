@@ -20,9 +20,9 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
-from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Order
 
 
 class NotNumbersError(ArithmeticError):

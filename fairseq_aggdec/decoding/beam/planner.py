@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
-from fairseq_aggdec.decoding.blocks import Order
+from fairseq_aggdec.decoding.tokens import Order
 
 _MAX_SHIFT = 4
 """largest difference in depth between prefixes that may have reached the same place"""
@@ -233,17 +233,17 @@ class _Simulation:
 
     def _borrowed_row(self, node: Node) -> Row | None:
         if node not in self._borrowed:
-            self._borrowed[node] = self._borrow(node)
+            self._borrowed[node] = self._guess_from_similar(node)
         return self._borrowed[node][0]
 
-    def _borrow(self, node: Node) -> tuple[Row | None, Node | None]:
+    def _guess_from_similar(self, node: Node) -> tuple[Row | None, Node | None]:
         if node.parent is None:
             return self._drafts.get(0), None
         last = node.parent if node.parent.row is not None else self._borrowed[node.parent][1]
         own = None if last is None else last.children.get(node.token)
         if own is not None and own.row is not None:
             return own.row, own
-        alike = self._alike(node, node.parent.token)
+        alike = self._similar_node(node, node.parent.token)
         if alike is not None:
             return alike.row, alike
         draft = self._drafts.get(node.depth)
@@ -256,7 +256,7 @@ class _Simulation:
                     return sibling.row, sibling
         return None, None
 
-    def _alike(self, node: Node, before: int) -> Node | None:
+    def _similar_node(self, node: Node, before: int) -> Node | None:
         """A scored prefix of nearly the same length that ends in the same token, preferably after the same token."""
         found, closest = None, 2 * _MAX_SHIFT + 1
         for other in self._sentence.tree.ending_in.get(node.token, ()):

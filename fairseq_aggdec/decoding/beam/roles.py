@@ -13,8 +13,8 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Rows
 from fairseq_aggdec.decoding.beam.search import BeamSearch
-from fairseq_aggdec.decoding.blocks import Order, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Order, Ragged
 
 
 @dataclass(frozen=True)

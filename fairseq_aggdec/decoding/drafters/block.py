@@ -5,9 +5,9 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.tokens import Draft, Order
 
 
 class BlockModel(Protocol):
@@ -46,7 +46,7 @@ class BlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         tokens = self.model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.unseen(tokens, self._eos) if self.model.waits else Draft.up_to_end(tokens, self._eos)
+        draft = Draft.on_device(tokens, self._eos) if self.model.waits else Draft.up_to_end(tokens, self._eos)
         return draft.cut([max(0, self.model.max_positions - len(text)) for text in outputs.texts])
 
     def keep(self, order: Order) -> None:

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.tokens import Draft, Order
 
 
 class ProposingModel(Protocol):
@@ -47,7 +47,7 @@ class HeadDrafter(Drafter):
         tokens = None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
         if tokens is None:
             return Draft.none(len(outputs.rows))
-        return Draft.unseen(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
+        return Draft.on_device(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:
         """Do nothing: the loop drops the rows of the verifier, which is the model here."""

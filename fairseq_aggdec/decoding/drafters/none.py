@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.tokens import Draft, Order
 
 
 class NoDrafter(Drafter):

@@ -58,13 +58,13 @@ class CudaBackend(PlainBackend):
         return product
 
     def decoder_kernels(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
         widest = max(decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features)
         if self._always and widest > _MOST_INPUTS:
             raise ValueError(f"states of {widest} numbers, above {_MOST_INPUTS}")
-        return DecoderKernels(self.computes, decoder, positions, further)
+        return DecoderKernels(self.computes, decoder, positions, extra_embeddings)
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
         """See `PlainBackend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
@@ -83,17 +83,17 @@ class DecoderKernels:
         computes: Callable[[int], bool],
         decoder: TransformerDecoderBase,
         positions: Positions | None,
-        further: Tensor | None,
+        extra_embeddings: Tensor | None,
     ) -> None:
         """Copy the weights of a decoder; raises `ValueError` where the kernels do not support it.
 
         `computes`: whether kernels compute the layers of a pass of so many tokens.
-        `further`: see `BlockDecoder`.
+        `extra_embeddings`: see `BlockDecoder`.
         """
         self.computes = computes
         self._layers = TritonDecoderLayers(decoder)
         self._words, self._scale = decoder.embed_tokens.weight.detach(), float(decoder.embed_scale)
-        self._positions, self._further = positions, further
+        self._positions, self._extra_embeddings = positions, extra_embeddings
         self.embeds = decoder.project_in_dim is None and decoder.layernorm_embedding is None
         """whether the input of the first layer is a sum of embeddings, which a kernel computes"""
 
@@ -102,7 +102,7 @@ class DecoderKernels:
         places = None if self._positions is None else self._positions.reaching(end)
         # contiguous: a column of a table is flattened without a copy
         flat, at = tokens.flatten().contiguous(), positions.flatten().contiguous()
-        x = embedded(flat, at, self._words, self._scale, places, self._further)
+        x = embedded(flat, at, self._words, self._scale, places, self._extra_embeddings)
         return x.view(*tokens.shape, -1)
 
     def layered(

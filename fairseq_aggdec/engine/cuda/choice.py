@@ -240,7 +240,12 @@ def entry_of(keys: tl.tensor) -> tl.tensor:
 
 
 def embedded(
-    tokens: Tensor, positions: Tensor, words: Tensor, scale: float, places: Tensor | None, further: Tensor | None
+    tokens: Tensor,
+    positions: Tensor,
+    words: Tensor,
+    scale: float,
+    places: Tensor | None,
+    extra_embeddings: Tensor | None,
 ) -> Tensor:
     """The input of a decoder's first layer, N -> N x D, in the words' type, rounded as by PyTorch's operations.
 
@@ -248,12 +253,12 @@ def embedded(
 
     `tokens` and `positions`: N, int64, positions beyond `places` as its last; `words`: V x D, multiplied by `scale`;
     `places`: embeddings of positions, P x D;
-    `further`: those of extra symbols, with indices from V on, not scaled.
+    `extra_embeddings`: those of extra symbols, with indices from V on, not scaled.
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)
-    tensors = (tokens, positions, words, places, further, x)
-    numbers = (scale, symbols, *(0 if table is None else table.size(0) for table in (places, further)))
+    tensors = (tokens, positions, words, places, extra_embeddings, x)
+    numbers = (scale, symbols, *(0 if table is None else table.size(0) for table in (places, extra_embeddings)))
     options = {"dim": dim, "padded": triton.next_power_of_2(dim), **launch_options(x.device)}
     embed[(tokens.size(0),)](tensors, numbers, **options)
     return x
@@ -262,7 +267,7 @@ def embedded(
 @triton.jit
 def embed(tensors: tl.tuple, numbers: tl.tuple, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr) -> None:
     """The embedding of one token."""
-    tokens, positions, words, places, further, x = tensors
+    tokens, positions, words, places, extra_embeddings, x = tensors
     scale, symbols, end, more = numbers
     row, columns = tl.program_id(0), tl.arange(0, padded)
     inside = columns < dim
@@ -271,9 +276,11 @@ def embed(tensors: tl.tuple, numbers: tl.tuple, dim: tl.constexpr, padded: tl.co
     is_word = (token >= 0) & (token < symbols)
     found = tl.load(words + token * dim + columns, mask=inside & is_word, other=float("nan"))
     found = (found.to(tl.float32) * scale).to(found.dtype)
-    if further is not None:
-        is_further = (token >= symbols) & (token < symbols + more)
-        added = tl.load(further + (token - symbols) * dim + columns, mask=inside & is_further, other=float("nan"))
+    if extra_embeddings is not None:
+        is_extra = (token >= symbols) & (token < symbols + more)
+        added = tl.load(
+            extra_embeddings + (token - symbols) * dim + columns, mask=inside & is_extra, other=float("nan")
+        )
         found = tl.where(is_word, found, added)
     if places is not None:
         place = tl.minimum(tl.load(positions + row), end - 1)

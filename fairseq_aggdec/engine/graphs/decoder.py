@@ -19,8 +19,8 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import backend_of_graphs
@@ -67,21 +67,21 @@ class GraphDecoder(BlockDecoder):
         decoder: TransformerDecoderBase,
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
-        further: Tensor | None = None,
+        extra_embeddings: Tensor | None = None,
         kernels: bool = False,
     ) -> None:
         """See `BlockDecoder`; `kernels`: by Triton, where they are the faster way."""
         words = decoder.embed_tokens.weight
         self.device = words.device
         backend = backend_of_graphs(words, arithmetic, kernels)
-        super().__init__(decoder, kinds, arithmetic, further, backend)
+        super().__init__(decoder, kinds, arithmetic, extra_embeddings, backend)
         self.graphs = Graphs.on(self.device, self._drop_kernels)
         heads, head_dim = self._heads, decoder.layers[0].self_attn.head_dim
         self._cache: StaticCache = StaticCache(len(decoder.layers), heads, head_dim, self._cache_moved)
         self._static_layers = copy.copy(self._layers)  # the same weights, with the sources of a bucket
-        self._further = None if further is None else further.detach()
-        self.reads_further, self.can_be_ragged = further is not None, False
-        self._kernels: Any = backend.decoder_kernels(decoder, self._positions, self._further)
+        self._extra_embeddings = None if extra_embeddings is None else extra_embeddings.detach()
+        self.reads_extra_embeddings, self.can_be_ragged = extra_embeddings is not None, False
+        self._kernels: Any = backend.decoder_kernels(decoder, self._positions, self._extra_embeddings)
         self._is_exact = arithmetic.bit_exact
         """whether kernels compute passes of any size"""
         self._keeps_features = False
@@ -282,11 +282,11 @@ class GraphDecoder(BlockDecoder):
         return self._fitting(width, positions_bucket(last_start + width))
 
     def embed(self, block: Tensor) -> Tensor:
-        if self._further is None:
+        if self._extra_embeddings is None:
             return super().embed(block)
         beyond = block - self._decoder.embed_tokens.num_embeddings
         known = super().embed(torch.where(beyond < 0, block, 0))
-        return torch.where((beyond < 0)[..., None], known, self._further[beyond.clamp(min=0)])
+        return torch.where((beyond < 0)[..., None], known, self._extra_embeddings[beyond.clamp(min=0)])
 
     def _fitting(self, width: int, keys: int) -> Shape | None:
         shape = Shape(self._cache.rows, width, keys, self._cache.source)

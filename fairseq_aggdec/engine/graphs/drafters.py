@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
@@ -37,7 +37,7 @@ class GraphDraftDecoder(DraftDecoder):
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         self._begin()
         engine, width = self._engine, self._width(texts, block_size)
-        shape = engine.shape_of(width, max(self._read)) if engine.reads_further else None
+        shape = engine.shape_of(width, max(self._read)) if engine.reads_extra_embeddings else None
         if shape is None:
             return super().draft(texts, block_size)
         numbers_of_row = 2 + 2 * shape.width + block_size

@@ -50,12 +50,12 @@ class NativeBackend(PlainBackend):
         return EncoderStack(encoder, self._kernels, self._quantised)
 
     def embedding(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Embedding | None:
         """See `PlainBackend.embedding`; None where the first layer's input is more than a sum of embeddings."""
         if decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
             return None
-        return Embedding(self._kernels, decoder.embed_tokens.weight, decoder.embed_scale, positions, further)
+        return Embedding(self._kernels, decoder.embed_tokens.weight, decoder.embed_scale, positions, extra_embeddings)
 
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor

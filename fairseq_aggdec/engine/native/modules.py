@@ -11,8 +11,8 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from fairseq.modules import gelu
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding import highest
-from fairseq_aggdec.decoding.blocks import Ragged
+from fairseq_aggdec.decoding import top_k
+from fairseq_aggdec.decoding.tokens import Ragged
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
 from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
@@ -287,14 +287,16 @@ class Embedding:
         words: Tensor,
         scale: float,
         positions: Positions | None,
-        further: Tensor | None = None,
+        extra_embeddings: Tensor | None = None,
     ) -> None:
-        """`words`: token embeddings, V x D, fp32, multiplied by `scale`; `further`: see `BlockDecoder`."""
+        """`words`: token embeddings, V x D, fp32, multiplied by `scale`; `extra_embeddings`: see `BlockDecoder`."""
         if positions is not None and positions.reaching(1).size(1) != words.size(1):
             raise ValueError("embeddings and positions differ in size")
         self._kernels = found
         self._words, self._scale, self._positions = words.detach().contiguous(), scale, positions
-        self._further = words.new_empty(0) if further is None else further.detach().contiguous()
+        self._extra_embeddings = (
+            words.new_empty(0) if extra_embeddings is None else extra_embeddings.detach().contiguous()
+        )
 
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embed tokens, ... -> ... x D, at `positions`, below `end` except in padding; a range stands for one row.
@@ -312,7 +314,7 @@ class Embedding:
             limit = places.size(0)
         symbols, dim = self._words.shape
         x = self._words.new_empty(*tokens.shape, dim)
-        more = (self._further.data_ptr(), self._further.size(0))
+        more = (self._extra_embeddings.data_ptr(), self._extra_embeddings.size(0))
         tables = (self._words.data_ptr(), symbols, self._scale, *more, _address(places), limit)
         numbers = (tokens.data_ptr(), _address(given), first, tokens.numel(), dim)
         if self._kernels.embed(*tables, *numbers, x.data_ptr(), _threads()) != 0:
@@ -321,10 +323,10 @@ class Embedding:
 
 
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`highest.best_entries`, in C for single precision; equal scores are in the order of their tokens."""
+    """`top_k.best_entries`, in C for single precision; equal scores are in the order of their tokens."""
     found = kernels()
     if found is None or scores.dtype != torch.float32 or scores.numel() == 0:
-        return highest.best_entries(scores, count)
+        return top_k.best_entries(scores, count)
     scores = scores.contiguous()
     values, tokens = scores.new_empty(scores.size(0), count), scores.new_empty(scores.size(0), count, dtype=torch.long)
     addresses = (values.data_ptr(), tokens.data_ptr())

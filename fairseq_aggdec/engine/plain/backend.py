@@ -56,13 +56,13 @@ class PlainBackend:
         return EncoderLayers(encoder, self.fused)
 
     def embedding(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Callable[[Tensor, Tensor | range, int], Tensor] | None:
         """The input of a decoder's first layer in one operation, as `native.modules.Embedding`; None: in several."""
         return None
 
     def decoder_kernels(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Any:
         """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
         return None

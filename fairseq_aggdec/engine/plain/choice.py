@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Chosen
-from fairseq_aggdec.decoding.highest import best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Chosen
+from fairseq_aggdec.decoding.top_k import best_entries
 
 
 class Bans(NamedTuple):
@@ -96,7 +96,7 @@ class Choice:
     """How a backend finds the highest scores of rows."""
 
     best_entries: Callable[[Tensor, int], tuple[Tensor, Tensor]] = best_entries
-    """`highest.best_entries`, or a faster function with the same result"""
+    """`top_k.best_entries`, or a faster function with the same result"""
     likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = likeliest
     """`likeliest`, or a faster function with the same result"""
     waits: bool = False

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.blocks import Order, Ragged
+from fairseq_aggdec.decoding.tokens import Order, Ragged
 from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.transformer_parts import additive_mask, layers_of, look_up, position_table
 

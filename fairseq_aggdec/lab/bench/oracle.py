@@ -16,11 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.engine.stepwise_model import StepwiseModel
+from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 
@@ -118,8 +118,8 @@ class OracleBlockDrafter(Drafter):
         places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
         model = self._drafter.model if isinstance(self._drafter, BlockDrafter) else None
-        if isinstance(model, StepwiseModel):
-            model.suppose(outputs.texts, tokens.tolist())
+        if isinstance(model, SmallModel):
+            model.replace_drafts(outputs.texts, tokens.tolist())
         return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:

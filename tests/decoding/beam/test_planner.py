@@ -9,9 +9,9 @@ from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.search import BeamOptions
-from fairseq_aggdec.decoding.blocks import Order
-from fairseq_aggdec.decoding.highest import best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.top_k import best_entries
 from tests.support.random_models import dictionary
 from tests.support.scripted_beams import Table, TableVerifier
 

@@ -4,16 +4,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.blocks import Decoded
-from fairseq_aggdec.decoding.drafters.alone import draft_alone
+from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Decoded
 from tests.support.scripted_decoding import EOS, PAD, UNK, ScriptedBlockModel, examples, with_length_cap
 
 
 def alone(model: ScriptedBlockModel, block_size: int, max_len: int = 200, **rules: object) -> list[Decoded]:
     settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": max_len, "min_len": 0, **rules}
     first = torch.full((len(model.targets),), EOS)
-    return draft_alone(model, block_size, SearchRules(**settings), first, keep_drafts=True)  # type: ignore[arg-type]
+    return decode_unverified(model, block_size, SearchRules(**settings), first, keep_drafts=True)  # type: ignore[arg-type]
 
 
 @examples(25)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Decoded, Order
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
-from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Decoded, Order
+from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from tests.support.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, ScoringVerifier, examples
 

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.drafters.input_guided import (
     FOREIGN,
     MAX_KIND,
@@ -15,6 +14,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
     SourceMatcher,
     align_source,
 )
+from fairseq_aggdec.decoding.tokens import Order
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
@@ -73,7 +73,7 @@ def test_drafts_follow_the_shortest_unique_suffix(
 def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     drafter = SourceCopyDrafter([SourceMatcher([*source, EOS], EOS) for source in ([A, B], [B, C, D], [C], [D])])
     draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9] * 4)
-    assert draft.known == [2, 2, 2, 0]
+    assert draft.lengths == [2, 2, 2, 0]
     assert draft.tokens[:3].tolist() == [[B, EOS], [D, EOS], [C, EOS]]
     assert draft.kinds == [2, 1, 1, 0]
     drafter.keep(Order([2, 1], torch.device("cpu")))

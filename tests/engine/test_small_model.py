@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS, cached_model
@@ -55,7 +55,7 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
     small, sample = like(shape, 2), random_batch(2, FEW_WORDS, [5, 9, 2, 7])
     model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
     rows, texts = [0, 1, 2, 3], [[FEW_WORDS.eos()] for _ in range(4)]
-    with mock.patch.object(Block, "behind", wraps=Block.behind) as behind:
+    with mock.patch.object(Block, "behind", wraps=Block.of_draft) as behind:
         for turn in range(8):
             if turn == 5:
                 rows = [3, 1]

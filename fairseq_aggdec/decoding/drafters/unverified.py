@@ -6,10 +6,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Decoded, Draft
 from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Decoded, Draft
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -27,7 +27,7 @@ class ChoosingModel(BlockModel, Protocol):
         """
 
 
-def draft_alone(
+def decode_unverified(
     model: ChoosingModel,
     block_size: int,
     rules: SearchRules,
@@ -45,11 +45,11 @@ def draft_alone(
     while outputs.rows:
         tokens, log_probs = model.choose(outputs.texts, block_size, rules, temperature)
         draft = Draft.up_to_end(tokens, rules.eos)
-        assert draft.known is not None
-        rows = len(draft.known)
+        assert draft.lengths is not None
+        rows = len(draft.lengths)
         passed = [True] * tokens.numel()
         verdict = Verdict(
-            [block_size] * rows, draft.known, passed, tokens.flatten().tolist(), log_probs.flatten().tolist()
+            [block_size] * rows, draft.lengths, passed, tokens.flatten().tolist(), log_probs.flatten().tolist()
         )
         outcome = outputs.commit(draft, verdict)
         if outcome.remaining is not None and outputs.rows:

@@ -56,21 +56,21 @@ class Draft:
 
     tokens: Tensor
     """B x K, on the host or on the verifier's device; entries after a row's draft are undefined"""
-    known: list[int] | None
-    """length of each row's draft; None while it is only known on the GPU, see `unseen`"""
+    lengths: list[int] | None
+    """length of each row's draft; None while it is only known on the GPU, see `on_device`"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
     """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
     found in the source, 0 for the start symbol alone; larger values for drafts that the user gives. Of a model:
     `BY_A_MODEL`. Empty: a model made all drafts"""
     limits: Sequence[int] = field(default=(), kw_only=True)
-    """where `known` is None: the longest draft of each row"""
+    """where `lengths` is None: the longest draft of each row"""
     eos: int = field(default=NO_DRAFT, kw_only=True)
-    """where `known` is None: a draft ends with this token"""
+    """where `lengths` is None: a draft ends with this token"""
 
     @classmethod
-    def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[int] = ()) -> Draft:
+    def of_known(cls, tokens: Tensor, lengths: list[int], kinds: Sequence[int] = ()) -> Draft:
         """A draft with lengths known to the host."""
-        return cls(tokens[:, : max(known)], known, kinds=kinds)
+        return cls(tokens[:, : max(lengths)], lengths, kinds=kinds)
 
     @classmethod
     def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
@@ -78,7 +78,7 @@ class Draft:
         return cls(tokens, [_up_to(eos, row) for row in tokens.tolist()])
 
     @classmethod
-    def unseen(cls, tokens: Tensor, eos: int) -> Draft:
+    def on_device(cls, tokens: Tensor, eos: int) -> Draft:
         """`up_to_end`, without synchronising: the lengths come back with the verifier's choices."""
         rows, width = tokens.shape
         return cls(tokens, None, limits=[width] * rows, eos=eos)
@@ -95,28 +95,28 @@ class Draft:
         """No draft for any row."""
         return Draft(torch.empty(rows, 0, dtype=torch.long), [0] * rows)
 
-    def behind(self, tokens: Sequence[Sequence[int]]) -> Draft:
+    def after(self, tokens: Sequence[Sequence[int]]) -> Draft:
         """The draft with these tokens before it, B x P."""
         first = torch.tensor(tokens, dtype=torch.long).to(self.tokens.device, non_blocking=True)
-        known = None if self.known is None else [first.size(1) + length for length in self.known]
+        lengths = None if self.lengths is None else [first.size(1) + length for length in self.lengths]
         limits = [first.size(1) + limit for limit in self.limits]
-        return replace(self, tokens=torch.cat([first, self.tokens], dim=1), known=known, limits=limits)
+        return replace(self, tokens=torch.cat([first, self.tokens], dim=1), lengths=lengths, limits=limits)
 
-    def lengths(self, read: Sequence[Sequence[int]]) -> list[int]:
+    def lengths_of(self, read: Sequence[Sequence[int]]) -> list[int]:
         """The length of each row's draft; `read`: the draft's tokens on the host, B x K."""
-        if self.known is not None:
-            return self.known
+        if self.lengths is not None:
+            return self.lengths
         return [min(limit, _up_to(self.eos, row)) for limit, row in zip(self.limits, read, strict=True)]
 
     def cut(self, limits: Sequence[int]) -> Draft:
         """The draft with no row longer than its limit."""
-        if self.known is None:
+        if self.lengths is None:
             lower = list(map(min, self.limits, limits))
             return replace(self, tokens=self.tokens[:, : max(lower)], limits=lower)
-        known = [min(length, limit) for length, limit in zip(self.known, limits, strict=True)]
-        if known == self.known and self.tokens.size(1) == max(known):
+        lengths = [min(length, limit) for length, limit in zip(self.lengths, limits, strict=True)]
+        if lengths == self.lengths and self.tokens.size(1) == max(lengths):
             return self
-        return Draft.of_known(self.tokens, known, self.kinds)
+        return Draft.of_known(self.tokens, lengths, self.kinds)
 
 
 def _up_to(eos: int, row: Sequence[int]) -> int:
@@ -212,10 +212,10 @@ class Block:
     def of(cls, tokens: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None = None) -> Block:
         """A block of B x W tokens on the verifier's device; `widths`: the number read in each row, None for all."""
         lasts = tokens[:, 0].tolist()
-        return cls.behind(lasts, known_starts, tokens[:, 1:], widths, tokens.device)
+        return cls.of_draft(lasts, known_starts, tokens[:, 1:], widths, tokens.device)
 
     @classmethod
-    def behind(
+    def of_draft(
         cls,
         lasts: Sequence[int],
         known_starts: Sequence[int],

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.blocks import Block, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Ragged
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.choose_backend import is_asynchronous
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
@@ -109,7 +109,7 @@ def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> s
         return None
     expected, found = expected[finite].double(), found[finite].double()
     tolerance = _TOLERANCES.get(weight.dtype, _DEFAULT_TOLERANCE)
-    if host_waits(weight.device) and torch.backends.cuda.matmul.allow_tf32:
+    if is_asynchronous(weight.device) and torch.backends.cuda.matmul.allow_tf32:
         tolerance = max(tolerance, _TOLERANCES[torch.float16])
     tolerance *= max(1.0, _TOLERANCE_PER_UNIT * float(expected.abs().max()))
     apart = float((found - expected).abs().max())
@@ -135,7 +135,7 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     device = next(module.parameters()).device
-    with torch.no_grad(), torch.random.fork_rng([device] if host_waits(device) else []):
+    with torch.no_grad(), torch.random.fork_rng([device] if is_asynchronous(device) else []):
         torch.manual_seed(1)
         for part, _ in modes:
             part.training = False

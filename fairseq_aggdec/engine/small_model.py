@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.shortlist import Shortlist
 
 
-class StepwiseModel(LateStart):
+class SmallModel(LateStart):
     """A `drafters.block.BlockModel` over what could verify with an ordinary decoder.
 
     Its KV cache covers the text and its draft, except the last draft token. Draft tokens that the verifier has accepted
@@ -67,7 +67,7 @@ class StepwiseModel(LateStart):
     def go_back(self, lengths: Sequence[int]) -> None:
         """Nothing is dropped: a draft begins by comparing its texts with the cached tokens."""
 
-    def suppose(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
+    def replace_drafts(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
         """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
         self._cached = [
             [*text, *draft[: len(read) - len(text)]]
@@ -89,7 +89,7 @@ class StepwiseModel(LateStart):
             if len(columns) == size or all(ended):
                 break
             starts = [start + width for start, width in zip(block.known_starts, block.ragged.widths, strict=True)]
-            block = Block.behind(columns[-1], starts, none, None, self._device)
+            block = Block.of_draft(columns[-1], starts, none, None, self._device)
         return self._have_drafted(texts, list(zip(*columns, strict=True)))
 
     def _have_drafted(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> Tensor:
@@ -106,7 +106,7 @@ class StepwiseModel(LateStart):
         width, pad = max(widths), self._rules.pad
         rows = [[*text[start:], *[pad] * (width - own)] for text, start, own in zip(texts, starts, widths, strict=True)]
         tokens = torch.tensor(rows)
-        return Block.behind(tokens[:, 0].tolist(), starts, tokens[:, 1:], widths, self._device)
+        return Block.of_draft(tokens[:, 0].tolist(), starts, tokens[:, 1:], widths, self._device)
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._cached = []
