@@ -136,7 +136,7 @@ def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> N
 def test_commands_run_elsewhere_are_in_the_docs_and_in_their_tests() -> None:
     assert set(ELSEWHERE) <= set(commands())
     pipeline = (ROOT / "tests" / "scripts" / "test_pipeline.py").read_text(encoding="utf-8")
-    for stage in ("prepare", "train", "average", "decode", "score", "reproduce"):
+    for stage in ("prepare", "train", "decode", "score", "reproduce"):
         assert f"{stage}.sh" in pipeline or f'"{stage}"' in pipeline
 
 
