@@ -47,7 +47,7 @@ def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count:
 def test_drafts_are_the_small_models_own_greedy_tokens(
     shape: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind texts that accept all of the last draft, some or none, or go back, and after rows have left the batch.
+    """After texts that accept all of the last draft, some or none, or go back, and after rows have left the batch.
 
     Once two tokens follow what is accepted, as where an iteration had no draft.
     """
@@ -55,15 +55,15 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
     small, sample = like(shape, 2), random_batch(2, FEW_WORDS, [5, 9, 2, 7])
     model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
     rows, texts = [0, 1, 2, 3], [[FEW_WORDS.eos()] for _ in range(4)]
-    with mock.patch.object(Block, "behind", wraps=Block.of_draft) as behind:
+    with mock.patch.object(Block, "of_draft", wraps=Block.of_draft) as of_draft:
         for turn in range(8):
             if turn == 5:
                 rows = [3, 1]
                 model.keep(Order(rows, torch.device("cpu")))
                 texts = [texts[row][: 1 + row] for row in rows]
-            behind.reset_mock()
+            of_draft.reset_mock()
             drafts = model.draft(texts, 4).tolist()
-            read = behind.call_args_list[0].args[3]
+            read = of_draft.call_args_list[0].args[3]
             assert max(read) <= 2 or turn in (0, 4), (
                 "the bonus token, of a draft that passed as a whole the last one, too"
             )
