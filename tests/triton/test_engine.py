@@ -55,7 +55,7 @@ def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPa
         return layered(self, *arguments, **options)
 
     monkeypatch.setattr(DecoderKernels, "layered", counted)
-    size = 3 if mode == "aggressive-beam" else 1
+    size = 2 if mode == "aggressive-beam" else 1
     expected = hypotheses(SequenceGenerator([model], WORDS, beam_size=size, **LIMIT), model)
     kind: Any = AggressiveGenerator if size == 1 else AggressiveBeamGenerator
     options: dict[str, Any] = {"block_draft": half_drafter()} if size == 1 else {"beam_size": size}
@@ -68,10 +68,9 @@ def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("products_as_on_tensor_cores")
 def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone() -> None:
-    model = half_model()
+    model, engines = half_model(), Engines(Arithmetic(bit_exact=True))
 
     def by(mode: str, **options: Any) -> AggressiveGenerator:
-        engines = Engines(Arithmetic(bit_exact=True))
         return AggressiveGenerator.of(
             [model], WORDS, src_dict=WORDS, decoding=mode, engines=engines, **options, **LIMIT
         )
