@@ -22,7 +22,7 @@ cd "$root"
 python="${PYTHON:-python3}" out="${OUT:-work/gpu}" device="${DEVICE:-cuda}" models=work/gpu_models
 needed=(antlr4-python3-runtime bitarray hydra-core omegaconf packaging PyYAML tqdm tabulate sacremoses subword-nmt joblib
     click regex sacrebleu portalocker colorama lxml pytest pytest-xdist execnet pluggy iniconfig pygments hypothesis
-    sortedcontainers cattrs attrs filelock ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
+    sortedcontainers cattrs attrs filelock tyro docstring_parser typeguard ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
 
 half=(--fp16) processes=12 batches=1,8,32 sentences=32
 if [[ $device == cpu ]]; then
