@@ -75,7 +75,7 @@ def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_t
     seconds, *packages = done.stdout.split()
     assert not HEAVY & set(packages)
     assert all(f"aggdec {verb} --help" in done.stderr for verb in VERBS)
-    assert float(seconds) < 2
+    assert float(seconds) < 0.2 * 2 * len(VERBS), "a call takes 0.05 seconds on a quiet machine"
 
 
 MISSING = """
