@@ -156,10 +156,11 @@ class AggressiveGenerator(SequenceGenerator):
         found, expected = self.search, "BeamSearch"
         is_known = type(found) is BeamSearch
         if self.match_source_len:
-            expected = "LengthConstrainedBeamSearch(tgt_dict, 1, 0, 1, 0), because of match_source_len"
+            expected = "LengthConstrainedBeamSearch(tgt_dict, 1, 0, 1, 0) with its EOS, because of match_source_len"
             is_known = type(found) is LengthConstrainedBeamSearch
             if is_known:
-                is_known = (found.min_len_a, found.min_len_b, found.max_len_a, found.max_len_b) == (1, 0, 1, 0)
+                bounds = (found.min_len_a, found.min_len_b, found.max_len_a, found.max_len_b)
+                is_known = bounds == (1, 0, 1, 0) and found.eos == self.eos  # fairseq's would hold back another symbol
         if not is_known:
             raise AggdecError(f"search_strategy {type(found).__name__}: the plugin's modes have {expected}, only")
 

@@ -171,6 +171,7 @@ def test_autocast_and_other_searches_are_refused() -> None:
         {"search_strategy": Sampling(WORDS)},
         {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)},
         {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), "match_source_len": True},
+        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0), "match_source_len": True, "eos": 7},
         {"match_source_len": True},
     ]:
         with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
