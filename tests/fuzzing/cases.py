@@ -121,8 +121,7 @@ def cases(draw: st.DrawFn) -> Case:
         used=rng.one(("", *[""] * 3, "other weights", "inference mode", "a beam")),
         batches=[_batch(rng, most) for _ in range(rng.number(1, 2))],
         left_pad=not rng.chance(30),
-        # another EOS is refused with match_source_len
-        language=rng.one(("", "", "", *LANGUAGES["match_source_len" in search :])),
+        language=rng.one(("", "", "", *LANGUAGES["match_source_len" in search :])),  # with it no other EOS is taken
         prefix=prefix,
         search=search,
         block_ngrams=rng.chance(50),

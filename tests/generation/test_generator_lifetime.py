@@ -163,6 +163,16 @@ def test_a_generator_that_was_used_can_be_copied_and_pickled(mode: str) -> None:
         assert tokens(other.generate([model], BATCHES[0])) == expected
 
 
+@pytest.mark.usefixtures("either_engine")
+def test_inference_mode_comes_and_goes() -> None:
+    model = small_model()
+    ours = generator([model], "iad")
+    for batch in BATCHES:
+        with torch.inference_mode():
+            assert tokens(ours.generate([model], batch)) == stock(model, "iad", batch)
+        assert tokens(ours.generate([model], batch)) == stock(model, "iad", batch)
+
+
 def test_autocast_and_other_searches_are_refused() -> None:
     model = small_model()
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(AggdecError, match=r"does not follow torch\.autocast"):

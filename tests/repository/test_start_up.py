@@ -42,14 +42,6 @@ def test_the_plugin_costs_a_command_little() -> None:
     pytest.fail(f"{TRIES} times at least {TARGET} seconds, the last time {seconds:.2f}")
 
 
-COLLECTION = "-m pytest --collect-only --quiet tests/test_errors.py"
-
-
-def test_pytest_prints_no_line_of_fairseqs_imports() -> None:
-    done = subprocess.run([sys.executable, *COLLECTION.split()], capture_output=True, text=True, timeout=300)
-    assert (done.stderr, done.stdout.splitlines()[0].partition("::")[0]) == ("", "tests/test_errors.py")
-
-
 HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}
 
 HELP = """
