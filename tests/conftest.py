@@ -68,9 +68,8 @@ def _log_levels() -> None:
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A temporary directory for this run and the commands that it starts; nothing may be left in it.
 
-    Four things go with it: what PyTorch's data workers leave, which are killed while they end (pymp-*), the folders of
-    PyTorch's compiler (torchinductor_*) and of a pytest that a test runs (pytest-of-*), and the stand-ins of
-    `fork_server` (commands-*).
+    With it goes what PyTorch's data workers leave when they are killed (pymp-*), and the folders of its compiler
+    (torchinductor_*), of a pytest that a test runs (pytest-of-*) and of `fork_server` (commands-*).
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tests-") as folder:

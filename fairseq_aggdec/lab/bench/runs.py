@@ -18,7 +18,7 @@ from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.lab.bench import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, CUT, Mode, NatPeer
+from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, outputs_of
@@ -29,9 +29,6 @@ from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.draft_file import draft_tokens
 
 Loaded = tuple[Any, list[BaseFairseqModel]]
-
-_ENGINE_OPTIONS = {"int8": "int8", "exact": "bit_exact"}
-"""options of the task for precisions that only the engine has; the model's weights are `kept_in` another"""
 
 
 class Runs(ExitStack):
@@ -73,8 +70,8 @@ class Runs(ExitStack):
             AggdecError: the engine does not have this precision.
         """
         kept = "bf16" if stock and precision == "bf16" else kept_in(precision, self.subject.device)
-        engine_option = None if kept == precision else _ENGINE_OPTIONS.get(precision)
-        return self._once(lambda: self._load(kept, engine_option), "task", kept, engine_option, beam)
+        engines = None if kept == precision else precision
+        return self._once(lambda: self._load(kept, engines), "task", kept, engines, beam)
 
     def runner(self, mode: Mode, batch_size: int, shuffled: bool = False, block_size: int | None = None) -> Runner:
         """The runner of a mode.
@@ -105,7 +102,7 @@ class Runs(ExitStack):
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         texts = self._oracle_texts(mode, precision, batch_size)
-        options: dict[str, Any] = {"drafts": subject.drafts} if mode.decoding in CUT else {}
+        options: dict[str, Any] = {"drafts": subject.drafts} if mode.row.reads("drafts") else {}
         if mode.row.drafter == SMALL_MODEL and subject.small_drafter is not None:
             options["drafter"] = subject.small_drafter
         if block_size is not None:
@@ -139,15 +136,17 @@ class Runs(ExitStack):
             self._made[key] = make()
         return self._made[key]
 
-    def _load(self, kept: str, engine_option: str | None) -> Loaded:
+    def _load(self, kept: str, engines: str | None) -> Loaded:
+        """The models with weights in one precision; `engines`: the precision that only the engines have, if any."""
         subject = self.subject
         decoding = Decoding(
             AGGRESSIVE,
             drafter=subject.drafter_path,
             block_size=subject.block_size,
             block_ngrams=subject.block_ngrams,
-            int8=engine_option == "int8",
-            bit_exact=engine_option == "bit_exact",
+            int8=engines == "int8",
+            bit_exact=engines == "exact",
+            bf16=engines == "bf16",
         )
         languages = (subject.source_lang, subject.target_lang)
         task, models = loading.load(subject.path, subject.data, *languages, task_name=subject.task, decoding=decoding)

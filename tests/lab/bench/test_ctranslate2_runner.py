@@ -50,11 +50,12 @@ def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: P
 
 
 def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
-    with (
-        Runs(tiny_subject(tiny)) as runs,
-        pytest.raises(AggdecError, match=r"ctranslate2 in fp16 on cpu: ValueError: Requested float16"),
+    for mode, reason in (
+        ("ctranslate2:greedy@fp16", r"ctranslate2 in fp16 on cpu: ValueError: Requested float16"),
+        ("greedy@bf16", r"bf16 is for GPUs: on a CPU take --int8"),
     ):
-        runs.runner(Mode.parse("ctranslate2:greedy@fp16"), 2)
+        with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=reason):
+            runs.runner(Mode.parse(mode), 2).decode(0)
 
 
 def test_it_has_a_process_of_its_own_which_is_named_if_it_is_killed(tiny: RandomModel) -> None:
