@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -68,8 +68,7 @@ class Bench(options.HalfPrecision, options.Search, options.Task, options.Subject
         from fairseq_aggdec.lab.bench import measure, tables
         from fairseq_aggdec.lab.verify.references import refuse_differing
 
-        args: Any = self
-        record = measure.measure(args, modes, self.command)
+        record = measure.measure(self, modes, self.command)
         try:
             if self.json:
                 record.save(self.json)
@@ -115,5 +114,4 @@ class Tune(options.HalfPrecision, options.Subject, Verb):
         options.start(self.threads, self.path, self.drafter_path)
         from fairseq_aggdec.lab.tune.tune_command import tune
 
-        args: Any = self
-        tune(args)
+        tune(self)

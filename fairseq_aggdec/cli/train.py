@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -62,8 +62,7 @@ class Drafter(options.Languages, Verb):
         from fairseq_aggdec.lab.bench.drafter_speed import drafter_speed
         from fairseq_aggdec.train.drafter.stages import make_drafter
 
-        args: Any = self
-        make_drafter(args, drafter_speed)
+        make_drafter(self, drafter_speed)
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import Positional, arg
 
@@ -112,8 +112,7 @@ class Verify(options.Search, options.Task, options.SubjectOrRandom):
         options.start(self.threads, self.path, self.drafter_path)
         from fairseq_aggdec.lab.verify.verify_command import run
 
-        args: Any = self
-        report = run(args, self.command)
+        report = run(self, self.command)
         if self.json:
             report.save(self.json)
         print(report.text())

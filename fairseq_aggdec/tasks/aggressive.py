@@ -14,6 +14,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -82,7 +83,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         self.decoding = decoding_of(self._options)
         """how the generators decode for which nothing else is given"""
         self._stats_file: StatsFile | None = None
-        self._engines = Engines(self.decoding.arithmetic)
+        self._engines: dict[Arithmetic, Engines] = {}
         self._drafters: dict[str, LoadedDrafter] = {}
         self._run = _Run()
         weakref.finalize(self, self._run.end)
@@ -169,10 +170,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
-        mode, block_draft = self._block_draft(decoding, models, heads)
+        mode, block_draft = self._block_draft(decoding, mode, models, heads)
         if decoding.stats and self._stats_file is None:
             self._stats_file = StatsFile(decoding.stats)
-        is_shared = decoding.arithmetic == self._engines.arithmetic
         self._run.report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
         generator = (seq_gen_cls or own)(
@@ -182,20 +182,16 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             block_draft=block_draft,
             keep_drafts=getattr(args, "retain_iter_history", False),
             stats_file=self._stats_file,
-            engines=self._engines if is_shared else Engines(decoding.arithmetic),
+            engines=self._engines.setdefault(decoding.arithmetic, Engines(decoding.arithmetic)),
             **others,
         )
         self._run.begin(generator)
         return generator
 
     def _block_draft(
-        self, decoding: Decoding, models: list[BaseFairseqModel], heads: int
+        self, decoding: Decoding, mode: Mode, models: list[BaseFairseqModel], heads: int
     ) -> tuple[Mode, BlockDraftOptions | None]:
-        """The mode, and what drafts in it, the drafter or the heads; a drafter is loaded once.
-
-        `heads`: the number of the model's proposal heads.
-        """
-        mode = decoding.resolved(heads)
+        """The mode by the kind of its drafter, which is loaded once, and what drafts in it; `heads`: see `resolved`."""
         if mode.drafter == HEADS:
             return mode, BlockDraftOptions(None, decoding.block_size or heads)
         if not mode.drafts_by_model or (mode.verifies and not decoding.drafter):
@@ -220,7 +216,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         """As fairseq's; clears the engines, since training has changed the weights since the last validation."""
         super().begin_valid_epoch(epoch, model)
-        self._engines.clear()
+        for engines in self._engines.values():
+            engines.clear()
         for drafter in self._drafters.values():
             drafter.forget_verifiers()
 
@@ -230,7 +227,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if self._stats_file is not None:
             self._stats_file.close()
             self._stats_file = None
-        self._engines.clear()
+        for engines in self._engines.values():
+            engines.clear()
         self._drafters.clear()
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:

@@ -179,7 +179,7 @@ def test_a_model_that_was_trained_in_half_precision_decodes_in_single_precision_
     assert found["tokens"].tolist() == expected["tokens"].tolist()
     assert found["positional_scores"].sub(expected["positional_scores"]).abs().max() < 1e-4
     asked = [hub("iad", bf16=True), hub("iad", {"bf16": True}), hub("iad", {"int8": True})]
-    precisions = [model.task._engines.arithmetic.precision for model in (ours, *asked)]
+    precisions = [model.task.decoding.arithmetic.precision for model in (ours, *asked)]
     assert precisions == ["own", "bf16", "bf16", "int8"]
 
 
@@ -198,7 +198,7 @@ def test_options_that_an_old_checkpoint_does_not_have_are_not_taken_for_true(
     hub = TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
     cfg = hub.task.cfg
     assert not any((cfg.fp16, cfg.bf16, cfg.sampling, cfg.retain_dropout, cfg.score_reference))
-    assert hub.task._engines.arithmetic.precision == "own"
+    assert hub.task.decoding.arithmetic.precision == "own"
 
 
 @pytest.mark.parametrize("multiple", [1, 8])

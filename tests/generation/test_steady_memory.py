@@ -87,7 +87,7 @@ def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
         task = AggressiveTranslationTask(AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS)
         generator = task.build_generator([model], Namespace())
         task.inference_step(generator, [model], random_batch(number, WORDS, [3, 5]))
-        engine, size = task._engines.decoder(model.decoder), sum(weight.nbytes for weight in model.parameters())
+        engine, size = generator._engines.decoder(model.decoder), sum(weight.nbytes for weight in model.parameters())
         kept += map(weakref.ref, (task, model, generator, engine))
         del task, model, generator, engine
         gc.collect()
