@@ -8,6 +8,7 @@
 """
 
 import logging
+import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -122,6 +123,11 @@ def _wanted() -> str:
 def is_asynchronous(device: torch.device) -> bool:
     """Whether the host waits for the device when it reads a number."""
     return device.type != "cpu"
+
+
+def memory_of(device: torch.device) -> float:
+    """The bytes of a device's memory; of a CPU, which can use its disk, no limit."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else math.inf
 
 
 def on_device(device: torch.device) -> AbstractContextManager[Any]:

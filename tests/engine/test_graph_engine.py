@@ -4,6 +4,7 @@ What comes out of whole batches, by trees and under all rules of the search, tes
 """
 
 import dataclasses
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from fairseq_aggdec.decoding.verification import EXACT, judge
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder, Shape
 from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
@@ -49,6 +51,22 @@ SHAPE = "post-norm sinusoidal"
 def without_gradients() -> Any:
     with torch.no_grad():
         yield
+
+
+@pytest.mark.parametrize(("memory", "moves"), [(math.inf, [1, 1, 0, 0]), (0, [1, 1, 1, 0])])
+def test_buffers_that_suffice_are_kept_and_grow_within_a_share_of_the_memory(
+    memory: float, moves: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they move, all graphs are captured anew. Two batches, of many and of long sources; then both once more."""
+    moved: list[int] = []
+    monkeypatch.setattr(buffers, "memory_of", lambda device: memory)
+    cache = buffers.StaticCache(1, 2, 8, moved.append)
+    found = []
+    for rows, length in ((8, 20), (4, 40), (8, 20), (3, 19)):
+        before = len(moved)
+        cache.start_with(rows, length, torch.zeros(1))
+        found.append(len(moved) - before)
+    assert found == moves
 
 
 def as_on_a_gpu(decoder: Any) -> GraphDecoder:

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_aggdec.decoding.beam import plain, search
+from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
@@ -28,6 +31,28 @@ def test_words_with_the_same_score(size: int) -> None:
     found = generator(models, MODE, words, beam_size=size, max_len_b=8).generate(models, sample)
     stock = assert_fairseqs(found, models, words, sample, size, near_tie=0, max_len_b=8)
     assert any(len({float(one["score"]) for one in outputs}) < size for outputs in stock)
+
+
+@pytest.mark.parametrize("budget", [0, 16])
+def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There fairseq's own order is no promise, and to find it would take longer than a pass."""
+
+    def nobody(*arguments: Any) -> Any:
+        raise AssertionError("all sums of a sentence were sorted")
+
+    monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
+    monkeypatch.setattr(choose_backend, "is_asynchronous", lambda device: True)
+    for module in (plain, search):
+        monkeypatch.setattr(module, "best_of_all", nobody)
+    words = dictionary(300)
+    models, sample = [model_of_shape(ENGINE_SHAPES[0], 3, words, words, 0.1)], random_batch(3, words, [3, 6, 9])
+    twin_words(models[0])
+    found = generator(models, MODE, words, beam_size=3, max_len_b=8, budget=budget).generate(models, sample)
+    stock = SequenceGenerator(models, words, beam_size=3, max_len_a=0, max_len_b=8).generate(models, sample)
+    for ours, right in zip(found, stock, strict=True):
+        scores = [float(one["score"]) for one in right]
+        assert [float(one["score"]) for one in ours] == pytest.approx(scores, abs=1e-5)
+        assert len(set(scores)) < len(scores)
 
 
 @pytest.mark.parametrize("backend", ["", "graphs"])

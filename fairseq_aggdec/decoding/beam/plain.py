@@ -86,12 +86,13 @@ class BeamStep(Protocol):
     """A step of the search for all sentences."""
 
     def take(
-        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None]
+        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None] | None
     ) -> tuple[Beams, list[Ends]]:
         """Take a step; return the new hypotheses, and the finished ones sentence by sentence, best first.
 
         `values` and `names`: the best log-probabilities after each hypothesis, in descending order, and their tokens,
-        M x E, E = N + 2. `resolve_ties` is called where candidates are open, to fill in fairseq's.
+        M x E, E = N + 2. `resolve_ties` is called where candidates are open, to fill in fairseq's; None: equal sums
+        keep their order.
         """
 
 
@@ -112,7 +113,8 @@ def plain_beam_search(
         for number, width in zip(going, widths, strict=True):
             stats[number].add(width, width, 1)
         before = beams
-        beams, ends = step.take(before, values, names, partial(_resolve_ties, before, widths, whole, options))
+        resolve_ties = None if whole is None else partial(_resolve_ties, before, widths, whole, options)
+        beams, ends = step.take(before, values, names, resolve_ties)
         full = set()
         for place, row, score in ends:
             number = going[place]
@@ -137,7 +139,7 @@ def plain_beam_search(
 
 def _best_entries(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
-) -> tuple[Tensor, Tensor, list[Rows]]:
+) -> tuple[Tensor, Tensor, list[Rows] | None]:
     """The best log-probabilities after each hypothesis and their tokens, twice M x E, and all, in chunks.
 
     Raises `NotNumbersError`.
@@ -145,11 +147,11 @@ def _best_entries(
     block = beams.block(widths, options.size)
     texts = beams.texts[: sum(widths)] if rules.no_repeat_ngram_size > 1 else None
     chunks: list[Entries] = list(verifier.verify_tree(block, rules, options.entries, texts))
-    values, names, whole = map(list, zip(*chunks, strict=True))
-    best, tokens = (values[0], names[0]) if len(whole) == 1 else (torch.cat(values), torch.cat(names))
+    best, tokens = (torch.cat(parts) if len(chunks) > 1 else parts[0] for parts in list(zip(*chunks, strict=True))[:2])
     if math.isnan(best[:, 0].sum()):
         raise NotNumbersError
-    return best, tokens, whole
+    whole = [chunk.whole for chunk in chunks if chunk.whole is not None]
+    return best, tokens, whole or None
 
 
 def _resolve_ties(

@@ -38,7 +38,7 @@ class Row:
         """Store the best log-probabilities, in descending order, and their tokens.
 
         `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is a
-        guess or no longer needed.
+        guess, is no longer needed, or where equal sums keep their order.
         """
         self.scores = scores
         self.tokens = tokens

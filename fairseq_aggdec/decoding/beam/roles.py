@@ -67,8 +67,9 @@ class Entries(NamedTuple):
     """N x E log-probabilities in descending order, on the host"""
     names: Tensor
     """N x E, their tokens, on the host"""
-    whole: Rows
-    """all log-probabilities after each token, minus infinity where a rule bans the next one"""
+    whole: Rows | None
+    """all log-probabilities after each token, minus infinity where a rule bans the next one; None where the verifier
+    leaves equal sums of a beam in their order, since fairseq's own order on its device is no promise"""
 
 
 class TreeVerifier(Protocol):

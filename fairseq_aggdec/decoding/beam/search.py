@@ -153,7 +153,7 @@ class BeamSearch:
                 missing = [number for number in missing if self.live[number].score >= least]
             if missing:
                 return missing
-        self._take(self._best_of_all(rows) if best is None else best)
+        self._take(self._resolved(rows, ranked, fills_the_beam) if best is None else best)
         return []
 
     def step_on_guesses(self, rows: Sequence[Row | None]) -> float:
@@ -204,10 +204,11 @@ class BeamSearch:
                 heappop(heads)
         return ranked, False
 
-    def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
-        """fairseq's own candidates, from all rows."""
+    def _resolved(self, rows: Sequence[Row | None], ranked: list[Candidate], fills_the_beam: bool) -> list[Candidate]:
+        """The candidates where some sums are equal: fairseq's own, from all rows, or as they are `ranked`."""
         whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
-        assert len(whole) == len(self.live)
+        if len(whole) < len(self.live):
+            return _in_single(ranked[:-1] if fills_the_beam else ranked)
         return best_of_all(whole, [hypothesis.score for hypothesis in self.live], self.taken == 0, self._options)
 
     def _take(self, candidates: list[Candidate]) -> None:
@@ -285,17 +286,18 @@ def best_of_all(
 
 def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:
     """The candidates with rounded sums, without the additional one; None where some sums are equal."""
-    sums = _single([score for score, _, _ in ranked])
-    best: list[Candidate] = []
-    last = math.nan
-    for score, (_, number, token) in zip(sums, ranked, strict=True):
-        if score == last:
-            return None
-        last = score
-        best.append((score, number, token))
+    best = _in_single(ranked)
+    if len({score for score, _, _ in best}) < len(best):
+        return None
     if has_one_behind:
         best.pop()
     return best
+
+
+def _in_single(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with sums in single precision."""
+    sums = _single([score for score, _, _ in ranked])
+    return [(score, number, token) for score, (_, number, token) in zip(sums, ranked, strict=True)]
 
 
 def _single(numbers: list[float]) -> list[float]:

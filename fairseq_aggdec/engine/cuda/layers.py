@@ -18,6 +18,8 @@ _ROWS = 16  # tokens in a tile of every product and of attention
 _AT_ONCE = 32  # inputs that a warp multiplies at once
 _TILES = (64, 32, 16, 8)  # outputs of a program
 _PROGRAMS = 64  # of a product, at least
+_MOST_WEIGHTS = 2**16  # of a program; with more, its registers spill
+_MOST_INPUTS = 1024  # of a norm, for the same reason
 _TYPES = (torch.float16, torch.bfloat16)
 _HEAD_DIMS = (16, 32, 64, 128)
 _ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")  # parts of fairseq's layer that few models have
@@ -105,7 +107,7 @@ def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
 
     Both are the fastest of those tried on an H100 with base and big, 8 and 32 rows, weights not in its caches.
     """
-    fitting = [tile for tile in _TILES if (part or outputs) % tile == 0]
+    fitting = [tile for tile in _TILES if (part or outputs) % tile == 0 and tile * inputs <= _MOST_WEIGHTS]
     tile = next((tile for tile in fitting if tile * _PROGRAMS <= outputs), fitting[-1])
     return tile, 16 if inputs > 2048 else 4 if inputs <= 512 < outputs else 8
 
@@ -300,6 +302,8 @@ def _check(layer: Any, first: Any) -> None:
         raise ValueError(f"heads of {own.head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}")
     if own.embed_dim % _ROWS != 0 or inner % _ROWS != 0:
         raise ValueError(f"layers of {own.embed_dim} numbers and {inner} inside, not multiples of {_ROWS}")
+    if own.embed_dim > _MOST_INPUTS:
+        raise ValueError(f"layers of {own.embed_dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice")
 
 
 def _sizes(layer: Any) -> tuple[int, ...]:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.engine.choose_backend import memory_of
 from fairseq_aggdec.engine.plain.layers import KVCache
 
 MOST_TOKENS = 4096
 """tokens of a pass, padding up to its bucket included, above which arithmetic takes longer than kernel launches"""
 _WIDTHS = (1, 4, 8, 16, 32)
 _POSITIONS, _SOURCE = 64, 32  # the smallest buckets
-_MOST_KEPT = 2**30
-"""elements of a buffer that is kept when a batch needs less; larger ones are freed"""
+_SHARE_KEPT = 0.25
+"""of a device's memory: larger buffers do not grow beyond what a batch needs"""
 
 
 def rows_bucket(rows: int) -> int:
@@ -118,16 +119,18 @@ class StaticCache(KVCache):
         self._number_places()
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
-        """Reserve room for these numbers of rows and positions; buffers that grow in one size shrink in no other."""
+        """Reserve room for these numbers of rows and positions: new buffers are new graphs, so old ones are kept.
+
+        Buffers that grow in one size shrink in no other, unless both together take too much of the device's memory.
+        """
         whole, cross = self._whole, self._cross
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
-        is_small = whole.numel() + cross.numel() <= _MOST_KEPT or held[:2] == needed[:2]
-        if is_alike and all(map(operator.ge, held, needed)) and is_small:
+        if is_alike and all(map(operator.ge, held, needed)):
             return
         larger = tuple(map(max, needed, held))
         numbers = larger[0] * (larger[1] + larger[2]) * self._none.size(0) * self._none.size(2) * self._none.size(4)
-        if is_alike and numbers <= _MOST_KEPT:
+        if is_alike and numbers * like.element_size() <= _SHARE_KEPT * memory_of(like.device):
             rows, source, capacity = larger
         self._whole = self._cross = self.memory = self._none  # frees the old memory before more is allocated
         self._replace(self._new(rows, capacity, like))

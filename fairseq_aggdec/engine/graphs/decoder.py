@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,22 +196,11 @@ class GraphDecoder(BlockDecoder):
         own[..., 2 : 2 + written] = paths.reshape(*own.shape[:2], written)
         own[..., 2 + written :], table[rows:] = own[..., 1 + written, None], 0  # other rows read symbol 0 at position 0
         self.graphs.run(graph)
-        features = graph.results[0].clone()  # while the host would wait
         values, names = graph.read().reshape(2, shape.rows, shape.width, count)[:, :rows][:, is_own].copy()
-        places = np.arange(shape.rows * shape.width).reshape(shape.rows, -1)[:rows][is_own].ravel().tolist()
-
-        def compute() -> LogProbs | Tensor:
-            positions = torch.zeros(shape.tokens, dtype=torch.long)
-            positions[: len(at)] = torch.from_numpy(at)
-            positions = positions.to(self.device)
-            scores = self._likeliest(features, 1, rules.pad, rules.eos, positions < rules.min_len)[2]
-            if not is_forced:
-                return scores
-            others = torch.arange(self.symbols, device=self.device) != rules.eos
-            return scores[:].masked_fill((positions >= rules.max_len)[:, None] & others, -math.inf)
-
         values, names = values.reshape(-1, count), names.reshape(-1, count).astype(np.int64)
-        yield Entries(torch.from_numpy(values), torch.from_numpy(names), _Whole(places, compute))
+        own = np.arange(shape.tokens).reshape(shape.rows, -1)[:rows][is_own].ravel()
+        whole = graph.results[0][torch.from_numpy(own)] if graph.results else None
+        yield Entries(torch.from_numpy(values), torch.from_numpy(names), whole)
 
     def continued(self, block: Block, steps: int, rules: SearchRules) -> list[list[int]] | None:
         """The next `steps` tokens of greedy search after each row of a block, B x k; None where no graph does it.
@@ -409,11 +398,15 @@ class GraphDecoder(BlockDecoder):
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
             features = self.layered(tokens, positions, shape, paths=paths).flatten(0, 1)
             at, limits = positions.flatten().contiguous(), numbers[:_LIMITS]
-            if self._kernels is None:
-                values, names, _ = self._likeliest(features, count, pad, eos, at < limits[2])
-            else:
+            if self._kernels is None or not self.backend.waits:
+                values, names, whole = self._likeliest(features, count, pad, eos, at < limits[2])
+            if self._kernels is not None:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
-            return torch.stack([values, names.float()]), features
+            found = torch.stack([values, names.float()])
+            if self.backend.waits:
+                return (found,)
+            others = torch.arange(self.symbols, device=self.device) != eos
+            return found, whole[:].masked_fill((at >= limits[3])[:, None] & others, -math.inf)
 
         return read_tree
 
@@ -439,20 +432,3 @@ class GraphDecoder(BlockDecoder):
 def _limits_of(rules: SearchRules) -> tuple[int, ...]:
     """The beginning of a pass's input, see `_LIMITS`."""
     return rules.pad, rules.eos, rules.min_len, rules.max_len
-
-
-class _Whole:
-    """`beam.roles.Entries.whole`, computed when it is first read: only ties need it."""
-
-    def __init__(self, places: Sequence[int], compute: Callable[[], LogProbs | Tensor]) -> None:
-        """`places`: the row of each entry in the result of `compute`."""
-        self._places, self._compute = places, compute
-        self._rows: LogProbs | Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, row: int) -> Tensor:
-        if self._rows is None:
-            self._rows = self._compute()
-        return self._rows[self._places[row]]

@@ -25,7 +25,7 @@ Function = Callable[[Tensor], Sequence[Tensor]]
 Capture = Callable[[Callable[[], None]], Callable[[], None]]
 """from a function without arguments to one that replays it; may call it first"""
 
-_MOST_GRAPHS = 128  # of one engine; a graph of a pass takes less than a megabyte beside the pool
+_MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyte beside the pool
 _SECONDS_TO_REPORT = 1.0
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
 

@@ -16,7 +16,7 @@ class _CStep(ctypes.Structure):
     """`Step` of beams.c, where the fields are described."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("sentences", "size", "eos", "length", "entries", "slot")),
+        *((name, ctypes.c_int64) for name in ("sentences", "size", "eos", "length", "entries", "slot", "keeps_order")),
         *((name, ctypes.c_void_p) for name in ("counts", "texts", "paths", "sums", "values", "names")),
         *((name, ctypes.c_void_p) for name in ("found", "best", "parents", "tokens")),
         *((name, ctypes.c_void_p) for name in ("new_counts", "new_texts", "new_paths", "new_sums", "ends", "scores")),
@@ -43,7 +43,7 @@ class CBeamStep(BeamStep):
         self._own = {name: tensor.data_ptr() for name, tensor in zip(names, tensors, strict=True)}
 
     def take(
-        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None]
+        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None] | None
     ) -> tuple[Beams, list[Ends]]:
         values, names = values.contiguous(), names.contiguous()
         length, sentences = beams.texts.size(1), beams.counts.size(0)
@@ -57,6 +57,7 @@ class CBeamStep(BeamStep):
             length=length,
             entries=values.size(1),
             slot=length * self._size,
+            keeps_order=resolve_ties is None,
             counts=beams.counts.data_ptr(),
             texts=beams.texts.data_ptr(),
             paths=beams.paths.data_ptr(),
@@ -70,7 +71,7 @@ class CBeamStep(BeamStep):
             **self._own,
         )
         address = ctypes.addressof(step)
-        if self._kernels.candidates(address):
+        if self._kernels.candidates(address) and resolve_ties is not None:
             resolve_ties(self._best)
         ended = self._kernels.take(address)
         ends: list[Ends] = []

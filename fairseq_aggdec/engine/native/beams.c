@@ -9,6 +9,7 @@ typedef struct {
     int64_t sentences, size, eos;        /* B; N */
     int64_t length, entries;             /* T, tokens of a hypothesis before the step; E, entries behind each */
     int64_t slot;                        /* the first slot of a sentence's new hypotheses */
+    int64_t keeps_order;                 /* whether equal sums keep their order, and are not left open */
     /* before: M hypotheses, sentence by sentence */
     const int64_t *counts;               /* B, the number of each sentence's hypotheses, at most N */
     const int64_t *texts, *paths;        /* M x T, tokens, and their slots */
@@ -45,7 +46,7 @@ int64_t aggdec_candidates(const Step *s) {
                 if (sum > best) best = sum, who = own;
             }
             if (who < 0) break;
-            if (best == last) {
+            if (best == last && !s->keeps_order) {
                 found = -1, open++;
                 break;
             }

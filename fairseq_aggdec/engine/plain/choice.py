@@ -315,7 +315,7 @@ def entries_behind(
         read = here.tokens[part, None] if sequences is None else sequences[part].to(chunk.device)
         ruled = RuledChoice(rules.keep(here.ragged.rows[part]), choice)
         found = ruled.entries(count, chunk, here.positions[part], read, block.first_position, block.last_position)
-        yield Entries(found[0].cpu(), found[1].cpu(), found[2])
+        yield Entries(found[0].cpu(), found[1].cpu(), None if choice.waits else found[2])
 
 
 def on_host(choice: Choice, *entries: Tensor) -> Sequence[Tensor]:
