@@ -8,21 +8,19 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architectures import refuse_architectures, register_sizes
-from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
-from fairseq_aggdec.models.checkpoint_weights import ExactFrozenWeights
+from fairseq_aggdec.models.architectures import option_of, refuse_architectures, register_sizes
+from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
+from fairseq_aggdec.models.warm_start import load_base
 
 
 class ProposalHeads(nn.Module):
@@ -135,10 +133,9 @@ class BlockwiseDecoder(TransformerDecoderBase):
         in this decoder; `options`: those of the other model.
         """
         ours = self.state_dict().get(name)
-        there = options.get if isinstance(options, dict) else partial(getattr, options)
-        if ours is None or there("identity_head", False) != self.heads.identity_head:
+        if ours is None or bool(option_of(options, "identity_head")) != self.heads.identity_head:
             return None
-        if self.heads.own_hidden and there("own_hidden", False):
+        if self.heads.own_hidden and option_of(options, "own_hidden"):
             value = value[: len(ours)]
         return value if value.shape == ours.shape else None
 
@@ -152,22 +149,18 @@ class BlockwiseDecoder(TransformerDecoderBase):
 
 
 @register_model("blockwise_transformer")
-class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
+class BlockwiseTransformerModel(TransformerOnCheckpoint):
     """A Transformer whose decoder has k heads."""
+
+    config = BlockwiseTransformerConfig
 
     def __init__(self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
-        self.exact_weights = {}
         self.base_is_frozen = cfg.freeze_base
         # not in decoding, which must equal the base's: PyTorch rounds differently where no gradient is needed
         if self.base_is_frozen and not is_loading_models():
             self.requires_grad_(False)
             decoder.heads.requires_grad_(True)
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Add the options; their defaults come from the architecture or the base checkpoint."""
-        gen_parser_from_dataclass(parser, BlockwiseTransformerConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
@@ -239,10 +232,4 @@ def proposal_heads(model: Any) -> int:
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 
 
-def _take_base(cfg: Any) -> None:
-    base = getattr(cfg, "base_checkpoint", None)
-    if base and not is_loading_models():
-        take_architecture(cfg, base)
-
-
-register_sizes("blockwise_transformer", _take_base, small_decoder=3)
+register_sizes("blockwise_transformer", small_decoder=3, option="base_checkpoint")
