@@ -16,11 +16,11 @@ from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.compat.checkpoints import is_loading_models
+from fairseq_aggdec.compat.checkpoints import is_loading_models, read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architectures import option_of, refuse_architectures, register_sizes
+from fairseq_aggdec.models.architectures import option_of, recorded_options, refuse_architectures, register_sizes
 from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
-from fairseq_aggdec.models.warm_start import load_base
+from fairseq_aggdec.models.warm_start import shapes_of, take_weights
 
 
 class ProposalHeads(nn.Module):
@@ -113,9 +113,6 @@ def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
 class BlockwiseDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder with `heads` between its last layer and the vocabulary projection."""
 
-    own_weights = ("heads.",)
-    """beginnings of the names of weights that a plain Transformer does not have"""
-
     def __init__(
         self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
     ) -> None:
@@ -125,19 +122,6 @@ class BlockwiseDecoder(TransformerDecoderBase):
             cfg.block_heads, self.output_embed_dim, hidden, cfg.dropout, cfg.identity_head, cfg.own_hidden
         )
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
-
-    def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
-        """The part of another checkpoint's weight from which the heads can start; None where it does not fit.
-
-        With `own_hidden` in both models, a checkpoint with more heads gives its first ones. `name`: the weight's name
-        in this decoder; `options`: those of the other model.
-        """
-        ours = self.state_dict().get(name)
-        if ours is None or bool(option_of(options, "identity_head")) != self.heads.identity_head:
-            return None
-        if self.heads.own_hidden and option_of(options, "own_hidden"):
-            value = value[: len(ours)]
-        return value if value.shape == ours.shape else None
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Logits of head 1: ... x D -> ... x V."""
@@ -171,11 +155,32 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
         if is_loading_models():  # its own checkpoint has all weights; the base checkpoint may be gone
             return model
         if config.base_checkpoint:
-            load_base(model, config.base_checkpoint)
+            model._take_base(config.base_checkpoint)
             model.save_exactly(f"--base-checkpoint {config.base_checkpoint}")
         elif config.freeze_base:
             raise AggdecError("--freeze-base without --base-checkpoint would keep random weights: name the model")
         return model
+
+    def _take_base(self, path: str) -> None:
+        """Copy the weights of a checkpoint; heads only where they fit.
+
+        With `own_hidden` in both models, a checkpoint with more heads gives its first ones.
+        """
+        checkpoint = read_checkpoint(path)
+        state, options, heads = dict(checkpoint["model"]), recorded_options(checkpoint), self.decoder.heads
+        self.upgrade_state_dict(state)  # names of older versions
+
+        def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:
+            if not name.startswith("decoder.heads."):
+                return "not needed"
+            if heads.own_hidden and option_of(options, "own_hidden"):
+                theirs = theirs[: len(heads.inner)]
+            fits = ours is not None and theirs.shape == ours.shape
+            same_kind = bool(option_of(options, "identity_head")) == heads.identity_head
+            return theirs if fits and same_kind else shapes_of(theirs, ours)
+
+        of_bart = "classification_heads."
+        take_weights(self, f"--base-checkpoint {path}", state, "", fitting, ("decoder.heads.", of_bart))
 
     @classmethod
     def build_decoder(

@@ -12,14 +12,11 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import frozen_names
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architectures import recorded_options
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 logger = logging.getLogger(__name__)
 
 FINGERPRINT_SIZE = hashlib.sha256().digest_size
-_IGNORED = "classification_heads."
-"""beginning of the names of weights outside encoder and decoder, in BART checkpoints"""
 _BY_SYMBOL = ("embed_tokens.weight", "output_projection.weight")
 """ends of the names of weights with a row for each symbol"""
 # entries of a Transformer's state: version numbers, position tables and copies
@@ -61,7 +58,7 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
     checkpoints = {path: read_checkpoint(path)["model"] for path in {encoder_from, decoder_from} if path}
     if encoder_from:
-        _take(model, f"--encoder-from {encoder_from}", checkpoints[encoder_from], "encoder.")
+        take_weights(model, f"--encoder-from {encoder_from}", checkpoints[encoder_from], "encoder.")
         if model.cfg.freeze_encoder:
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
@@ -73,35 +70,16 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
             if name in frozen:
                 return "shared with the frozen encoder"
             has_other_symbols = name.endswith(_BY_SYMBOL) and theirs.shape[1:] == ours.shape[1:]  # which is a mistake
-            return theirs if theirs.shape == ours.shape or has_other_symbols else _shapes(theirs, ours)
+            return theirs if theirs.shape == ours.shape or has_other_symbols else shapes_of(theirs, ours)
 
-        if not _take(model, f"--decoder-from {decoder_from}", checkpoints[decoder_from], "decoder.", fitting, ("",)):
+        if not take_weights(
+            model, f"--decoder-from {decoder_from}", checkpoints[decoder_from], "decoder.", fitting, ("",)
+        ):
             raise AggdecError(f"--decoder-from {decoder_from}: nothing of its decoder fits; leave the option out")
     model.save_exactly(f"--encoder-from {encoder_from}")
 
 
-def load_base(model: Any, path: str) -> None:
-    """Copy a checkpoint's weights into a model that extends its architecture; log the loaded and the skipped weights.
-
-    The decoder's method `fitting` selects among weights that a plain Transformer lacks.
-
-    Raises `AggdecError` where a weight of a plain Transformer is missing in one of them, or has another shape.
-    """
-    checkpoint = read_checkpoint(path)
-    options, state = recorded_options(checkpoint), dict(checkpoint["model"])
-    model.upgrade_state_dict(state)  # names of older versions
-
-    def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:
-        if name.startswith(_IGNORED):
-            return "not needed"
-        found = model.decoder.fitting(name.removeprefix("decoder."), theirs, options)
-        return _shapes(theirs, ours) if found is None else found
-
-    own = [f"decoder.{name}" for name in model.decoder.own_weights]
-    _take(model, f"--base-checkpoint {path}", state, "", fitting, (_IGNORED, *own))
-
-
-def _take(
+def take_weights(
     model: Any,
     source: str,
     state: dict[str, Tensor],
@@ -136,7 +114,7 @@ def _take(
             side = "source" if name.startswith("encoder.") else "target"
             symbols = len(getattr(model, name.split(".")[0]).dictionary)
             raise AggdecError(
-                f"{source}: {name} is {_shapes(found, ours[name])}, where the {side} dictionary (in the data folder) "
+                f"{source}: {name} is {shapes_of(found, ours[name])}, where the {side} dictionary (in the data folder) "
                 f"has {symbols} symbols: use the verifier's data-bin"
             )
         else:
@@ -155,6 +133,7 @@ def _weights_of(state: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
     return {name: state[name] for name in state if name.startswith(part) and not _NOT_WEIGHTS.search(name)}
 
 
-def _shapes(theirs: Tensor, ours: Tensor | None) -> str:
+def shapes_of(theirs: Tensor, ours: Tensor | None) -> str:
+    """The shapes of a weight in a checkpoint and in the model, for a message."""
     here = "none" if ours is None else " x ".join(map(str, ours.shape))
     return f"{' x '.join(map(str, theirs.shape))} there, {here} here"
