@@ -17,8 +17,7 @@ from fairseq_aggdec import load
 from fairseq_aggdec.engine import engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
-from fairseq_aggdec.text.edits import apply_edits
-from fairseq_aggdec.text.results import marked
+from fairseq_aggdec.text.edits import apply_edits, marked
 from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED
 
 LETTER = (

@@ -17,7 +17,8 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import Count, Flag, Many, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import read_text
-from fairseq_aggdec.text.results import COLOURED_MARKS, PLAIN_MARKS, Result, marked
+from fairseq_aggdec.text.edits import COLOURED_MARKS, PLAIN_MARKS, marked
+from fairseq_aggdec.text.results import Result
 from fairseq_aggdec.text.shipped import CAREFUL
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def install() -> None:
     distributed_utils._broadcast_object_slow = training.broadcast_object
     data_utils.batch_by_size = batches.with_last_batch(data_utils.batch_by_size)
     BARTModel.__init__ = training.with_task_name(BARTModel.__init__)
-    TranslationFromPretrainedBARTTask.__init__ = training.with_args(TranslationFromPretrainedBARTTask.__init__)
+    TranslationFromPretrainedBARTTask.args = property(lambda task: task.cfg)  # which it reads and nowhere sets
     EMA.__init__ = training.copying_frozen_weights(EMA.__init__)
     FairseqTask.train_step = training.without_fused_attention(FairseqTask.train_step)
     FairseqTask.get_batch_iterator = batches.with_resumed_batches(FairseqTask.get_batch_iterator)

@@ -23,17 +23,6 @@ def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.dev
     return box[0]
 
 
-def with_args(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap the constructor of fairseq's task for mBART, which reads `self.args` everywhere and nowhere sets it."""
-
-    @functools.wraps(init)
-    def make(self: Any, args: Any, *rest: Any, **named: Any) -> None:
-        self.args = args
-        init(self, args, *rest, **named)
-
-    return make
-
-
 def copying_frozen_weights(init: Callable[..., None]) -> Callable[..., None]:
     """Wrap the constructor of fairseq's `EMA` (`--store-ema`), which averages all entries of a model's state.
 

@@ -12,7 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import trainable_heads
@@ -55,28 +55,15 @@ class BlockwiseLoss(SummedCriterion):
     `first_head_teacher`, if any (not in the paper: self-distillation, as in Medusa-2, arXiv:2401.10774).
     """
 
-    def __init__(
-        self,
-        task: Any,
-        label_smoothing: float,
-        heads_per_step: int,
-        first_head_weight: float,
-        first_head_teacher: str | None,
-        sentence_avg: bool,
-    ) -> None:
-        super().__init__(task)
-        if heads_per_step < 1:
-            raise AggdecError(f"--heads-per-step {heads_per_step}: give at least 1")
-        if not 0 <= first_head_weight < math.inf:
-            raise AggdecError(f"--first-head-weight {first_head_weight}: give a number from 0 up")
-        if first_head_teacher and not first_head_weight:
-            raise AggdecError(f"--first-head-teacher {first_head_teacher} needs --first-head-weight")
-        self._first_head_teacher = first_head_teacher
+    def __init__(self, cfg: BlockwiseLossConfig, task: Any) -> None:
+        super().__init__(cfg, task)
+        if cfg.heads_per_step < 1:
+            raise AggdecError(f"--heads-per-step {cfg.heads_per_step}: give at least 1")
+        if not 0 <= cfg.first_head_weight < math.inf:
+            raise AggdecError(f"--first-head-weight {cfg.first_head_weight}: give a number from 0 up")
+        if cfg.first_head_teacher and not cfg.first_head_weight:
+            raise AggdecError(f"--first-head-teacher {cfg.first_head_teacher} needs --first-head-weight")
         self._teacher: list[Any] = []  # the model, loaded at first use; in a list, so that it is not trained nor saved
-        self.label_smoothing = label_smoothing
-        self.heads_per_step = heads_per_step
-        self.first_head_weight = first_head_weight
-        self.sentence_avg = sentence_avg
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -95,7 +82,7 @@ class BlockwiseLoss(SummedCriterion):
         if not model.training:
             return self._validate(model, sample, layer.heads)
         candidates = list(trainable_heads(layer, model.base_is_frozen))
-        weights = {1: self.first_head_weight} if self.first_head_weight else {}
+        weights = {1: self.cfg.first_head_weight} if self.cfg.first_head_weight else {}
         if weights and candidates[0] != 1:
             raise AggdecError(
                 "--first-head-weight: head 1 is the output of the frozen base (--freeze-base) and learns nothing; "
@@ -103,7 +90,7 @@ class BlockwiseLoss(SummedCriterion):
             )
         drawable = candidates[len(weights) :]
         # drawn on the host: fairseq seeds its random state by the update, so a resumed run draws the same heads
-        drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
+        drawn = torch.randperm(len(drawable))[: self.cfg.heads_per_step].tolist()
         wanted, targets = [], {}
         for head in [*weights, *map(drawable.__getitem__, drawn)]:
             target = targets_of_head(sample["target"], head, self.padding_idx)
@@ -111,26 +98,26 @@ class BlockwiseLoss(SummedCriterion):
             wanted.append((head, mask))
             targets[head] = target[mask]
 
-        taught = self._taught(sample, model) if self._first_head_teacher else None
+        taught = self._taught(sample, model) if self.cfg.first_head_teacher else None
 
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
             if head == 1 and taught is not None:
                 loss, nll = taught_loss(logits, taught, targets[head])
             else:
-                loss, nll = smoothed_loss(logits, targets[head], self.label_smoothing)
+                loss, nll = smoothed_loss(logits, targets[head], self.cfg.label_smoothing)
             return weights.get(head, 1) * loss, weights.get(head, 1) * nll
 
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
         # distributed training needs a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.flatten()[0] for weight in layer.parameters())
-        return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
+        return self.summed(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
 
     @torch.no_grad()
     def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
         """The teacher's logits at head 1's N targets, N x V, on the device of the trained model."""
         if not self._teacher:  # loaded at first use: validation does not need the file
-            self._teacher = _read_teacher(str(self._first_head_teacher), self.task)
+            self._teacher = _read_teacher(str(self.cfg.first_head_teacher), self.task)
         (teacher,), like = self._teacher, next(model.parameters())
         logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**sample["net_input"])[0]
         return logits[sample["target"].ne(self.padding_idx)]
@@ -143,17 +130,13 @@ class BlockwiseLoss(SummedCriterion):
 
         def predict(head: int, logits: Tensor) -> None:
             if head == 1:
-                first.append(smoothed_loss(logits, targets[0][masks[0]], self.label_smoothing))
+                first.append(smoothed_loss(logits, targets[0][masks[0]], self.cfg.label_smoothing))
             predicted[head - 1][masks[head - 1]] = logits.max(dim=-1).indices
 
         model(**sample["net_input"], heads=list(enumerate(masks, start=1)), per_head=predict)
-        loss, supervised, log = self._result(sample, *first[0], int(masks[0].sum()))
+        loss, sample_size, log = self.summed(sample, *first[0], int(masks[0].sum()))
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
-        return loss, supervised, log
-
-    def _result(self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float) -> tuple[Tensor, Any, dict]:
-        sample_size = len(sample["target"]) if self.sentence_avg else supervised
-        return loss, sample_size, loss_sums(sample, loss, nll, supervised, sample_size)
+        return loss, sample_size, log
 
 
 def _read_teacher(path: str, task: Any) -> list[Any]:

@@ -13,11 +13,10 @@ from typing import Any
 import torch.nn.functional as F
 from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
-from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import SummedCriterion, loss_sums, ratio, total
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, log_mean, total
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 
@@ -38,15 +37,12 @@ class EditWeightedLossConfig(FairseqDataclass):
 class EditWeightedLoss(SummedCriterion):
     """The weighted mean over a batch's target tokens; source and target share a dictionary."""
 
-    def __init__(self, task: Any, label_smoothing: float, edit_weight: float, sentence_avg: bool) -> None:
-        super().__init__(task)
-        if not edit_weight > 0:
-            raise AggdecError(f"--edit-weight {edit_weight}: must be above 0")
+    def __init__(self, cfg: EditWeightedLossConfig, task: Any) -> None:
+        super().__init__(cfg, task)
+        if not cfg.edit_weight > 0:
+            raise AggdecError(f"--edit-weight {cfg.edit_weight}: must be above 0")
         if task.source_dictionary != task.target_dictionary:
             raise AggdecError("--criterion edit_weighted_loss needs one dictionary for source and target")
-        self.label_smoothing = label_smoothing
-        self.edit_weight = edit_weight
-        self.sentence_avg = sentence_avg
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -56,10 +52,9 @@ class EditWeightedLoss(SummedCriterion):
         logits = model(**net_input)[0]
         edited = edits(net_input["src_tokens"], target, self.padding_idx)
         kept = target.ne(self.padding_idx)
-        weights = 1.0 + (self.edit_weight - 1.0) * edited.float()
-        loss, nll = smoothed_loss(logits, target, self.label_smoothing, weights, self.padding_idx)
-        sample_size = len(target) if self.sentence_avg else weights[kept].sum()
-        log = loss_sums(sample, loss, nll, int(kept.sum()), sample_size)
+        weights = 1.0 + (self.cfg.edit_weight - 1.0) * edited.float()
+        loss, nll = smoothed_loss(logits, target, self.cfg.label_smoothing, weights, self.padding_idx)
+        loss, sample_size, log = self.summed(sample, loss, nll, int(kept.sum()), weights[kept].sum())
         if not model.training:
             _, log["_edit_nll"] = smoothed_loss(logits[edited].detach(), target[edited], 0.0)
             log["_edits"] = edited.sum()
@@ -69,10 +64,8 @@ class EditWeightedLoss(SummedCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """In validation also log `edit_nll_loss`, of edited tokens, in bits."""
         super().reduce_metrics(logging_outputs)
-        count = total(logging_outputs, "_edits")
-        if count > 0:
-            mean = ratio(total(logging_outputs, "_edit_nll"), count) / math.log(2)
-            metrics.log_scalar("edit_nll_loss", mean, count, round=3)
+        if total(logging_outputs, "_edits") > 0:
+            log_mean(logging_outputs, "edit_nll_loss", "_edit_nll", "_edits", math.log(2))
 
 
 def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:

@@ -8,7 +8,6 @@ the other positions.
 import re
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
@@ -62,8 +61,3 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     order = noise.masked_fill(~valid, 2.0).argsort(dim=-1)
     rank = order.argsort(dim=-1)  # B x R x k, rank in the random order; positions without a target come last
     return rank < count
-
-
-def uniform_noise(like: Tensor) -> Tensor:
-    """Noise for `revealed_positions`, with shape and device of `like`, in single precision."""
-    return torch.rand(like.shape, device=like.device)

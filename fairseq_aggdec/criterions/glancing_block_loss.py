@@ -10,8 +10,8 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, loss_sums, ratio, total
-from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
+from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, log_mean, total
+from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import Blocks, blocks_at
@@ -44,23 +44,11 @@ class GlancingBlockLossConfig(FairseqDataclass):
 class GlancingBlockLoss(SummedCriterion):
     """L_NAR of papers/000 §3.2.1 over block positions that have a target and are not revealed."""
 
-    def __init__(
-        self,
-        task: Any,
-        label_smoothing: float,
-        glancing: str,
-        glancing_updates: int,
-        max_update: int,
-        sentence_avg: bool,
-        position_decay: float = 1.0,
-    ) -> None:
-        super().__init__(task)
-        self.label_smoothing = label_smoothing
-        if not 0 < position_decay <= 1:
-            raise AggdecError(f"--position-decay {position_decay}: give a number above 0, at most 1")
-        self.position_decay = position_decay
-        self.schedule = GlancingSchedule.parse(str(glancing), glancing_updates or max_update)
-        self.sentence_avg = sentence_avg
+    def __init__(self, cfg: GlancingBlockLossConfig, task: Any) -> None:
+        super().__init__(cfg, task)
+        if not 0 < cfg.position_decay <= 1:
+            raise AggdecError(f"--position-decay {cfg.position_decay}: give a number above 0, at most 1")
+        self.schedule = GlancingSchedule.parse(str(cfg.glancing), cfg.glancing_updates or cfg.max_update)
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -80,30 +68,29 @@ class GlancingBlockLoss(SummedCriterion):
         )
         targets = blocks.targets[trained]
         weights = self._weights(trained)
-        loss, nll = smoothed_loss(logits, targets, self.label_smoothing, weights)
-        supervised = targets.numel()
-        sample_size: Tensor | int = supervised if weights is None else weights.sum()
-        if self.sentence_avg:
-            sample_size = len(sample["target"])
-        log = loss_sums(sample, loss, nll, supervised, sample_size)
+        loss, nll = smoothed_loss(logits, targets, self.cfg.label_smoothing, weights)
+        weight = None if weights is None else weights.sum()
+        loss, sample_size, log = self.summed(sample, loss, nll, targets.numel(), weight)
         if model.training:
-            log.update(_positions=blocks.valid.sum(), _lambda=self.schedule.ratio(sample["update_num"]) * supervised)
+            share = self.schedule.ratio(sample["update_num"])
+            log.update(_positions=blocks.valid.sum(), _lambda=share * targets.numel())
         else:
             log.update(acceptance(model.decoder.best_tokens(logits.detach()), blocks))
         return loss, sample_size, log
 
     def _weights(self, trained: Tensor) -> Tensor | None:
         """The weight of each trained position, in order, N; None where all are 1."""
-        if self.position_decay == 1:
+        if self.cfg.position_decay == 1:
             return None
         steps = torch.arange(trained.size(-1), device=trained.device)
-        return (self.position_decay**steps).expand(trained.shape)[trained]
+        return (self.cfg.position_decay**steps).expand(trained.shape)[trained]
 
     def _reveal(self, blocks: Blocks, sample: dict[str, Any], training: bool) -> Any:
         """The model's argument `reveal`, called between the two passes; None: there is one pass."""
         if not training or self.schedule.is_off:
             return None
-        noise = uniform_noise(blocks.targets)  # drawn before both passes, which need the same random state
+        # drawn before both passes, which need the same random state
+        noise = torch.rand(blocks.targets.shape, device=blocks.targets.device)
         ratio = self.schedule.ratio(sample["update_num"])
         return lambda predicted: revealed_positions(predicted, blocks.targets, blocks.valid, noise, ratio)
 
@@ -111,10 +98,11 @@ class GlancingBlockLoss(SummedCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Also log the share of positions that were revealed, and lambda."""
         super().reduce_metrics(logging_outputs)
-        supervised, positions = total(logging_outputs, "ntokens"), total(logging_outputs, "_positions")
+        positions = total(logging_outputs, "_positions")
         if positions > 0:
-            metrics.log_scalar("glanced", 1 - ratio(supervised, positions), positions, round=3)
-            metrics.log_scalar("lambda", ratio(total(logging_outputs, "_lambda"), supervised), supervised, round=3)
+            shown = 1 - total(logging_outputs, "ntokens") / positions
+            metrics.log_scalar("glanced", shown, positions, round=3)
+            log_mean(logging_outputs, "lambda", "_lambda", "ntokens")
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:

@@ -8,21 +8,19 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.compat.checkpoints import is_loading_models
+from fairseq_aggdec.compat.checkpoints import is_loading_models, read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architectures import refuse_architectures, register_sizes
-from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
-from fairseq_aggdec.models.checkpoint_weights import ExactFrozenWeights
+from fairseq_aggdec.models.architectures import option_of, recorded_options, refuse_architectures, register_sizes
+from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
+from fairseq_aggdec.models.warm_start import shapes_of, take_weights
 
 
 class ProposalHeads(nn.Module):
@@ -115,9 +113,6 @@ def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
 class BlockwiseDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder with `heads` between its last layer and the vocabulary projection."""
 
-    own_weights = ("heads.",)
-    """beginnings of the names of weights that a plain Transformer does not have"""
-
     def __init__(
         self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
     ) -> None:
@@ -127,20 +122,6 @@ class BlockwiseDecoder(TransformerDecoderBase):
             cfg.block_heads, self.output_embed_dim, hidden, cfg.dropout, cfg.identity_head, cfg.own_hidden
         )
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
-
-    def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
-        """The part of another checkpoint's weight from which the heads can start; None where it does not fit.
-
-        With `own_hidden` in both models, a checkpoint with more heads gives its first ones. `name`: the weight's name
-        in this decoder; `options`: those of the other model.
-        """
-        ours = self.state_dict().get(name)
-        there = options.get if isinstance(options, dict) else partial(getattr, options)
-        if ours is None or there("identity_head", False) != self.heads.identity_head:
-            return None
-        if self.heads.own_hidden and there("own_hidden", False):
-            value = value[: len(ours)]
-        return value if value.shape == ours.shape else None
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Logits of head 1: ... x D -> ... x V."""
@@ -152,22 +133,18 @@ class BlockwiseDecoder(TransformerDecoderBase):
 
 
 @register_model("blockwise_transformer")
-class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
+class BlockwiseTransformerModel(TransformerOnCheckpoint):
     """A Transformer whose decoder has k heads."""
+
+    config = BlockwiseTransformerConfig
 
     def __init__(self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
-        self.exact_weights = {}
         self.base_is_frozen = cfg.freeze_base
         # not in decoding, which must equal the base's: PyTorch rounds differently where no gradient is needed
         if self.base_is_frozen and not is_loading_models():
             self.requires_grad_(False)
             decoder.heads.requires_grad_(True)
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Add the options; their defaults come from the architecture or the base checkpoint."""
-        gen_parser_from_dataclass(parser, BlockwiseTransformerConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
@@ -178,11 +155,32 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         if is_loading_models():  # its own checkpoint has all weights; the base checkpoint may be gone
             return model
         if config.base_checkpoint:
-            load_base(model, config.base_checkpoint)
+            model._take_base(config.base_checkpoint)
             model.save_exactly(f"--base-checkpoint {config.base_checkpoint}")
         elif config.freeze_base:
             raise AggdecError("--freeze-base without --base-checkpoint would keep random weights: name the model")
         return model
+
+    def _take_base(self, path: str) -> None:
+        """Copy the weights of a checkpoint; heads only where they fit.
+
+        With `own_hidden` in both models, a checkpoint with more heads gives its first ones.
+        """
+        checkpoint = read_checkpoint(path)
+        state, options, heads = dict(checkpoint["model"]), recorded_options(checkpoint), self.decoder.heads
+        self.upgrade_state_dict(state)  # names of older versions
+
+        def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:
+            if not name.startswith("decoder.heads."):
+                return "not needed"
+            if heads.own_hidden and option_of(options, "own_hidden"):
+                theirs = theirs[: len(heads.inner)]
+            fits = ours is not None and theirs.shape == ours.shape
+            same_kind = bool(option_of(options, "identity_head")) == heads.identity_head
+            return theirs if fits and same_kind else shapes_of(theirs, ours)
+
+        of_bart = "classification_heads."
+        take_weights(self, f"--base-checkpoint {path}", state, "", fitting, ("decoder.heads.", of_bart))
 
     @classmethod
     def build_decoder(
@@ -239,10 +237,4 @@ def proposal_heads(model: Any) -> int:
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 
 
-def _take_base(cfg: Any) -> None:
-    base = getattr(cfg, "base_checkpoint", None)
-    if base and not is_loading_models():
-        take_architecture(cfg, base)
-
-
-register_sizes("blockwise_transformer", _take_base, small_decoder=3)
+register_sizes("blockwise_transformer", small_decoder=3, option="base_checkpoint")

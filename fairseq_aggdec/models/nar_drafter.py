@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architectures import register_sizes
 from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterConfig, NarDrafterDecoder, Reading
-from fairseq_aggdec.models.small_drafter import DrafterModel, take_verifier
+from fairseq_aggdec.models.small_drafter import DrafterModel
 
 
 class Blocks(NamedTuple):
@@ -111,27 +111,18 @@ class NarDrafterModel(DrafterModel):
         if blocks is None:
             raise AggdecError("the drafter is trained with --task block_drafting --criterion glancing_block_loss")
         reading = self.decoder.read(prev_output_tokens, self.encode(src_tokens, src_lengths))
-        revealed = None
-        if reveal is not None:
-            revealed = reveal(self._first_pass(reading, blocks))
+        revealed = None if reveal is None else reveal(self._first_pass(reading, blocks))
         trained = blocks.valid if revealed is None else blocks.valid & ~revealed
         features = self.decoder.draft(reading, blocks.prefix_lengths, revealed, blocks.targets)
-        return self._logits(features, prev_output_tokens, blocks, trained), trained
+        # a transition head reads the reference's token before each position: in decoding, too, while the draft is right
+        last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
+        before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
+        return self._logits_after(features[trained], before[trained]), trained
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
         """fairseq's encoder output, without gradients where the encoder is frozen."""
         with torch.no_grad() if self.cfg.freeze_encoder else nullcontext():
             return self.encoder(src_tokens, src_lengths=src_lengths)
-
-    def _logits(self, features: Tensor, prev_output_tokens: Tensor, blocks: Blocks, wanted: Tensor) -> Tensor:
-        """N x V logits of the `wanted` positions (B x R x k, N true).
-
-        A transition head reads the reference's token before each position. In decoding it reads the same token as long
-        as the draft is right, so the number of leading right tokens is the same.
-        """
-        last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
-        before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
-        return self._logits_after(features[wanted], before[wanted])
 
     def _logits_after(self, features: Tensor, before: Tensor) -> Tensor:
         """N x V logits of features (N x D), given the token before each (N), which a transition head reads."""
@@ -163,4 +154,4 @@ class NarDrafterModel(DrafterModel):
         return predicted
 
 
-register_sizes("nar_drafter", take_verifier, small_decoder=2)
+register_sizes("nar_drafter", small_decoder=2, option="encoder_from")

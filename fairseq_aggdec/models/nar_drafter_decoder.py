@@ -108,22 +108,6 @@ class Reading(NamedTuple):
     prefix: list[KeysValues]
     """keys and values of `tokens`, for each layer; empty for a bidirectional prefix, which is read with each block"""
 
-    def repeated(self, times: int) -> "Reading":
-        """The reading with each row repeated `times` times: row 0, row 0, row 1, row 1, ..."""
-        if times == 1:
-            return self
-
-        def repeat(x: Tensor) -> Tensor:
-            return x.repeat_interleave(times, dim=0)
-
-        encoder_out = {
-            "encoder_padding_mask": [repeat(mask) for mask in self.encoder_out["encoder_padding_mask"]],
-            "encoder_embedding": [repeat(embedding) for embedding in self.encoder_out["encoder_embedding"]],
-        }
-        cross = [KeysValues(repeat(keys), repeat(values)) for keys, values in self.cross]
-        cross_mask = None if self.cross_mask is None else repeat(self.cross_mask)
-        return Reading(repeat(self.tokens), encoder_out, cross, cross_mask, [])
-
 
 class NarDrafterDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder, its layers unchanged, which reads a prefix and blocks of mask positions."""
@@ -162,7 +146,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
             )
         return self.draft(self.read(prev_output_tokens, encoder_out), prefix_lengths)
 
-    def read(self, prev_output_tokens: Tensor, encoder_out: dict[str, list[Tensor]]) -> "Reading":
+    def read(self, prev_output_tokens: Tensor, encoder_out: dict[str, list[Tensor]]) -> Reading:
         """Read source and targets; `draft` may follow more than once. The arguments are those of `forward`."""
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
@@ -182,7 +166,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
 
     def draft(
         self,
-        reading: "Reading",
+        reading: Reading,
         prefix_lengths: Tensor,
         revealed: Tensor | None = None,
         block_tokens: Tensor | None = None,
@@ -192,33 +176,28 @@ class NarDrafterDecoder(TransformerDecoderBase):
         Positions that are `revealed`, B x R x k booleans, show the token of `block_tokens`, B x R x k, in place of the
         mask. Returns B x R x k x D.
         """
-        blocks = prefix_lengths.size(1)
-        if not self.is_causal:  # a prefix that attends to its block cannot be shared
-            reading = reading.repeated(blocks)
-            prefix_lengths = prefix_lengths.reshape(-1, 1)
         positions = prefix_lengths[..., None] + 1 + torch.arange(self.block_size, device=prefix_lengths.device)
         x = self.mask_inputs(positions.flatten(1), reading.encoder_out).unflatten(1, positions.shape[1:])
         if revealed is not None and block_tokens is not None:
-            x = torch.where(revealed.view_as(positions)[..., None], self.embed(block_tokens.view_as(positions)), x)
+            x = torch.where(revealed[..., None], self.embed(block_tokens), x)
 
         in_prefix = torch.arange(reading.tokens.size(1), device=positions.device)
-        unseen = additive_mask(in_prefix > prefix_lengths[..., None], x)  # B x R x W
-        if self.is_causal:
-            own_mask, prefix_mask = None, unseen[:, None, :, None]
-        else:
-            x = torch.cat([self.embed(reading.tokens)[:, None], x], dim=2)  # B x 1 x (W + k) x D
-            positions = torch.cat([in_prefix.expand_as(reading.tokens)[:, None], positions], dim=2)
-            own_mask, prefix_mask = F.pad(unseen, (0, self.block_size))[:, None, :, None], None
+        unseen = additive_mask(in_prefix > prefix_lengths[..., None], x)[:, None, :, None]  # B x 1 x R x 1 x W
+        own_mask, prefix_mask = (None, unseen) if self.is_causal else (F.pad(unseen, (0, self.block_size)), None)
+        if not self.is_causal:  # a prefix that attends to its block is read with each: B x R x (W + k) x D
+            prefix = self.embed(reading.tokens)[:, None].expand(-1, x.size(1), -1, -1)
+            x = torch.cat([prefix, x], dim=2)
+            positions = torch.cat([in_prefix.expand(*prefix_lengths.shape, -1), positions], dim=2)
         x = self._inputs(x, positions, reading.tokens.size(1) + self.block_size)
         for number, (layer, cross) in enumerate(zip(self.layers, reading.cross, strict=True)):
-            prefix = reading.prefix[number] if self.is_causal else None
-            x = run_layer(layer, x, cross, reading.cross_mask, own_mask, prefix, prefix_mask)[0]
+            before = reading.prefix[number] if self.is_causal else None
+            x = run_layer(layer, x, cross, reading.cross_mask, own_mask, before, prefix_mask)[0]
         x = x[:, :, -self.block_size :]
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         if self.project_out_dim is not None:
             x = self.project_out_dim(x)
-        return x.reshape(-1, blocks, *x.shape[2:])
+        return x
 
     def mask_inputs(self, positions: Tensor, encoder_out: dict[str, list[Tensor]]) -> Tensor:
         """The inputs at mask positions, B x N x D, without position embeddings; they replace token embeddings.

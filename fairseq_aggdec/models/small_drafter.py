@@ -4,15 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architectures import register_sizes
-from fairseq_aggdec.models.base_checkpoint import take_verifiers_architecture
-from fairseq_aggdec.models.checkpoint_weights import ExactFrozenWeights
+from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
 from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE, warm_start
 
 
@@ -46,7 +44,7 @@ class DrafterConfig(TransformerConfig):
             super().__setattr__(name, value)
 
 
-class DrafterModel(ExactFrozenWeights, TransformerModelBase):
+class DrafterModel(TransformerOnCheckpoint):
     """What drafters have in common: they start from a verifier, and may keep its encoder as it is."""
 
     instead_of_finetuning = ", and --decoder-from in place of --finetune-from-model"
@@ -56,27 +54,24 @@ class DrafterModel(ExactFrozenWeights, TransformerModelBase):
         super().__init__(cfg, encoder, decoder)
         # the fingerprint of the verifier's encoder if this one is frozen to it, else zeros
         self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
-        self.exact_weights = {}
         if cfg.freeze_encoder:
             encoder.requires_grad_(False)
 
     @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Add the options; their defaults come from the architecture."""
-        gen_parser_from_dataclass(parser, cls.config(), delete_default=True, with_prefix="")
-
-    @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build from fairseq's options, flat or in groups."""
+        """Build from fairseq's options, flat or in groups; a new drafter starts from its verifier's weights."""
         cfg = cls.config.from_namespace(cfg)
         try:
-            return super().build_model(cfg, task)
+            model = super().build_model(cfg, task)
         except ValueError as error:  # fairseq's own, such as for dictionaries that are not joined
             if not cfg.encoder_from:
                 raise
             raise AggdecError(
                 f"--encoder-from {cfg.encoder_from}: {error}; is this the data it was trained on?"
             ) from None
+        if not is_loading_models():
+            warm_start(model, cfg.encoder_from, cfg.decoder_from)
+        return model
 
     def train(self, mode: bool = True) -> Any:
         """Training mode; a frozen encoder has no dropout, as in decoding, where the verifier's is used."""
@@ -100,20 +95,5 @@ class DrafterModel(ExactFrozenWeights, TransformerModelBase):
 class SmallDrafterModel(DrafterModel):
     """fairseq's Transformer; trained as any, by fairseq's tasks and criterions."""
 
-    @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> Any:
-        """As `DrafterModel`; before a training it starts from its verifier's weights."""
-        model = super().build_model(cfg, task)
-        if not is_loading_models():
-            warm_start(model, model.cfg.encoder_from, model.cfg.decoder_from)
-        return model
 
-
-def take_verifier(cfg: Any) -> None:
-    """Fill in the sizes of the checkpoint of --encoder-from, where one is given."""
-    verifier = getattr(cfg, "encoder_from", None)
-    if verifier and not is_loading_models():
-        take_verifiers_architecture(cfg, verifier)
-
-
-register_sizes("small_drafter", take_verifier, small_decoder=2)
+register_sizes("small_drafter", small_decoder=2, option="encoder_from")

@@ -1,7 +1,9 @@
-"""Starting a drafter from a verifier's checkpoint, and recognising the verifier's encoder in decoding."""
+"""Starting a model from the weights of another checkpoint, and recognising a verifier's encoder in decoding."""
 
 import hashlib
 import logging
+import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,22 +11,19 @@ from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import frozen_names
-from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.models.architectures import option_of, recorded_options
-from fairseq_aggdec.models.checkpoint_weights import copy_weights, different_shapes, weights_of
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 logger = logging.getLogger(__name__)
 
 FINGERPRINT_SIZE = hashlib.sha256().digest_size
-_DECIDING_OPTIONS = (
-    "encoder_attention_heads",
-    "encoder_normalize_before",
-    "activation_fn",
-    "no_scale_embedding",
-    "no_token_positional_embeddings",
+_BY_SYMBOL = ("embed_tokens.weight", "output_projection.weight")
+"""ends of the names of weights with a row for each symbol"""
+# entries of a Transformer's state: version numbers, position tables and copies
+_NOT_WEIGHTS = re.compile(
+    r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
+    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
 )
-"""options that change an encoder's output and no weight's shape"""
 
 
 def encoder_fingerprint(encoder: Any) -> Tensor:
@@ -38,7 +37,7 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
         facts = (layer.self_attn.num_heads, layer.activation_fn.__name__, bool(layer.normalize_before))
         digest.update(repr(facts).encode())
     digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())
-    for name, value in sorted(weights_of(encoder.state_dict()).items()):
+    for name, value in sorted(_weights_of(encoder.state_dict()).items()):
         digest.update(f"{name} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
     # int32, since fairseq's script for averaging checkpoints sums integers
@@ -57,66 +56,84 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
-    checkpoints = {path: read_checkpoint(path) for path in {encoder_from, decoder_from} if path}
+    checkpoints = {path: read_checkpoint(path)["model"] for path in {encoder_from, decoder_from} if path}
     if encoder_from:
-        _load_encoder(model, encoder_from, checkpoints[encoder_from])
+        take_weights(model, f"--encoder-from {encoder_from}", checkpoints[encoder_from], "encoder.")
         if model.cfg.freeze_encoder:
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
-        _load_decoder(model, decoder_from, checkpoints[decoder_from])
+        frozen = frozen_names(model)
+
+        def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:
+            if ours is None:
+                return "not in the drafter"
+            if name in frozen:
+                return "shared with the frozen encoder"
+            has_other_symbols = name.endswith(_BY_SYMBOL) and theirs.shape[1:] == ours.shape[1:]  # which is a mistake
+            return theirs if theirs.shape == ours.shape or has_other_symbols else shapes_of(theirs, ours)
+
+        if not take_weights(
+            model, f"--decoder-from {decoder_from}", checkpoints[decoder_from], "decoder.", fitting, ("",)
+        ):
+            raise AggdecError(f"--decoder-from {decoder_from}: nothing of its decoder fits; leave the option out")
     model.save_exactly(f"--encoder-from {encoder_from}")
 
 
-def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    _compare_options(model, path, checkpoint)
-    theirs = weights_of(checkpoint["model"], "encoder.")
-    ours = weights_of(model.encoder.state_dict())
-    for name in sorted(ours.keys() | theirs.keys()):
-        if name not in theirs or name not in ours:
-            where, other = ("the drafter", "it") if name in ours else ("it", "the drafter")
+def take_weights(
+    model: Any,
+    source: str,
+    state: dict[str, Tensor],
+    part: str,
+    fitting: Callable[[str, Tensor, Tensor | None], Tensor | str] | None = None,
+    optional: tuple[str, ...] = (),
+) -> dict[str, Tensor]:
+    """Copy the weights of a model's part from a checkpoint, log what is loaded and what is skipped, and return it.
+
+    Args:
+        source: the option that names the checkpoint, with its value.
+        state: the checkpoint's weights.
+        part: beginning of the names of the part's weights.
+        fitting: maps an optional weight's name, its value in the checkpoint, and that in the model, if any, to the
+            value to take, or to the reason why it is skipped.
+        optional: beginnings of the names of weights that either side may lack.
+
+    Raises `AggdecError` where another weight is missing on one side, or a weight has another shape.
+    """
+    theirs, ours = _weights_of(state, part), _weights_of(model.state_dict(), part)
+    needed = {name for name in theirs | ours if not name.startswith(optional)}
+    for verb, names in (("has", theirs.keys() - ours), ("lacks", ours.keys() - theirs)):
+        if wrong := ", ".join(sorted(needed & names)[:3]):
+            raise AggdecError(f"{source}: {verb} {wrong}, unlike a Transformer with its options; use another file")
+    loaded: dict[str, Tensor] = {}
+    skipped = []
+    for name in sorted(theirs):
+        found = theirs[name] if fitting is None or name in needed else fitting(name, theirs[name], ours.get(name))
+        if isinstance(found, str):
+            skipped.append(f"{name} ({found})")
+        elif found.shape != ours[name].shape:
+            side = "source" if name.startswith("encoder.") else "target"
+            symbols = len(getattr(model, name.split(".")[0]).dictionary)
             raise AggdecError(
-                f"--encoder-from {path}: {where} has encoder.{name} and {other} has not: give the drafter the encoder "
-                "options of that checkpoint"
+                f"{source}: {name} is {shapes_of(found, ours[name])}, where the {side} dictionary (in the data folder) "
+                f"has {symbols} symbols: use the verifier's data-bin"
             )
-        if theirs[name].shape != ours[name].shape:
-            text = different_shapes("encoder", name, theirs[name], ours[name], model, "the drafter")
-            raise AggdecError(f"--encoder-from {path}: {text}")
-    copy_weights(model.encoder, theirs)
-    logger.info("--encoder-from %s: loaded %s", path, ", ".join(f"encoder.{name}" for name in sorted(theirs)))
-
-
-def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    theirs = weights_of(checkpoint["model"], "decoder.")
-    ours = weights_of(model.decoder.state_dict())
-    frozen = frozen_names(model.decoder)
-    loaded, skipped = {}, []
-    for name, value in sorted(theirs.items()):
-        if name not in ours:
-            skipped.append(f"decoder.{name} (not in the drafter)")
-        elif name in frozen:
-            skipped.append(f"decoder.{name} (shared with the frozen encoder)")
-        elif value.shape != ours[name].shape:
-            if name in ("embed_tokens.weight", "output_projection.weight") and value.shape[1:] == ours[name].shape[1:]:
-                text = different_shapes("decoder", name, value, ours[name], model, "the drafter")
-                raise AggdecError(f"--decoder-from {path}: {text}")
-            skipped.append(f"decoder.{name} ({tuple(value.shape)} there, {tuple(ours[name].shape)} here)")
         else:
-            loaded[name] = value
-    if not loaded:
-        raise AggdecError(f"--decoder-from {path}: nothing of its decoder fits; leave the option out")
-    copy_weights(model.decoder, loaded)
+            loaded[name] = found
+    with torch.no_grad():
+        for name, value in loaded.items():
+            ours[name].copy_(value)
     new = sorted(ours.keys() - theirs.keys())
-    logger.info("--decoder-from %s: loaded %s", path, ", ".join(f"decoder.{name}" for name in loaded))
-    logger.info("--decoder-from %s: skipped %s", path, ", ".join(skipped) or "nothing")
-    logger.info("--decoder-from %s: new in the drafter %s", path, ", ".join(f"decoder.{name}" for name in new))
+    for what, all_of_them in (("loaded", loaded), ("skipped", skipped), ("new here", new)):
+        logger.info("%s: %s %s", source, what, ", ".join(all_of_them) or "nothing")
+    return loaded
 
 
-def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    """Raise `AggdecError` for an encoder with fitting weights and another output."""
-    recorded = recorded_options(checkpoint)
-    for name in _DECIDING_OPTIONS:
-        there, here = option_of(recorded, name), getattr(model.cfg, name)
-        if there is not None and str(there) != str(here):
-            raise AggdecError(
-                f"--encoder-from {path}: {option_name(name)} is {there} there and {here} for the drafter: make it equal"
-            )
+def _weights_of(state: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
+    """The weights of a model's state whose names begin with `part`."""
+    return {name: state[name] for name in state if name.startswith(part) and not _NOT_WEIGHTS.search(name)}
+
+
+def shapes_of(theirs: Tensor, ours: Tensor | None) -> str:
+    """The shapes of a weight in a checkpoint and in the model, for a message."""
+    here = "none" if ours is None else " x ".join(map(str, ours.shape))
+    return f"{' x '.join(map(str, theirs.shape))} there, {here} here"

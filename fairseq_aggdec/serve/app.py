@@ -7,12 +7,13 @@ import logging
 import socket
 import time
 import traceback
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from timeit import timeit
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ def make_app(
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)
     batchers = {"corrector": correcting} | ({"translator": Batcher(translator, worker)} if translator else {})
-    measures = Measures()
+    counts: defaultdict[str, float] = defaultdict(float)
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
@@ -90,8 +91,7 @@ def make_app(
         return PlainTextResponse("ok\n")
 
     async def measured(request: Request) -> Response:
-        page = measures.page(**batchers)
-        return PlainTextResponse(page, media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(_metrics(counts, batchers), media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -110,7 +110,7 @@ def make_app(
         routes=routes,
         middleware=[
             Middleware(Door, hosts=hosts),
-            Middleware(Limits, measures=measures, seconds=seconds, paths={route.path for route in routes}),
+            Middleware(Limits, counts=counts, seconds=seconds, paths={route.path for route in routes}),
         ],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
@@ -140,37 +140,25 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-class Measures:
-    """The metrics of /metrics, in the text format of Prometheus."""
-
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        """{(path, status): number}"""
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        """{path: of all of its requests together}"""
-
-    def page(self, **batchers: Batcher) -> str:
-        """All measures, a line each; the batchers by the names of their models."""
-        kinds: dict[str, list[tuple[str, float]]] = {
-            "requests_total counter": [
-                (f'path="{path}",status="{status}"', number) for (path, status), number in sorted(self.requests.items())
-            ],
-            "request_seconds_total counter": [(f'path="{path}"', time) for path, time in sorted(self.seconds.items())],
-            "sentences_total counter": [(f'model="{name}"', one.sentences) for name, one in batchers.items()],
-            "cache_hits_total counter": [(f'model="{name}"', one.cache_hits) for name, one in batchers.items()],
-            "queue_length gauge": [(f'model="{name}"', one.waiting) for name, one in batchers.items()],
-        }
-        lines = []
-        for kind, values in kinds.items():
-            lines += [f"# TYPE aggdec_{kind}", *(f"aggdec_{kind.split()[0]}{{{of}}} {value}" for of, value in values)]
-        return "\n".join(lines) + "\n"
+def _metrics(counts: Mapping[str, float], batchers: dict[str, Batcher]) -> str:
+    """The metrics of /metrics, in the text format of Prometheus, with those of the batchers by their models' names."""
+    values = dict(counts)
+    for name, batcher in batchers.items():
+        values[f'sentences_total{{model="{name}"}}'] = batcher.sentences
+        values[f'cache_hits_total{{model="{name}"}}'] = batcher.cache_hits
+        values[f'queue_length{{model="{name}"}}'] = batcher.waiting
+    lines = []
+    for metric, names in groupby(sorted(values), key=lambda name: name.partition("{")[0]):
+        lines.append(f"# TYPE aggdec_{metric} {'counter' if metric.endswith('_total') else 'gauge'}")
+        lines += [f"aggdec_{name} {values[name]}" for name in names]
+    return "\n".join(lines) + "\n"
 
 
 class Limits:
     """Bounds the time of requests, counts them, and says what went wrong without a word of their texts."""
 
-    def __init__(self, app: ASGIApp, measures: Measures, seconds: float, paths: set[str]) -> None:
-        self._app, self._measures, self._seconds, self._paths = app, measures, seconds, paths
+    def __init__(self, app: ASGIApp, counts: defaultdict[str, float], seconds: float, paths: set[str]) -> None:
+        self._app, self._counts, self._seconds, self._paths = app, counts, seconds, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -200,8 +188,8 @@ class Limits:
         if refusal is not None and not status:
             await (await _refuse(Request(scope), refusal))(scope, receive, sending)
         path = scope["path"] if scope["path"] in self._paths else "other"
-        self._measures.requests[path, status] += 1
-        self._measures.seconds[path] += time.perf_counter() - start
+        self._counts[f'requests_total{{path="{path}",status="{status}"}}'] += 1
+        self._counts[f'request_seconds_total{{path="{path}"}}'] += time.perf_counter() - start
 
 
 def listen(host: str, port: int) -> socket.socket:

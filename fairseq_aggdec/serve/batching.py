@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
-from fairseq_aggdec.serve.requests import SHORT, aside, rest
+from fairseq_aggdec.serve.requests import aside
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
@@ -92,14 +92,8 @@ class Batcher:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
         most = SUBWORD * self.model.longest
         spans = []
-        pause = rest if len(text) > SHORT else lambda: None
-
-        def fits(part: str) -> bool:
-            pause()
-            return len(part) <= most
-
-        for start, end in split_text(text, self.language, self.model.corrects, pause):
-            parts = cut_at_clauses(text[start:end], fits)
+        for start, end in split_text(text, self.language, self.model.corrects):
+            parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
             spans += [(start + first, start + last) for first, last in parts if last - first <= most]
         return spans
 

@@ -70,14 +70,10 @@ class Connection(H11Protocol):
     _timer: asyncio.TimerHandle | None = None  # while the client has to send
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait; where too many are waited for, the oldest goes, rather one that never sent a request."""
+        """Begin to wait; where too many are waited for, the oldest goes."""
         super().connection_made(transport)
         self._watch()
-        sending = {
-            (one.cycle is not None and one.cycle.response_complete, one._timer.when()): one
-            for one in self.connections
-            if isinstance(one, Connection) and one._timer
-        }
+        sending = {one._timer.when(): one for one in self.connections if isinstance(one, Connection) and one._timer}
         if len(sending) > MOST_SENDING:
             sending[min(sending)]._end("503 Service Unavailable")
 
@@ -114,7 +110,3 @@ class Connection(H11Protocol):
             lines = (f"HTTP/1.1 {status}", "Connection: close", "Content-Length: 0", ": ".join(NOSNIFF), "", "")
             self.transport.write("\r\n".join(lines).encode())
         self.transport.close()
-
-    def send_400_response(self, msg: str) -> None:
-        """The answer to bytes that are not HTTP; uvicorn's lacks the other headers."""
-        self._end("400 Bad Request")

@@ -124,7 +124,7 @@ def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit,
         end = checked + len(plain)
         while waiting and waiting[0].offset < end:
             edit = waiting.popleft()
-            if text == plain and edit.offset + edit.length <= end:
+            if text == plain and edit.end <= end:
                 placed.append((Edit(edit.offset - checked + sent, edit.length, edit.replacement), edit.offset))
         sent, checked = sent + len(text), end
     return placed
@@ -132,9 +132,8 @@ def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit,
 
 def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
     """An entry of `matches`; `units` is the edit in UTF-16 code units."""
-    end = edit.offset + edit.length
-    old = text[edit.offset : end]
-    before, after = text[max(0, edit.offset - _CONTEXT) : edit.offset], text[end : end + _CONTEXT]
+    old = text[edit.offset : edit.end]
+    before, after = text[max(0, edit.offset - _CONTEXT) : edit.offset], text[edit.end : edit.end + _CONTEXT]
     advice = f"replace “{old}” by “{edit.replacement}”" if edit.replacement else f"leave out “{old}”"
     return {
         "message": f"The corrector would {advice}.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -29,21 +28,12 @@ SHORT = 8 * 1024
 """characters of a text that does not wait for long ones to be read"""
 
 _SHORT, _LONG = (ThreadPoolExecutor(1, f"{name} texts") for name in ("short", "long"))
-_rested = 0.0
 _Made = TypeVar("_Made")
 
 
 async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
     """The result of a function for a text of `size` characters, while the event loop serves other requests."""
     return await asyncio.get_running_loop().run_in_executor(_SHORT if size <= SHORT else _LONG, function, *arguments)
-
-
-def rest() -> None:
-    """While a long text is read: after each millisecond of work, leave five to the thread that decodes."""
-    global _rested
-    if time.perf_counter() - _rested > 0.001:
-        time.sleep(0.005)
-        _rested = time.perf_counter()
 
 
 async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
@@ -55,27 +45,17 @@ async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
     Raises:
         HTTPException: another type (415), too long (413), or no JSON object (400).
     """
-    body = await read_body(request)
-    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if kind not in kinds:
-        raise HTTPException(415, f"Content-Type '{kind}' is not read here: send {' or '.join(filter(None, kinds))}")
-    return await aside(len(body), read_json if kind == JSON else read_form, body)
-
-
-async def read_body(request: Request) -> bytes:
-    """The body of a request.
-
-    Raises:
-        HTTPException: it is too long (413). The rest is read first, as clients listen only when they have sent all.
-    """
     body, size = bytearray(), 0
-    async for chunk in request.stream():
+    async for chunk in request.stream():  # to its end: clients listen only when they have sent all
         size += len(chunk)
         if size <= MOST_BYTES:
             body += chunk
     if size > MOST_BYTES:
         raise HTTPException(413, f"the text is too long: {size} bytes, and at most {MOST_BYTES} are taken")
-    return bytes(body)
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind not in kinds:
+        raise HTTPException(415, f"Content-Type '{kind}' is not read here: send {' or '.join(filter(None, kinds))}")
+    return await aside(len(body), read_json if kind == JSON else read_form, bytes(body))
 
 
 def read_form(query: str | bytes) -> dict[str, str]:

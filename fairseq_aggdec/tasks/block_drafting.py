@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, fixed_prefix_lengths, random_prefix_lengths
-from fairseq_aggdec.models.warm_start import warm_start
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 
 logger = logging.getLogger(__name__)
@@ -49,13 +48,11 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
-        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights."""
+        """As fairseq's; raises `AggdecError` for a model that is no drafter."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
             name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
             raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {name}")
-        if not from_checkpoint:
-            warm_start(model, model.cfg.encoder_from, model.cfg.decoder_from)
         return model
 
     def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:

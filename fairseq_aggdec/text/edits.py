@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fairseq_aggdec.text.results import Edit, Result, Sentence
-from fairseq_aggdec.text.spacing import aligned
+from fairseq_aggdec.text.spacing import aligned, common_start
 
 _MARK = "\u0300-\u036f\u200d\ufe0f"  # accents and what emoji are joined by: they go with the character before them
 _WORD = rf"\w[\w{_MARK}]*"
@@ -41,12 +41,11 @@ def _edit(was: str, now: str, offset: int) -> list[Edit]:
     """The edit from one text to the other, without white space that both begin or end with; [] if they are equal."""
     if was == now:
         return []
-    first, shorter = 0, min(len(was), len(now))
-    while first < shorter and was[first] == now[first] and was[first].isspace():
-        first += 1
-    last = 0
-    while last < shorter - first and was[-1 - last] == now[-1 - last] and was[-1 - last].isspace():
-        last += 1
+    begin = was[: common_start(was, now)]
+    first = len(begin) - len(begin.lstrip())
+    back, back_now = was[first:][::-1], now[first:][::-1]
+    end = back[: common_start(back, back_now)]
+    last = len(end) - len(end.lstrip())
     return [Edit(offset + first, len(was) - first - last, now[first : len(now) - last])]
 
 
@@ -55,8 +54,23 @@ def apply_edits(source: str, edits: Sequence[Edit]) -> str:
     parts, end = [], 0
     for edit in edits:
         parts += [source[end : edit.offset], edit.replacement]
-        end = edit.offset + edit.length
+        end = edit.end
     return "".join([*parts, source[end:]])
+
+
+PLAIN_MARKS = (("[-", "-]"), ("{+", "+}"))
+COLOURED_MARKS = (("\033[31;9m", "\033[0m"), ("\033[32m", "\033[0m"))
+"""what stands around text that was taken out, and around text that was put in: as in git's --word-diff, or in colour"""
+
+
+def marked(result: Result, marks: Sequence[tuple[str, str]] = PLAIN_MARKS) -> str:
+    """A correction as one text, in which what was taken out and what was put in are marked."""
+    edits = []
+    for edit in result.edits:
+        texts = (result.source[edit.offset : edit.end], edit.replacement)
+        shown = [text and text.join(around) for text, around in zip(texts, marks, strict=True)]
+        edits.append(replace(edit, replacement="".join(shown)))
+    return apply_edits(result.source, edits)
 
 
 def result_of(source: str, sentences: list[Sentence], edits: list[Edit] | None) -> Result:
@@ -73,8 +87,7 @@ def widened(source: str, edits: Sequence[Edit]) -> list[Edit]:
     tokens = [match.span() for match in _TOKEN.finditer(source)]
     spans: list[tuple[int, int, list[Edit]]] = []
     for edit in edits:
-        start, end = edit.offset, edit.offset + edit.length
-        parts = [edit]
+        start, end, parts = edit.offset, edit.end, [edit]
         if not edit.length:
             if not tokens:
                 continue

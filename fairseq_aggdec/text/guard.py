@@ -58,8 +58,8 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     takes_capital = is_sentence and not _MARK.match(source)
     kept = []
     for edit in edits:
-        end = edit.offset + edit.length
-        old, new = source[edit.offset : end], edit.replacement
+        end, new = edit.end, edit.replacement
+        old = source[edit.offset : end]
         if not is_sentence and new[-1:] in tuple(".!?") and new[-1:] != old[-1:]:
             new = new.rstrip(".!? ")
         if (

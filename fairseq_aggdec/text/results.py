@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -16,6 +15,11 @@ class Edit:
     """its length in characters; 0 for an insertion"""
     replacement: str
     """what stands there in the correction"""
+
+    @property
+    def end(self) -> int:
+        """Where the changed part ends, in characters of the source."""
+        return self.offset + self.length
 
 
 @dataclass(frozen=True)
@@ -82,20 +86,3 @@ class Result:
     def notes(self) -> list[str]:
         """What was not decoded, a line a sentence, and why."""
         return [f"'{s.source[:60]}': {s.note}" for s in self.sentences if s.note is not None]
-
-
-PLAIN_MARKS = (("[-", "-]"), ("{+", "+}"))
-COLOURED_MARKS = (("\033[31;9m", "\033[0m"), ("\033[32m", "\033[0m"))
-"""what stands around text that was taken out, and around text that was put in: as in git's --word-diff, or in colour"""
-
-
-def marked(result: Result, marks: Sequence[tuple[str, str]] = PLAIN_MARKS) -> str:
-    """A correction as one text, in which what was taken out and what was put in are marked."""
-    parts, end = [], 0
-    for edit in result.edits:
-        parts.append(result.source[end : edit.offset])
-        end = edit.offset + edit.length
-        for text, (before, after) in zip((result.source[edit.offset : end], edit.replacement), marks, strict=True):
-            if text:
-                parts += [before, text, after]
-    return "".join([*parts, result.source[end:]])

@@ -15,6 +15,9 @@ _LANGUAGES_WITH_ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "lv", "nb"
 _MARKER = re.compile(r"(?:(?:[>#*+•|–—-]+|\d{1,3}[.)]|\(?[a-z][.)])\s+)+")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.DOTALL | re.MULTILINE)
 _WORD = re.compile(r"(?<!\S)[^\w\s]*(\w+(?:-+\w+)*)[^\w\s]*(?!\S)")
+_WINDOW = 4096
+"""characters that sentencex reads at once: its time grows with their square, and no other thread runs meanwhile. A
+quotation that is longer than half a window may be cut"""
 _CUTS = (  # where a long sentence is cut: best first. White space is the last resort.
     re.compile(r"(?<=[.!?…;:])[\"'”’»)\]]*(\s+)|(?<!\s)(\s+)(?=[-–—]\s)"),
     re.compile(r"(?<=,)[\"'”’»)\]]*(\s+)"),
@@ -22,9 +25,7 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 )
 
 
-def split_text(
-    text: str, language: str = "en", markers: bool = True, rest: Callable[[], None] | None = None
-) -> list[tuple[int, int]]:
+def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -36,7 +37,6 @@ def split_text(
         language: its ISO code; for an unknown code the fallback rules of sentencex hold.
         markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
             corrector reads them; a translator would translate them.
-        rest: called every few milliseconds, to let other threads run.
     """
     fences = (found.span() for found in _FENCE.finditer(text))
     fence = (0, 0)
@@ -47,9 +47,7 @@ def split_text(
             continue
         line = re.sub(r"\s", " ", text[start:end])
         line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
-        for piece in _pieces(line, language, rest):
-            if rest is not None:
-                rest()
+        for piece in _pieces(line, language):
             words = piece.strip()
             begin = start + len(piece) - len(piece.lstrip())
             if not markers and start == block and (marker := _MARKER.match(words)):
@@ -90,10 +88,10 @@ def _goes_on(line: str, following: str) -> bool:
     )
 
 
-def _pieces(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
+def _pieces(line: str, language: str) -> list[str]:
     """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
-    for piece in _segments(line, language, rest):
+    for piece in _segments(line, language):
         if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
             pieces[-1] += piece
         else:
@@ -101,27 +99,20 @@ def _pieces(line: str, language: str, rest: Callable[[], None] | None) -> list[s
     return pieces
 
 
-def _segments(line: str, language: str, rest: Callable[[], None] | None) -> list[str]:
-    """Segment a line by sentencex, window by window; joined, the segments give the line.
-
-    Its time grows with the square of the window, and no other thread runs meanwhile. A quotation that is longer than
-    half a window may be cut.
-    """
-    size = 8192 if rest is None else 1024
+def _segments(line: str, language: str) -> list[str]:
+    """Segment a line by sentencex, window by window; joined, the segments give the line."""
     found, start = [""], 0
     while start < len(line):
-        if rest is not None:
-            rest()
-        window = line[start : start + size]
+        window = line[start : start + _WINDOW]
         pieces = segment(language, window)
         if "".join(pieces) != window:
             pieces = [window]
         if start + len(window) < len(line):
             if len(pieces) == 1:  # which goes on after the window
-                pieces = [window[: window.rfind(" ") + 1 or size]]
+                pieces = [window[: window.rfind(" ") + 1 or _WINDOW]]
             else:  # a quotation may end after it: only the first half is sure
                 ends = accumulate(map(len, pieces))
-                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= size]
+                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= _WINDOW]
                 pieces = [*(sure or pieces[:1]), ""]
         found[-1] += pieces[0]
         found += pieces[1:]

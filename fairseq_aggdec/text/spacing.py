@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
+from operator import eq
 
 from fairseq_aggdec.text.characters import PUNCTUATION
 
@@ -58,14 +60,15 @@ def _cut(text: str, pattern: str) -> list[_Token]:
     return [*tokens, _Token(text[end:], "", "")]
 
 
+def common_start(old: Sequence[str], new: Sequence[str]) -> int:
+    """The number of tokens, or characters, that both begin with."""
+    return sum(takewhile(bool, map(eq, old, new)))
+
+
 def aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
     """The opcodes of difflib that turn one list of tokens into another; their common beginning and end are kept."""
-    first, shorter = 0, min(len(old), len(new))
-    while first < shorter and old[first] == new[first]:
-        first += 1
-    last = 0
-    while last < shorter - first and old[-1 - last] == new[-1 - last]:
-        last += 1
+    first = common_start(old, new)
+    last = common_start(old[first:][::-1], new[first:][::-1])
     if first:
         yield "equal", 0, first, 0, first
     inner = SequenceMatcher(None, old[first : len(old) - last], new[first : len(new) - last], autojunk=False)

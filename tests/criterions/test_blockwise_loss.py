@@ -11,7 +11,7 @@ from fairseq.logging import metrics
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, block_scores, targets_of_head
+from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, BlockwiseLossConfig, block_scores, targets_of_head
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.criterions.pairs import random_pairs
@@ -22,16 +22,9 @@ PAD = WORDS.pad()
 K = 4
 
 
-def criterion(
-    per_step: int = 1,
-    smoothing: float = 0.1,
-    sentence_avg: bool = False,
-    first: float = 0.0,
-    teacher: str | None = None,
-    task: Any = None,
-) -> BlockwiseLoss:
-    task = task or SimpleNamespace(target_dictionary=WORDS)
-    return BlockwiseLoss(task, smoothing, per_step, first, teacher, sentence_avg)
+def criterion(heads_per_step: int = 1, task: Any = None, **options: Any) -> BlockwiseLoss:
+    cfg = BlockwiseLossConfig(heads_per_step=heads_per_step, **{"sentence_avg": False, **options})
+    return BlockwiseLoss(cfg, task or SimpleNamespace(target_dictionary=WORDS))
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
@@ -93,7 +86,7 @@ def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
     seen = set()
     for seed in range(20):
         torch.manual_seed(seed)
-        loss, count, log = criterion(first=2.5)(net, batch)
+        loss, count, log = criterion(first_head_weight=2.5)(net, batch)
         [drawn] = [e for e in others if e[1] + 2.5 * first[1] == count]
         assert float(loss.detach()) == pytest.approx(2.5 * first[0] + drawn[0], rel=1e-4)
         assert count == log["ntokens"]
@@ -103,7 +96,7 @@ def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
     frozen = model("identity").train()
     frozen.base_is_frozen = True
     with pytest.raises(AggdecError, match="--first-head-weight: head 1 is the output of the frozen base"):
-        criterion(K, first=2.5)(frozen, batch)
+        criterion(K, first_head_weight=2.5)(frozen, batch)
 
 
 def test_head_1_learns_its_teachers_distribution(tmp_path: Path) -> None:
@@ -120,11 +113,13 @@ def test_head_1_learns_its_teachers_distribution(tmp_path: Path) -> None:
             network(**batch["net_input"])[0].log_softmax(-1)[batch["target"].ne(PAD)] for network in (teacher, net)
         )
     of_others = [transcription(net, batch, head) for head in range(2, K + 1)]
-    loss, count, _ = criterion(first=3.0, teacher=str(tmp_path / "teacher.pt"), task=task)(net, batch)
+    loss, count, _ = criterion(1, task, first_head_weight=3.0, first_head_teacher=str(tmp_path / "teacher.pt"))(
+        net, batch
+    )
     [drawn] = [e for e in of_others if e[1] + 3 * len(taught) == count]
     assert float(loss.detach()) == pytest.approx(drawn[0] - 3 * float((taught.exp() * said).sum()), rel=1e-4)
 
-    gone = criterion(first=3.0, teacher=str(tmp_path / "gone.pt"), task=task)
+    gone = criterion(1, task, first_head_weight=3.0, first_head_teacher=str(tmp_path / "gone.pt"))
     gone(net.eval(), batch)  # validation needs no teacher
     with pytest.raises(AggdecError, match=r"--first-head-teacher .*gone\.pt: no such file"):
         gone(net.train(), batch)
@@ -167,13 +162,14 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 
 
 def test_refused() -> None:
-    for options, message in [
-        ({"teacher": "a.pt"}, r"--first-head-teacher a\.pt needs --first-head-weight"),
-        ({"first": math.nan}, "--first-head-weight nan: give a number from 0 up"),
-        ({"per_step": 0}, "--heads-per-step 0"),
-    ]:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"first_head_teacher": "a.pt"}, r"--first-head-teacher a\.pt needs --first-head-weight"),
+        ({"first_head_weight": math.nan}, "--first-head-weight nan: give a number from 0 up"),
+        ({"heads_per_step": 0}, "--heads-per-step 0"),
+    ]
+    for options, message in refused:
         with pytest.raises(AggdecError, match=message):
-            criterion(**options)  # type: ignore[arg-type]
+            criterion(**options)
     with pytest.raises(AggdecError, match="--arch blockwise_transformer needs --criterion blockwise_loss"):
         model().train()(**sample([3])["net_input"])
     with pytest.raises(AggdecError, match="--criterion blockwise_loss needs --arch blockwise_transformer"):

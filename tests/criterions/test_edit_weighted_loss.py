@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
-from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, edits
+from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, EditWeightedLossConfig, edits
 from tests.criterions.pairs import random_pairs
 from tests.support.random_models import dictionary, random_model
 
@@ -16,9 +16,9 @@ WORDS = dictionary(12)
 PAD, EOS = WORDS.pad(), WORDS.eos()
 
 
-def criterion(edit_weight: float = 3.0, smoothing: float = 0.1, sentence_avg: bool = False) -> EditWeightedLoss:
+def criterion(sentence_avg: bool = False) -> EditWeightedLoss:
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    return EditWeightedLoss(task, smoothing, edit_weight, sentence_avg)
+    return EditWeightedLoss(EditWeightedLossConfig(sentence_avg=sentence_avg), task)
 
 
 def sample() -> dict[str, Any]:

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.criterions.glancing import uniform_noise
-from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance
+from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, GlancingBlockLossConfig, acceptance
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, blocks_at
 from tests.criterions.pairs import random_pairs
@@ -19,11 +18,9 @@ WORDS = dictionary(20)
 K = 4
 
 
-def criterion(
-    glancing: str = "0.5:0.3", smoothing: float = 0.1, decay: float = 1.0, sentence_avg: bool = False
-) -> GlancingBlockLoss:
-    task = SimpleNamespace(target_dictionary=WORDS)
-    return GlancingBlockLoss(task, smoothing, glancing, 0, 100, sentence_avg, decay)
+def criterion(glancing: str = "0.5:0.3", decay: float = 1.0) -> GlancingBlockLoss:
+    cfg = GlancingBlockLossConfig(glancing=glancing, position_decay=decay, max_update=100, sentence_avg=False)
+    return GlancingBlockLoss(cfg, SimpleNamespace(target_dictionary=WORDS))
 
 
 def drafter(shape: str = "causal, pre-norm sinusoidal", **changes: Any) -> NarDrafterModel:
@@ -41,7 +38,7 @@ def transcription(
     model: NarDrafterModel, batch: dict[str, Any], ratio: float, smoothing: float, decay: float = 1.0
 ) -> tuple[float, float]:
     """The loss of papers §3.2.1, one sentence, block and position after the other, and the sum of the weights."""
-    noise = uniform_noise(torch.zeros(*batch["prefix_lengths"].shape, K))
+    noise = torch.rand(*batch["prefix_lengths"].shape, K)
     net_input, total, size = batch["net_input"], 0.0, 0.0
     decoder = model.decoder
 

@@ -90,12 +90,13 @@ def test_heads_one_by_one(kind: str) -> None:
 
 
 def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
+    with caplog.at_level(logging.INFO):
+        first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
+    assert "new here decoder.heads.inner" in caplog.text
     draw_heads(first)
     state: dict[str, Tensor] = {**first.state_dict(), "classification_heads.x.weight": torch.zeros(2)}
     options = {"block_heads": K, "arch": "blockwise_transformer", "base_checkpoint": "/no/longer/there.pt"}
     path = save_base(SimpleNamespace(state_dict=lambda: state), tmp_path / "heads.pt", **options)
-    caplog.clear()
     with caplog.at_level(logging.INFO):
         same = on_base(path, WORDS, WORDS)
         other = on_base(path, WORDS, WORDS, block_heads=K + 1)
@@ -103,8 +104,7 @@ def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pyte
     assert torch.equal(other.decoder.layers[0].fc1.weight, first.decoder.layers[0].fc1.weight)
     assert not other.decoder.heads.outer.any()
     assert "skipped classification_heads.x.weight (not needed)" in caplog.text
-    assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in caplog.text
-    assert "new here decoder.heads.inner" in caplog.text
+    assert "decoder.heads.outer (4 x 16 x 128 there, 5 x 16 x 160 here)" in caplog.text
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -121,7 +121,10 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
             on_base(**{"path": path, "src_dict": WORDS, "tgt_dict": WORDS, **given})
     states = {
         r"lacks decoder.layers.0.fc2.bias": {name: value for name, value in weights.items() if "fc2" not in name},
-        r"has decoder.layers.0.c_attn, for which": {**weights, "decoder.layers.0.c_attn": torch.zeros(2)},
+        r"has decoder.layers.0.c_attn, unlike a Transformer with its options": {
+            **weights,
+            "decoder.layers.0.c_attn": torch.zeros(2),
+        },
         "no Transformer encoder-decoder": {name: weights[name] for name in weights if name.startswith("encoder")},
     }
     for message, state in states.items():

@@ -9,26 +9,21 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, build
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.models.architectures import register_architectures
 from fairseq_aggdec.models.sizes import SIZES, architecture
 from tests.support.random_models import dictionary
 
 fairseq_aggdec.register()
-NAMES = register_architectures()
 WORDS = dictionary(20)
 TASK = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
 
 
 def test_every_size_has_a_name_for_arch() -> None:
-    assert {architecture(name) for name in SIZES} - set(NAMES) == {"transformer_base", "bart_base", "bart_large"}
-    assert register_architectures() == NAMES  # harmless to repeat
-    for name in NAMES:
-        assert ARCH_MODEL_NAME_REGISTRY[name] == ("bart" if name.startswith("bart") else "transformer")
-
-    for name in SIZES:
+    for name in SIZES.keys() - {"base"}:  # fairseq's is `transformer`
+        arch = architecture(name)
+        assert ARCH_MODEL_NAME_REGISTRY[arch] == ("bart" if name.startswith("bart") else "transformer")
         if name.startswith(("big-", "small-", "bart-1")):
             args = Namespace()
-            ARCH_CONFIG_REGISTRY[architecture(name)](args)
+            ARCH_CONFIG_REGISTRY[arch](args)
             assert f"-{args.encoder_layers}-{args.decoder_layers}" in name
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from fairseq_aggdec import load
-from fairseq_aggdec.text.results import marked
+from fairseq_aggdec.text.edits import marked
 
 PAGE = Path(__file__).parents[2] / "docs" / "corrector.md"
 

@@ -77,8 +77,6 @@ def test_a_request_that_is_not_sent_in_time_is_ended(url: str, monkeypatch: pyte
         waiting.sendall(CHECK[:20])
         while answer := waiting.recv(1000):
             assert b"HTTP/1.1" not in answer
-    with sent(url, b"no HTTP\r\n\r\n") as wrong:
-        assert b"X-Content-Type-Options: nosniff" in wrong.recv(1000)
 
 
 def test_those_who_do_not_go_on_shut_nobody_out(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
