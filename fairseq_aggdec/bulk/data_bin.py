@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,10 +38,11 @@ class Side:
         return len(self.sentences)
 
     def __getitem__(self, number: int) -> Tokens:
-        tokens: Tokens = (
-            self.sentences[number].numpy().copy()
-        )  # a copy: fairseq unmaps the file when the data set is deleted
-        return tokens
+        tokens: Tokens = self.sentences[number].numpy()
+        return tokens.copy()  # fairseq unmaps the file when the data set is deleted
+
+    def __iter__(self) -> Iterator[Tokens]:
+        return (self[number] for number in range(len(self)))
 
     @property
     def sizes(self) -> np.ndarray:
@@ -136,6 +137,18 @@ class DataBin:
             "target dictionary": file_sha256(self.folder / f"dict.{self.target_lang}.txt"),
         }
 
+    def write(self, split: str, sources: Iterable[Tokens], targets: Iterable[Tokens]) -> None:
+        """Write a split as fairseq-preprocess does, into a folder with both dictionaries."""
+        for language, sentences, dictionary in (
+            (self.source_lang, sources, self.source_dictionary),
+            (self.target_lang, targets, self.target_dictionary),
+        ):
+            prefix = self.prefix(split, language)
+            builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
+            for sentence in sentences:
+                builder.add_item(torch.from_numpy(sentence))
+            builder.finalize(f"{prefix}.idx")
+
     def _side(self, split: str, lang: str, dictionary: Dictionary) -> Side:
         prefix = self.prefix(split, lang)
         name = str(prefix)
@@ -149,14 +162,6 @@ class DataBin:
         if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
             raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
         return Side(prefix, sentences)
-
-
-def write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
-    """Write one side of a split as fairseq-preprocess does."""
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
-    for sentence in sentences:
-        builder.add_item(torch.from_numpy(sentence))
-    builder.finalize(f"{prefix}.idx")
 
 
 def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> DataBin:
@@ -180,9 +185,5 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
         for split, count in sentences.items():
             source, target = data.source(split), data.target(split)
             chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])
-            for side, language, dictionary in (
-                (source, data.source_lang, data.source_dictionary),
-                (target, data.target_lang, data.target_dictionary),
-            ):
-                write_side(written.prefix(split, language), (side[int(number)] for number in chosen), dictionary)
+            written.write(split, (source[int(number)] for number in chosen), (target[int(number)] for number in chosen))
     return sample

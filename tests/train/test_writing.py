@@ -7,7 +7,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import load_langpair_dataset
 
 from fairseq_aggdec.bulk.data_bin import DataBin
-from fairseq_aggdec.train.distilling import DistilledSplit, write_data_bin
+from fairseq_aggdec.train.distilling import write_data_bin
 from tests.support.helpers import ToyModel
 from tests.train.distilling import Distil, contents
 
@@ -45,7 +45,7 @@ def pairs(folder: Path, split: str) -> list[tuple[list[int], list[int]]]:
 def test_pairs_are_in_order_and_skipped_ones_kept_or_left_out(data: DataBin, tmp_path: Path, keep: bool) -> None:
     output, skipped = tmp_path / "out", {0, 7}
     targets = targets_of(data, "train", skipped)
-    write_data_bin(output, data, [DistilledSplit("train", targets, {})], keep)
+    write_data_bin(output, data, {"train": targets}, {"train": {}}, keep)
     expected = []
     for number, (source, original) in enumerate(pairs(data.folder, "train")):
         target = targets[number]
