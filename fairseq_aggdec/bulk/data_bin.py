@@ -49,14 +49,10 @@ class Side:
         """The number of tokens of each sentence, EOS included."""
         return np.array(self.sentences.sizes)
 
-    @property
-    def files(self) -> list[Path]:
-        """The files of the index and of the tokens."""
-        return [Path(f"{self.prefix}.idx"), Path(f"{self.prefix}.bin")]
-
     def fingerprint(self) -> str:
         """A SHA-256 over both files."""
-        return hashlib.sha256("".join(map(file_sha256, self.files)).encode()).hexdigest()
+        both = (file_sha256(Path(f"{self.prefix}.{suffix}")) for suffix in ("idx", "bin"))
+        return hashlib.sha256("".join(both).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -158,7 +154,7 @@ class DataBin:
             raise AggdecError(f"{name}.bin: holds no sentences")
         sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
-            raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")
+            raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check split and folder")
         if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
             raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
         return Side(prefix, sentences)

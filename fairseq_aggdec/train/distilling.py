@@ -180,7 +180,7 @@ def distil(
             if shard.split == split and folder.is_finished(shard):
                 outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
                 found.update(zip(shard.sentences, outputs, strict=True))
-        targets[split] = [found.get(int(number)) for number in plan.representative]
+        targets[split] = [found.get(number) for number in plan.representative]
         skipped = sum(target is None for target in targets[split])
         fate = "kept with their original target" if keep_skipped else "left out"
         logger.info(
