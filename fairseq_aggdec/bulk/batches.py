@@ -25,20 +25,20 @@ class BatchPlan:
             longest sources comes first, the others in random order: shards take equally long, and so do parts of one.
     """
 
-    representative: np.ndarray
-    batches: list[np.ndarray]
+    representative: list[int]
+    batches: list[list[int]]
 
     @property
-    def skipped(self) -> np.ndarray:
+    def skipped(self) -> list[int]:
         """The numbers of the sentences that are not decoded."""
-        return np.flatnonzero(self.representative < 0)
+        return [number for number, representative in enumerate(self.representative) if representative < 0]
 
     def shards(self, split: str, sentences: int) -> list[BatchShard]:
         """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
         shards: list[BatchShard] = []
         batches: list[list[int]] = []
         for number, batch in enumerate(self.batches, start=1):
-            batches.append(batch.tolist())
+            batches.append(batch)
             if sum(map(len, batches)) >= sentences or number == len(self.batches):
                 shards.append(BatchShard(split, len(shards), batches))
                 batches = []
@@ -83,25 +83,18 @@ def plan_batches(
         batch_size: the most sentences of a batch; None for any number.
     """
     first: dict[bytes, int] = {}
-    representative = []
-    distinct, lengths = [], []
+    representative: list[int] = []
+    lengths: dict[int, int] = {}
     for number, tokens in enumerate(sources):
-        if not 0 < len(tokens) <= longest_source:
-            representative.append(-1)
-            continue
-        known = first.setdefault(tokens.tobytes(), number)
-        representative.append(known)
-        if known == number:
-            distinct.append(number)
-            lengths.append(len(tokens))
-
-    order = np.argsort(-np.array(lengths, dtype=np.int64), kind="stable")
-    numbers = np.array(distinct, dtype=np.int64)[order]
+        is_skipped = not 0 < len(tokens) <= longest_source
+        representative.append(-1 if is_skipped else first.setdefault(tokens.tobytes(), number))
+        if representative[-1] == number:
+            lengths[number] = len(tokens)
+    order = sorted(lengths, key=lengths.__getitem__, reverse=True)
     batches, start = [], 0
-    while start < len(numbers):
+    while start < len(order):
         size = max(1, max_tokens // lengths[order[start]])
-        size = min(size, batch_size) if batch_size else size
-        batches.append(numbers[start : start + size])
-        start += size
+        batches.append(order[start : start + min(size, batch_size or size)])
+        start += len(batches[-1])
     shuffled = np.random.RandomState(_SEED).permutation(np.arange(1, len(batches)))
-    return BatchPlan(np.array(representative, dtype=np.int64), batches[:1] + [batches[i] for i in shuffled])
+    return BatchPlan(representative, batches[:1] + [batches[i] for i in shuffled])

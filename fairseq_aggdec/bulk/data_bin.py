@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,24 +38,21 @@ class Side:
         return len(self.sentences)
 
     def __getitem__(self, number: int) -> Tokens:
-        tokens: Tokens = (
-            self.sentences[number].numpy().copy()
-        )  # a copy: fairseq unmaps the file when the data set is deleted
-        return tokens
+        tokens: Tokens = self.sentences[number].numpy()
+        return tokens.copy()  # fairseq unmaps the file when the data set is deleted
+
+    def __iter__(self) -> Iterator[Tokens]:
+        return (self[number] for number in range(len(self)))
 
     @property
     def sizes(self) -> np.ndarray:
         """The number of tokens of each sentence, EOS included."""
         return np.array(self.sentences.sizes)
 
-    @property
-    def files(self) -> list[Path]:
-        """The files of the index and of the tokens."""
-        return [Path(f"{self.prefix}.idx"), Path(f"{self.prefix}.bin")]
-
     def fingerprint(self) -> str:
         """A SHA-256 over both files."""
-        return hashlib.sha256("".join(map(file_sha256, self.files)).encode()).hexdigest()
+        both = (file_sha256(Path(f"{self.prefix}.{suffix}")) for suffix in ("idx", "bin"))
+        return hashlib.sha256("".join(both).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -136,6 +133,18 @@ class DataBin:
             "target dictionary": file_sha256(self.folder / f"dict.{self.target_lang}.txt"),
         }
 
+    def write(self, split: str, sources: Iterable[Tokens], targets: Iterable[Tokens]) -> None:
+        """Write a split as fairseq-preprocess does, into a folder with both dictionaries."""
+        for language, sentences, dictionary in (
+            (self.source_lang, sources, self.source_dictionary),
+            (self.target_lang, targets, self.target_dictionary),
+        ):
+            prefix = self.prefix(split, language)
+            builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
+            for sentence in sentences:
+                builder.add_item(torch.from_numpy(sentence))
+            builder.finalize(f"{prefix}.idx")
+
     def _side(self, split: str, lang: str, dictionary: Dictionary) -> Side:
         prefix = self.prefix(split, lang)
         name = str(prefix)
@@ -145,18 +154,10 @@ class DataBin:
             raise AggdecError(f"{name}.bin: holds no sentences")
         sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
-            raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")
+            raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check split and folder")
         if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
             raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
         return Side(prefix, sentences)
-
-
-def write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
-    """Write one side of a split as fairseq-preprocess does."""
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
-    for sentence in sentences:
-        builder.add_item(torch.from_numpy(sentence))
-    builder.finalize(f"{prefix}.idx")
 
 
 def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> DataBin:
@@ -180,9 +181,5 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
         for split, count in sentences.items():
             source, target = data.source(split), data.target(split)
             chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])
-            for side, language, dictionary in (
-                (source, data.source_lang, data.source_dictionary),
-                (target, data.target_lang, data.target_dictionary),
-            ):
-                write_side(written.prefix(split, language), (side[int(number)] for number in chosen), dictionary)
+            written.write(split, (source[int(number)] for number in chosen), (target[int(number)] for number in chosen))
     return sample

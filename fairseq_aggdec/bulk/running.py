@@ -6,7 +6,6 @@ import logging
 import math
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -152,15 +151,15 @@ def _decode(shard: Shard) -> tuple[Shard, Decoded]:
 
 
 def _by_ray(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
-    """Ray Data, in the cluster of RAY_ADDRESS or of this machine, else in a new one on this machine.
+    """Actors of Ray, in the cluster of RAY_ADDRESS or of this machine, else in a new one on this machine.
 
-    A worker that dies is replaced, and its shard is decoded again. All machines must have the files that are read.
+    An actor that dies is replaced, and its shard is decoded again. All machines must have the files that are read.
     """
     try:
         import ray
-        import ray.data
+        from ray.util import ActorPool
     except ImportError as error:
-        raise AggdecError("--engine ray needs Ray: pip install 'ray[data]', or take --engine local") from error
+        raise AggdecError("--engine ray needs Ray: pip install ray, or take --engine local") from error
 
     started = not ray.is_initialized()
     if started:
@@ -174,41 +173,25 @@ def _by_ray(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
                 f"--workers {workers.number}: the Ray cluster has room for {room}, at "
                 f"{'a GPU' if on_gpus else f'--threads {workers.threads}'} each; ask for fewer"
             )
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        tasks = ray.data.from_items(
-            [{"shard": pickle.dumps(shard)} for shard in shards], override_num_blocks=len(shards)
-        )
-        rows = tasks.map(
-            _RayWorker,
-            fn_constructor_args=(worker,),
-            compute=ray.data.ActorPoolStrategy(size=workers.number),
-            num_cpus=None if on_gpus else workers.threads,
-            num_gpus=1 if on_gpus else None,
-        )
-        for row in rows.iter_rows():
-            done = pickle.loads(row["done"])
-            if isinstance(done, Exception):
-                raise done
-            yield done
+        resources: dict[str, int] = {"num_gpus": 1} if on_gpus else {"num_cpus": workers.threads}
+        kind = ray.remote(_Actor).options(max_restarts=-1, max_task_retries=-1, **resources)
+        actors = [kind.remote(worker) for _ in range(min(workers.number, len(shards)))]
+        yield from ActorPool(actors).map_unordered(lambda actor, shard: actor.decode.remote(shard), shards)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
     finally:
         if started:
             ray.shutdown()
 
 
-class _RayWorker:
-    """A worker as an actor of Ray. It returns its errors: Ray would wrap a raised one in many lines."""
+class _Actor:
+    """A worker as an actor of Ray."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
 
-    def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
-        shard = pickle.loads(row["shard"])
-        try:
-            done: Any = shard, self._worker.decode(shard)
-        except (AggdecError, OSError) as error:
-            done = error
-        return {"done": pickle.dumps(done)}
+    def decode(self, shard: Shard) -> tuple[Shard, Decoded]:
+        return shard, self._worker.decode(shard)
 
 
 def rank_of_environment() -> tuple[int, int]:

@@ -45,27 +45,17 @@ def _updates(path: Path) -> int:
 
 
 def write_average(paths: Sequence[Path], output: Path) -> None:
-    """Write the `average_checkpoints` of these files.
-
-    Raises:
-        AggdecError: `output` is one of them, or see `average_checkpoints`.
-    """
-    refuse_overwriting(output, paths)
-    state = average_checkpoints(paths)
-    with written_whole(output) as partial:
-        torch.save(state, partial)
-
-
-def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
-    """The last checkpoint with the mean of all checkpoints' weights, and without its training state.
+    """Write the last checkpoint with the mean of all checkpoints' weights, and without its training state.
 
     Means are computed in double precision and stored in the type of the last checkpoint's weights, bfloat16 as float32,
     which runs on any machine. Integers are not averaged: single numbers, such as a count of updates, are the last
     checkpoint's; tensors of integers, such as a fingerprint, must be equal in all.
 
     Raises:
-        AggdecError: the checkpoints differ in the names of their parameters or in a tensor of integers.
+        AggdecError: the checkpoints differ in the names of their parameters or in a tensor of integers, or `output` is
+            one of them.
     """
+    refuse_overwriting(output, paths)
     total: dict[str, torch.Tensor] = {}
     state: dict[str, Any] = {}
     for path in tqdm(paths, desc="average", unit=" checkpoints"):
@@ -83,11 +73,9 @@ def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
                 )
             else:
                 total[name] = value
-    mean = {}
     for name, value in state["model"].items():
         if value.is_floating_point():
             dtype = torch.float32 if value.dtype == torch.bfloat16 else value.dtype
-            mean[name] = (total[name] / len(paths)).to(dtype)
-        else:
-            mean[name] = value
-    return {**without_training(state), "model": mean}
+            total[name] = (total[name] / len(paths)).to(dtype)
+    with written_whole(output) as partial:
+        torch.save({**without_training(state), "model": total}, partial)

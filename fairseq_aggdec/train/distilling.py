@@ -19,7 +19,7 @@ from fairseq import utils
 
 import fairseq_aggdec
 from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
-from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens, write_side
+from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
 from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
@@ -56,8 +56,6 @@ class Teacher:
     """use no GPU"""
     threads: int | None = None
     """None: as many as PyTorch takes"""
-    sources: dict[str, Side] = field(default_factory=dict, compare=False)
-    """the sources of each split that was read"""
 
     @cached_property
     def _loaded(self) -> tuple[Any, list[Any]]:
@@ -80,7 +78,7 @@ class Teacher:
 
     def decode(self, shard: BatchShard) -> Decoded:
         """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
-        sources = self.sources.setdefault(shard.split, self.data.source(shard.split))
+        sources = self.data.source(shard.split)
         targets = [
             target
             for batch in shard.batches
@@ -114,22 +112,6 @@ class Teacher:
         return [found[position][0]["tokens"].cpu().numpy() for position in range(len(sources))]
 
 
-@dataclass(frozen=True)
-class DistilledSplit:
-    """New targets for one split."""
-
-    split: str
-    targets: Sequence[Tokens | None]
-    """the target of each sentence; None where the teacher skipped it"""
-    origin: dict[str, Any]
-    """for the record, how the targets were made, in JSON values"""
-
-    @property
-    def skipped(self) -> list[int]:
-        """The numbers of the sentences that the teacher skipped."""
-        return [number for number, target in enumerate(self.targets) if target is None]
-
-
 def distil(
     teacher: Teacher,
     output: Path,
@@ -159,27 +141,30 @@ def distil(
     Raises:
         AggdecError: a file cannot be used, or was made with other settings.
     """
-    common: dict[str, Any] = {"teacher": fingerprints(teacher.path)}
-    data = {split: teacher.data.fingerprint(split) for split in splits}
     loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
-    longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
-    common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
-    common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
-    origins = {split: {"data": data[split], **common} for split in splits}
+    made: dict[str, Any] = {
+        "teacher": fingerprints(teacher.path),
+        "longest_source": min(loaded.longest_source, max_source_len or loaded.longest_source),
+        "max_tokens": max_tokens,
+        "batch_size": batch_size,
+        "precision": teacher.precision,
+        "decoding": teacher.decoding,
+    }
+    search = asdict(teacher.search)
+    origins = {split: {"data": teacher.data.fingerprint(split), **made, "search": search} for split in splits}
     if _is_there(output, origins, keep_skipped):
         return
-    plans, shards = {}, []
+    plans: dict[str, BatchPlan] = {}
+    shards: list[BatchShard] = []
     for split in splits:
         sources = teacher.data.source(split)
-        plan = plan_batches((sources[n] for n in range(len(sources))), longest, max_tokens, batch_size)
-        plans[split] = plan
-        shards += plan.shards(split, shard_sentences)
-        _report(split, sources, plan, longest)
-    search = common.pop("search")
+        plans[split] = plan_batches(sources, made["longest_source"], max_tokens, batch_size)
+        shards += plans[split].shards(split, shard_sentences)
+        _report(split, sources, plans[split], made["longest_source"])
     folder = ShardFolder(
         output.with_name(output.name + ".shards"),
-        {**common, **search, "shard_sentences": shard_sentences},
-        {split: json.dumps(data[split], sort_keys=True) for split in splits},
+        {**made, **search, "shard_sentences": shard_sentences},
+        {split: json.dumps(origins[split]["data"], sort_keys=True) for split in splits},
     )
     rank, ranks = rank_of_environment()
     if until < math.inf:  # something of each split is always decoded
@@ -188,23 +173,21 @@ def distil(
     if ranks > 1:
         logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
         return
-    distilled = []
+    targets: dict[str, list[Tokens | None]] = {}
     for split, plan in plans.items():
         found: dict[int, Tokens] = {}
         for shard in shards:
-            if shard.split == split and (until == math.inf or folder.is_finished(shard)):
+            if shard.split == split and folder.is_finished(shard):
                 outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
                 found.update(zip(shard.sentences, outputs, strict=True))
-        targets = [found.get(int(number)) for number in plan.representative]
-        distilled.append(DistilledSplit(split, targets, origins[split]))
-    write_data_bin(output, teacher.data, distilled, keep_skipped)
-    for made in distilled:
-        skipped = len(made.skipped)
+        targets[split] = [found.get(number) for number in plan.representative]
+        skipped = sum(target is None for target in targets[split])
         fate = "kept with their original target" if keep_skipped else "left out"
         logger.info(
-            f"{made.split}: {len(made.targets) - skipped:,} of {len(made.targets):,} sentences distilled"
+            f"{split}: {len(targets[split]) - skipped:,} of {len(targets[split]):,} sentences distilled"
             + (f", {skipped:,} skipped ones {fate}" if skipped else "")
         )
+    write_data_bin(output, teacher.data, targets, origins, keep_skipped)
     logger.info(f"{output} is complete")
 
 
@@ -241,7 +224,13 @@ def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:
         )
 
 
-def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
+def write_data_bin(
+    folder: Path,
+    data: DataBin,
+    distilled: Mapping[str, Sequence[Tokens | None]],
+    origins: Mapping[str, dict[str, Any]],
+    keep_skipped: bool,
+) -> None:
     """Write a folder, which has its name only when it is complete.
 
     All other splits, the dictionaries and other files of the original folder are copied. No times or machines are
@@ -250,50 +239,31 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
     Args:
         folder: the folder to make.
         data: the original data.
-        splits: the distilled splits.
+        distilled: of each distilled split the new targets; None where the teacher skipped a sentence.
+        origins: of each split, for the record, how the targets were made, in JSON values.
         keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
 
     Raises:
         AggdecError: another process is writing the folder.
     """
     with folder_written_whole(folder) as partial:
-        _copy_rest(data, partial, {split.split for split in splits})
-        lines = []
-        for split in splits:
-            sizes = data.source(split.split).sizes
+        for path in sorted(data.folder.iterdir()):
+            split = path.name.split(".")[0]
+            if path.is_file() and split not in distilled and path.name not in (RECORD, SKIPPED):
+                shutil.copyfile(path, partial / path.name)
+            elif path.is_file() and split in distilled and not path.name.startswith(f"{split}.{data.pair}."):
+                logger.warning(f"{path} is not copied: it does not fit the distilled targets")
+        listed, made = [], {}
+        for split, targets in distilled.items():
+            skipped = [number for number, target in enumerate(targets) if target is None]
+            sources, originals = data.source(split), data.target(split)
             fate = "original target kept" if keep_skipped else "left out"
-            lines += [f"{split.split}\t{number}\t{sizes[number]}\t{fate}\n" for number in split.skipped]
-            _write_split(split, data, partial, keep_skipped)
-        (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
-        made = {
-            split.split: {"sentences": len(split.targets), "skipped": len(split.skipped), **split.origin}
-            for split in splits
-        }
+            listed += [f"{split}\t{number}\t{sources.sizes[number]}\t{fate}\n" for number in skipped]
+            made[split] = {"sentences": len(targets), "skipped": len(skipped), **origins[split]}
+            kept = [number for number, target in enumerate(targets) if keep_skipped or target is not None]
+            new = (originals[number] if (target := targets[number]) is None else target for number in kept)
+            written = DataBin(partial, data.source_lang, data.target_lang)
+            written.write(split, (sources[number] for number in kept), new)
+        (partial / SKIPPED).write_text("".join(listed), encoding="utf-8")
         record = json.dumps({"keep_skipped": keep_skipped, "splits": made}, indent=1, sort_keys=True)
         (partial / RECORD).write_text(f"{record}\n", encoding="utf-8")
-
-
-def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
-    """Copy all files but those of the distilled splits, whose raw text or alignments would now be wrong."""
-    for path in sorted(data.folder.iterdir()):
-        if not path.is_file() or path.name in (RECORD, SKIPPED):
-            continue
-        if path.name.split(".")[0] not in distilled:
-            shutil.copyfile(path, folder / path.name)
-        elif not path.name.startswith(f"{path.name.split('.')[0]}.{data.pair}."):
-            logger.warning(f"{path} is not copied: it does not fit the distilled targets")
-
-
-def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skipped: bool) -> None:
-    sources, originals = data.source(split.split), data.target(split.split)
-    output = DataBin(folder, data.source_lang, data.target_lang)
-    pairs = enumerate(split.targets)
-    if keep_skipped or not split.skipped:
-        for path in sources.files:
-            shutil.copyfile(path, folder / path.name)
-        targets = (originals[number] if target is None else target for number, target in pairs)
-    else:
-        kept = (sources[number] for number, target in enumerate(split.targets) if target is not None)
-        write_side(output.prefix(split.split, data.source_lang), kept, data.source_dictionary)
-        targets = (target for _, target in pairs if target is not None)
-    write_side(output.prefix(split.split, data.target_lang), targets, data.target_dictionary)

@@ -45,25 +45,14 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
 
 
 def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) -> str:
-    """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers and parameters.
+    """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers.
 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
     state, shrunk = rewrite(checkpoint, output, lambda state: shrink(state, keep))
     before, after = layer_counts(state["model"]), layer_counts(shrunk["model"])
-    parts = [f"{side} {after[side]} of {before[side]} layers" for side in SIDES]
-    sizes = [_parameters(weights["model"].values()) for weights in (shrunk, state)]
-    return f"{output}: {', '.join(parts)}; {sizes[0] / 1e6:.1f} of {sizes[1] / 1e6:.1f} million parameters"
-
-
-def _parameters(weights: Iterable[object]) -> int:
-    """The number of parameters; a tensor that is stored under several names counts once."""
-    sizes = {}
-    for value in weights:
-        if isinstance(value, Tensor) and value.is_floating_point():
-            sizes[value.data_ptr(), value.shape] = value.numel()
-    return sum(sizes.values())
+    return f"{output}: {', '.join(f'{side} {after[side]} of {before[side]} layers' for side in SIDES)}"
 
 
 def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str, Any]:
@@ -88,11 +77,10 @@ def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str
             "--encoder-layers-to-keep: this is a drafter, whose encoder is its verifier's: shrink the verifier, and "
             "train a drafter for it"
         )
-    kept: dict[str, Sequence[int]] = {}
-    for side in SIDES:
-        text = keep.get(side)
-        option = f"--{side}-layers-to-keep"
-        kept[side] = range(counts[side]) if text is None else read_layers(text, option, counts[side])
+    kept: dict[str, Sequence[int]] = {side: range(count) for side, count in counts.items()}
+    for side, text in keep.items():
+        if text is not None:
+            kept[side] = read_layers(text, f"--{side}-layers-to-keep", counts[side])
     shrunk = without_training(state)
     shrunk |= {"model": _renumbered(weights, kept), "args": _with_depth(state.get("args"), kept)}
     if state.get("cfg") is not None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.bulk.decoding import CORRECT, IN_SHARDS, SENTENCES, outputs, run
-from tests.train.distilling import distil  # noqa: F401
 
 # Ray is large, and no part of the ordinary set-up; scripts/test_python.sh installs it and runs its test
 collect_ignore = [] if find_spec("ray") else ["test_ray.py"]

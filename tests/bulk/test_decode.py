@@ -19,7 +19,6 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.bulk.decoding import (
     CORRECT,
-    GEC,
     IN_SHARDS,
     MT,
     SENTENCES,
@@ -92,18 +91,14 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
     assert outputs(tmp_path / "out") == 4 * whole
 
 
-@pytest.mark.parametrize("options", ["beam --beam 1 --max-len-b 50", "gad", "nar"])
+@pytest.mark.parametrize("options", ["beam --beam 1 --max-len-b 50", "gad"])
 def test_by_a_beam_and_with_a_drafter(options: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("The weather is nice today.\nWhere is the station?\n", encoding="utf-8")
     mode, *others = options.split()
     drafter = ["--drafter-path", MT / "drafter.pt"] if mode != "beam" else []
     files = ["--input", tmp_path / "text", "--output", tmp_path / "out"]
     run(*TRANSLATE, "--cpu", "--decoding", mode, *others, *drafter, *files)
-    first, second = outputs(tmp_path / "out")
-    assert "Wetter" in first
-    assert "Bahnhof" in second
-    if mode != "nar":
-        assert (first, second) == ("Das Wetter ist heute schön.", "Wo ist der Bahnhof?")
+    assert outputs(tmp_path / "out") == ["Das Wetter ist heute schön.", "Wo ist der Bahnhof?"]
 
 
 def test_lines_that_cannot_be_decoded_are_named_and_cost_no_others(
@@ -158,7 +153,6 @@ def test_another_standard_input_does_not_replace_the_decoded_one(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([GEC, "--path", "model.pt", "-s", "en", "-t", "en"], "checkpoint model.pt: no such file"),
         ([*CORRECT, "--input", "/nowhere/text"], "/nowhere/text: No such file"),
         ([*CORRECT, "--fp16", "--cpu"], "--fp16 is for GPUs"),
         (

@@ -21,12 +21,12 @@ def test_every_source_is_decoded_once_or_skipped(
     sources: list[np.ndarray], longest: int, max_tokens: int, batch_size: int | None
 ) -> None:
     plan = plan_batches(sources, longest, max_tokens, batch_size)
-    assert plan.skipped.tolist() == [number for number, source in enumerate(sources) if len(source) > longest]
-    decoded = [number for batch in plan.batches for number in batch.tolist()]
+    assert plan.skipped == [number for number, source in enumerate(sources) if len(source) > longest]
+    decoded = [number for batch in plan.batches for number in batch]
     texts = [sources[number].tobytes() for number in decoded]
     assert len(set(texts)) == len(texts)
     assert set(texts) == {source.tobytes() for source in sources if len(source) <= longest}
-    for number, representative in enumerate(plan.representative.tolist()):
+    for number, representative in enumerate(plan.representative):
         if representative >= 0:
             assert representative in decoded
             assert sources[representative].tobytes() == sources[number].tobytes()

@@ -20,7 +20,7 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.draft_length import with_draft_length
-from fairseq_aggdec.train.drafter import fairseq_train, plan
+from fairseq_aggdec.train.drafter import fairseq_train, plan, trial
 from fairseq_aggdec.train.drafter.folder import NAME
 from tests.cli.correction import TRAINED_ON
 from tests.support.helpers import ToyModel
@@ -43,9 +43,9 @@ def stopping(logged: Any) -> Any:
 
     def stopped(*arguments: Any) -> Iterator[Any]:
         with closing(logged(*arguments)) as lines:
-            for line in lines:
-                yield line
-                if int(line.figures.get("num_updates", 0)) >= STOPPED_AT:
+            for kind, figures in lines:
+                yield kind, figures
+                if int(figures.get("num_updates", 0)) >= STOPPED_AT:
                     raise KeyboardInterrupt
 
     return stopped
@@ -57,7 +57,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
 ) -> None:
     words = command(correction_model, tmp_path, "--updates", UPDATES)
     with monkeypatch.context() as patch:
-        patch.setattr(fairseq_train, "logged", stopping(fairseq_train.logged))  # not that of the trial
+        patch.setattr(fairseq_train, "logged", stopping(trial.logged))  # but not that of the trial
         with pytest.raises(SystemExit) as exit_:
             aggdec(words)
     assert exit_.value.code == 130
@@ -120,7 +120,6 @@ def test_when_the_minutes_are_over_every_stage_ends(
     aggdec(command(correction_model, tmp_path, "--minutes", 1))
     printed, said = capsys.readouterr()
     assert re.search(r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said)
-    assert "--minutes 1 are few: on this machine the trial took" in said
     assert re.search(rf"^gad +{LARGEST} ", printed, re.MULTILINE)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 

@@ -109,18 +109,13 @@ def _shared(name: str) -> Any:
 
 def leaves(config: Any) -> dict[str, Any]:
     """Dotted names and values of a configuration's ends."""
-    plain = OmegaConf.to_container(config)
-    found: dict[str, Any] = {}
 
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, dict):
-            for key, item in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), item)
-        else:
-            found[prefix] = value
+    def ends(names: list[str], value: Any) -> list[tuple[str, Any]]:
+        if not isinstance(value, dict):
+            return [(".".join(names), value)]
+        return [end for name, item in value.items() for end in ends([*names, str(name)], item)]
 
-    walk("", plain)
-    return found
+    return dict(ends([], OmegaConf.to_container(config)))
 
 
 def option_names(dataclass: Any) -> set[str]:

@@ -66,15 +66,12 @@ def test_they_begin_with_no_other_model(tmp_path: Path) -> None:
 def test_the_stage_trains_them() -> None:
     given, work = recorded("tatoeba_en_de", "baselines", BASELINE_UPDATES="1200"), Path("work/tatoeba_en_de")
 
-    def overrides(command: list[str]) -> dict[str, Any]:
-        return dict(word.split("=", 1) for word in command if "=" in word)
-
-    trainings = [overrides(command) for command in given if command[0] == "fairseq-hydra-train"]
+    hydra = [command for command in given if command[0] == "fairseq-hydra-train"]
+    trainings = [dict(word.split("=", 1) for word in command if "=" in word) for command in hydra]
     assert [int(training["optimization.max_update"]) for training in trainings] == [1200, 1200, 400, 300]
     starts = [training["checkpoint.finetune_from_model"] for training in trainings]
     of_verifier = [str(work / f"baselines/{name}/start.pt") for name in NAMES[:3]]
     assert starts == [*of_verifier, str(work / "baselines/nat/model.pt")]
-    assert all(training["task.data"] == str(work / "redistilled/data-bin") for training in trainings)
 
     # papers/001, Table 9: CMLM with a length beam of 3, in 4 and in 10 passes; fairseq does not count the first one
     decoded = [command for command in given if command[0] == "fairseq-generate"]
@@ -82,6 +79,5 @@ def test_the_stage_trains_them() -> None:
     for command, (label, passes) in zip(decoded, wanted, strict=True):
         options = dict(pairwise(command))
         assert options["--results-path"] == str(work / f"decode/test/{label}")
-        assert options["--task"] == "translation_lev"
         assert (options["--iter-decode-max-iter"], options["--iter-decode-with-beam"]) == (passes, "3")
         assert "--iter-decode-force-max-iter" in command

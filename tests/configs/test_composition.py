@@ -47,18 +47,10 @@ def known_options(group: str, name: str) -> set[str]:
 
 @pytest.mark.parametrize(("experiment", "model"), ALL)
 def test_what_is_written_is_composed_of_options_that_exist(experiment: str, model: str) -> None:
-    config = compose(experiment, model)
-    assert config.criterion._name in CRITERION_REGISTRY
-    composed, said = OmegaConf.to_container(config), written(experiment, model)
+    assert compose(experiment, model).criterion._name in CRITERION_REGISTRY
+    said = written(experiment, model)
     for group in said:
         given = leaves(said._get_node(group))
-        for name, value in given.items():
-            if value != "???" and "${" not in str(value):
-                found: Any = composed[group]
-                for key in name.split("."):
-                    found = found[key]
-                found = getattr(found, "name", found)
-                assert found == value or str(found) == str(value), f"{group}.{name}"
         kind = FairseqConfig.__dataclass_fields__[group].type
         names = known_options(group, given.pop("_name")) if kind is Any else option_names(kind)
         assert set(given) <= names, f"{group}: {sorted(set(given) - names)}"

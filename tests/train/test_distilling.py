@@ -1,22 +1,77 @@
-"""`aggdec distill`: the same bytes whoever decodes, and whatever was stopped."""
+"""`aggdec distill`: the same bytes whoever decodes, and whatever was stopped; what it writes."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
+from fairseq.tasks.translation import load_langpair_dataset
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.bulk.running import Workers
+from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.generation.options import SearchOptions
-from fairseq_aggdec.train.distilling import Teacher
+from fairseq_aggdec.train.distilling import Teacher, write_data_bin
 from fairseq_aggdec.train.distilling import distil as distil_data
 from tests.support.helpers import ToyModel
-from tests.train.distilling import Distil, contents
+
+Distil = Callable[..., Path]
 
 
-def test_aggressive_beam_search_gives_the_same_bytes(distil: Distil, distilled: Path, tmp_path: Path) -> None:
-    found, expected = contents(distil(tmp_path / "out", "--decoding", "aggressive-beam")), contents(distilled)
+@pytest.fixture
+def distil(toy_model_dir: ToyModel) -> Distil:
+    """Runs aggdec distill on the toy data with its model as the teacher; returns the output folder."""
+
+    def run(output: Path, *options: object, data: Path = toy_model_dir.data) -> Path:
+        # about sixty batches; the sentences of 60 tokens are skipped
+        settings = "--cpu --beam 3 --max-tokens 60 --max-len-b 15 --max-source-len 40".split()
+        aggdec(["distill", *map(str, (data, output, "--teacher", toy_model_dir.checkpoint, *settings, *options))])
+        return output
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def small_data(toy_data: Path, tmp_path: Path) -> DataBin:
+    """The same dictionaries with the test set as the training split: 60 sentences, two of them long."""
+    (tmp_path / "small").mkdir()
+    for path in (*toy_data.glob("dict.*.txt"), *toy_data.glob("test.src-tgt.*")):
+        shutil.copyfile(path, tmp_path / "small" / path.name.replace("test", "train", 1))
+    return DataBin.find(tmp_path / "small")
+
+
+@pytest.fixture
+def data(toy_model_dir: ToyModel, tmp_path: Path) -> DataBin:
+    """Toy data with a second training shard and further files."""
+    folder = shutil.copytree(toy_model_dir.data, tmp_path / "data")
+    for path in list(folder.glob("test.src-tgt.*")):
+        shutil.copyfile(path, folder / path.name.replace("test", "train1", 1))
+    (folder / "codes").write_text("a b\n")
+    (folder / "train.src").write_text("raw text\n")
+    return DataBin.find(folder)
+
+
+def pairs(folder: Path, split: str) -> list[tuple[list[int], list[int]]]:
+    """What fairseq-train reads."""
+    dictionaries = [Dictionary.load(str(folder / f"dict.{lang}.txt")) for lang in ("src", "tgt")]
+    dataset = load_langpair_dataset(
+        str(folder), split, "src", dictionaries[0], "tgt", dictionaries[1], False, "mmap", -1, True, False, 99, 99
+    )
+    return [(dataset[i]["source"].tolist(), dataset[i]["target"].tolist()) for i in range(len(dataset))]
+
+
+def test_aggressive_beam_search_gives_the_same_bytes(distil: Distil, tmp_path: Path) -> None:
+    expected = contents(distil(tmp_path / "beam"))
+    found = contents(distil(tmp_path / "aggressive", "--decoding", "aggressive-beam"))
     record = found["distillation.json"].replace(b'"decoding": "aggressive-beam"', b'"decoding": "beam"')
     assert found | {"distillation.json": record} == expected
 
@@ -58,3 +113,33 @@ def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_dat
         for path in (toy_model_dir.checkpoint, other, f"{toy_model_dir.checkpoint}:{other}")
     )
     assert both not in (first, second)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_pairs_are_in_order_and_skipped_ones_kept_or_left_out(data: DataBin, tmp_path: Path, keep: bool) -> None:
+    output, original = tmp_path / "out", pairs(data.folder, "train")
+    new = [None if number in (0, 7) else [4 + number % 9, 2] for number in range(len(original))]
+    targets = [None if target is None else np.array(target) for target in new]
+    write_data_bin(output, data, {"train": targets}, {"train": {}}, keep)
+    both = [(source, old if target is None else target) for (source, old), target in zip(original, new, strict=True)]
+    assert pairs(output, "train") == [pair for pair, target in zip(both, new, strict=True) if keep or target]
+
+    lengths, fate = data.source("train").sizes, "original target kept" if keep else "left out"
+    listed = (output / "distillation.skipped.tsv").read_text().splitlines()
+    assert listed == [f"train\t{number}\t{lengths[number]}\t{fate}" for number in (0, 7)]
+    written, before = contents(output), contents(data.folder)
+    made = {f"train.src-tgt.{side}.{suffix}" for side in ("src", "tgt") for suffix in ("bin", "idx")}
+    assert written.keys() == before.keys() - {"train.src"} | {"distillation.json", "distillation.skipped.tsv"}
+    assert all(written[name] == before[name] for name in before.keys() - {"train.src"} - made)
+    assert (written["train.src-tgt.src.bin"] == before["train.src-tgt.src.bin"]) is keep
+
+
+def test_all_training_shards_are_distilled_unless_one_is_named(distil: Distil, data: DataBin, tmp_path: Path) -> None:
+    both = distil(tmp_path / "both", data=data.folder)
+    train, one, test = (pairs(both, split) for split in ("train", "train1", "test"))
+    assert len(train) < len(pairs(data.folder, "train"))  # the long ones are left out
+    assert [source for source, _ in one] == [source for source, _ in test if len(source) <= 40]
+    assert [target for _, target in one] != [target for source, target in test if len(source) <= 40]
+    single = distil(tmp_path / "single", "--subset", "train1", data=data.folder)
+    assert pairs(single, "train1") == one
+    assert pairs(single, "train") == pairs(data.folder, "train")

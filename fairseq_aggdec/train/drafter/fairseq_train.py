@@ -7,10 +7,8 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,46 +25,28 @@ _KEPT_MEMORY = {
 _END = 20  # seconds that a stopped training has to end by itself
 
 
-@dataclass(frozen=True)
-class Logged:
-    """A line of fairseq-train's log with figures."""
+def train(arguments: Sequence[str], log: Path, done: int, updates: int) -> int:
+    """Train from update `done` to `updates`, with a progress bar. Returns the number of the last update.
 
-    kind: str
-    """`train_inner` or `valid`"""
-    seconds: float
-    """when it came, on this process's clock"""
-    figures: dict[str, Any]
+    See `logged` for the other arguments and what is raised.
+    """
+    shown: dict[str, str] = {}
+    with Progress(updates, " updates", initial=done) as bar, closing(logged(arguments, log)) as lines:
+        for kind, figures in lines:
+            if kind == "valid":
+                shown["accepted"] = str(figures.get("valid_accepted"))
+            else:
+                bar.set_postfix({"loss": str(figures.get("loss")), **shown}, refresh=False)
+                bar.update(int(figures["num_updates"]) - bar.n)
+        return int(bar.n)
 
 
-def train(arguments: Sequence[str], log: Path, updates: int) -> int:
-    """Train to the end, with a progress bar; a stopped training goes on. Returns the number of the last update.
+def logged(arguments: Sequence[str], log: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
+    """Run fairseq-train with this plugin; gives the figures of its log as they come, with `train_inner` or `valid`.
 
     Args:
         arguments: of fairseq-train; they ask for a log in JSON.
         log: the file to which its output is appended.
-        updates: how many updates there will be.
-
-    Raises:
-        AggdecError: fairseq-train ended with an error.
-    """
-    shown: dict[str, str] = {}
-    done = 0
-    with ExitStack() as stack:
-        bar = None
-        for line in stack.enter_context(closing(logged(arguments, log))):
-            if line.kind == "valid":
-                shown["accepted"] = str(line.figures.get("valid_accepted"))
-                continue
-            done = int(line.figures["num_updates"])
-            if bar is None:  # what an earlier run has done says nothing about the time left
-                bar = stack.enter_context(Progress(updates, " updates", initial=done))
-            bar.set_postfix({"loss": str(line.figures.get("loss")), **shown}, refresh=False)
-            bar.update(done - bar.n)
-    return done
-
-
-def logged(arguments: Sequence[str], log: Path) -> Generator[Logged, None, None]:
-    """Run fairseq-train with this plugin; gives the lines of its log that have figures, as they come.
 
     Raises:
         AggdecError: it ended with an error.
@@ -86,9 +66,8 @@ def logged(arguments: Sequence[str], log: Path) -> Generator[Logged, None, None]
                 file.write(line)
                 file.flush()
                 last = line.strip() or last
-                found = re.search(r"\b(train_inner|valid)[ :|]+(\{.*\})$", line)
-                if found:
-                    yield Logged(found[1], time.monotonic(), json.loads(found[2]))
+                if found := re.search(r"\b(train_inner|valid)[ :|]+(\{.*\})$", line):
+                    yield found[1], json.loads(found[2])
             process.wait()
         finally:  # also after Ctrl-C, nothing is left running
             if process.poll() is None:

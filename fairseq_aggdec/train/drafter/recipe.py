@@ -10,7 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from fairseq_aggdec.bulk.data_bin import DataBin
+from fairseq_aggdec.generation.modes import GREEDY
+from fairseq_aggdec.generation.options import SearchOptions
+from fairseq_aggdec.train.distilling import Teacher
 
 AVERAGED = 5
 """the number of last checkpoints of which the drafter is the mean"""
@@ -18,8 +23,12 @@ TOKENS = 2000
 """of an update, padding included"""
 SAVES = 20
 """the most checkpoints that are written; the last `AVERAGED` of them are kept"""
+LAST = "checkpoint_last.pt"
+"""fairseq's name of a training's last checkpoint"""
 _LOGGED = 200
 """the number of log lines, at least"""
+SHARES = (0.4, 0.6, 0.8, 1.0)
+"""the block sizes that the drafter is measured at, as shares of the one that it is trained with"""
 _FIXED = (
     "--task block_drafting --blocks-per-sentence 4 --arch nar_drafter --prefix-attention causal --transition-dim 128 "
     "--freeze-encoder --dropout 0 --attention-dropout 0 --activation-dropout 0 "
@@ -34,23 +43,35 @@ _FIXED = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a drafter is trained from, and its size."""
+    """What a drafter is trained from, its size, and how this machine computes."""
 
     verifier: Path
     width: int
     """the verifier's, which decides on the learning rate"""
     decoder_layers: int
     block_size: int
-    cpu: bool
+    device: torch.device
+    bf16: bool
+    """whether distillation and training compute in bfloat16"""
 
-    def arguments(self, data: DataBin, folder: Path, updates: int, bf16: bool, saves: int = SAVES) -> list[str]:
+    @property
+    def block_sizes(self) -> list[int]:
+        """The sizes that the drafter is measured at."""
+        return sorted({max(1, round(share * self.block_size)) for share in SHARES})
+
+    def teacher(self, data: DataBin) -> Teacher:
+        """The verifier, which distils the data by this plugin's engine, with the output of fairseq's beam of 1."""
+        is_cpu = self.device.type == "cpu"  # which decodes in fp32 though it trains in bfloat16
+        precision = "bf16" if self.bf16 and not is_cpu else "fp32"
+        return Teacher(str(self.verifier), data, SearchOptions(beam=1), GREEDY, precision, is_cpu)
+
+    def arguments(self, data: DataBin, folder: Path, updates: int, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.
 
         Args:
             data: distilled data.
             folder: the folder of the checkpoints; a training that was stopped there goes on.
             updates: their number, which the learning rate depends on.
-            bf16: whether to compute in bfloat16.
             saves: how many checkpoints are written.
         """
         options = {
@@ -70,5 +91,5 @@ class Recipe:
             "--log-interval": max(1, min(10, updates // _LOGGED)),
             "--save-dir": folder,
         }
-        flags = [name for name, given in (("--bf16", bf16), ("--cpu", self.cpu)) if given]
+        flags = [name for name, given in (("--bf16", self.bf16), ("--cpu", self.device.type == "cpu")) if given]
         return [str(data.folder), *_FIXED, *(str(word) for pair in options.items() for word in pair), *flags]

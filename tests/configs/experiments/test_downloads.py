@@ -41,6 +41,10 @@ def test_an_archive_is_downloaded_once_checked_and_unpacked(site: tuple[Path, st
     (folder / "a.tgz").unlink()
     (data / item.path).unlink()
     fetch(data, [item])  # what is unpacked is enough
+    (folder / "a").write_text("other")
+    with pytest.raises(AggdecError, match="does not match the known hash"):
+        fetch(data, [Original("set/b", f"{address}/a", sha256="0" * 64)])
+    assert not (data / "set/b").exists()
 
 
 def test_what_is_missing_is_said_at_once_and_taken_when_it_was_put_there(
@@ -66,20 +70,9 @@ def test_what_is_missing_is_said_at_once_and_taken_when_it_was_put_there(
     fetch(tmp_path, items[1:])
 
 
-def test_a_download_with_another_checksum_is_refused(site: tuple[Path, str], tmp_path: Path) -> None:
-    (site[0] / "a").write_text("other")
-    with pytest.raises(AggdecError, match="does not match the known hash"):
-        fetch(tmp_path, [Original("set/a", f"{site[1]}/a", sha256="0" * 64)])
-    assert not (tmp_path / "set/a").exists()
-
-
-@pytest.mark.parametrize(("cut", "message"), [(40, "damaged"), (0, "has no member other")])
-def test_damaged_archives_are_named_and_nothing_seems_unpacked(cut: int, message: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(bytes(range(256)) * 40)
-    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
-        archive.add(tmp_path / "file", "file")
-    whole = (tmp_path / "a.tgz").read_bytes()
-    (tmp_path / "a.tgz").write_bytes(whole[: len(whole) - cut])
-    with pytest.raises(AggdecError, match=rf"a\.tgz.* {message}|a\.tgz: {message}"):
+def test_an_archive_without_a_file_is_named_and_nothing_seems_unpacked(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tgz", "w:gz"):
+        pass
+    with pytest.raises(AggdecError, match=r"a\.tgz has no member other"):
         fetch(tmp_path, [Original("a.tgz", unpack_to="a", members=("other",))])
     assert not (tmp_path / "a").exists()

@@ -9,11 +9,8 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def test_results_come_in_order_from_processes_of_their_own() -> None:
-    processes = set()
-    for number, (process, square) in enumerate(in_processes(lambda item: (os.getpid(), item * item), range(50), 2)):
-        assert square == number * number
-        processes.add(process)
-    assert processes
+    processes, squares = zip(*in_processes(lambda item: (os.getpid(), item * item), range(50), 2), strict=True)
+    assert list(squares) == [number * number for number in range(50)]
     assert os.getpid() not in processes
 
 
