@@ -20,7 +20,7 @@ from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.decoding.tokens import Decoded
@@ -262,7 +262,7 @@ class AggressiveGenerator(SequenceGenerator):
             rules,
             first_tokens,
             accept=self._drafting.accept,
-            schedule=self._schedule(first_tokens.size(0), first_tokens.device),
+            schedule=self._drafting.schedule(first_tokens.size(0), first_tokens.device),
             keep_drafts=self._keep_drafts,
         )
 
@@ -304,13 +304,6 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch; subclasses may return another."""
         return self._drafting.make_drafter(batch)
-
-    def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
-        """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
-        is_auto = self.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
-        if is_auto and not is_asynchronous(device) and (rows > 1 or self._drafting.schedules_one(device)):
-            return self._drafting.schedule(device)
-        return VERIFY_ALL
 
     def _decode_unverified(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor

@@ -22,7 +22,7 @@ from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, 
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
 from fairseq_aggdec.generation.modes import HEADS, Mode
-from fairseq_aggdec.generation.options import Decoding, narrow_options
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
@@ -95,7 +95,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """The task's own options and `DecodingOptions`, with checks of --decoding, --drafts and --block-size."""
+        """The task's own options and `DecodingOptions`."""
         if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
             raise AggdecError(
                 f"task {cls.__name__}: its options are a dataclass; register it by register_task(NAME, "
@@ -103,7 +103,6 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             )
         super().add_args(parser)
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
-        narrow_options(parser)
 
     check_arguments = staticmethod(check_options)
     """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
