@@ -57,8 +57,8 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
         """Raise `AggdecError`: drafters do not decode in this task."""
         raise AggdecError(
             "--task block_drafting does not decode: give the drafter as --drafter-path to --task "
-            "aggressive_translation. In training leave out --eval-bleu; validation reports `accepted` instead: --best-checkpoint-metric "
-            "accepted --maximize-best-checkpoint-metric"
+            "aggressive_translation. In training leave out --eval-bleu; validation reports `accepted` instead: "
+            "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
         )
 
     def train_step(
