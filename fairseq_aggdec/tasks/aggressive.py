@@ -233,15 +233,20 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """As fairseq's, for the batches of --shard-id; the run's totals are logged after the last batch of a split.
 
-        fairseq-generate itself does not read its options --num-shards and --shard-id.
+        fairseq-generate itself does not read its options --num-shards and --shard-id. The iterator of a buffer of
+        fairseq-interactive is not cached for a next epoch.
         """
+        is_split = any(dataset is loaded for loaded in self.datasets.values())
+        if not is_split:
+            kwargs["disable_iterator_cache"] = True
         if kwargs.get("num_shards", 1) == 1:
             shards, number = self._options.num_shards or 1, self._options.shard_id or 0
             if not 0 <= number < shards:
                 raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
             kwargs["num_shards"], kwargs["shard_id"] = shards, number
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
-        if self._is_split(dataset):
+        if is_split or self._buffer:
+            watch: Any = {"after_last": self._run.report} if is_split else {"before_each": self._note_ids}
             next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._run.report)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), **watch)
         return batches

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -68,21 +67,8 @@ class InteractiveTask(FairseqTask):
             )
         return kept
 
-    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """As fairseq's, but the iterator of a buffer is not cached for a next epoch."""
-        if not self._is_split(dataset):
-            kwargs["disable_iterator_cache"] = True
-        batches = super().get_batch_iterator(dataset, *args, **kwargs)
-        if self._buffer and not self._is_split(dataset):
-            next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), before_each=self._note_ids)
-        return batches
-
-    def _is_split(self, dataset: FairseqDataset) -> bool:
-        """Whether a data set is a loaded split, not a buffer."""
-        return any(dataset is loaded for loaded in self.datasets.values())
-
     def _note_ids(self, batch: dict[str, Any]) -> None:
+        """Before a batch of the current buffer is decoded."""
         self._batch_ids = batch["id"]
 
     def build_tokenizer(self, args: Any) -> Any:

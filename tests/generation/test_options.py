@@ -26,6 +26,8 @@ WORDS = dictionary(96)  # 100 symbols
         ("gad", {}, "--drafter-path"),
         ("gad", {"drafter": "d.pt", "min_block": 2}, r"--min-block is read by"),
         ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
+        ("fastest", {}, "--decoding fastest: choose from beam, greedy"),
+        ("blockwise", {"top_beta": 0}, "--top-beta 0: must be at least 1"),
         ("iad", {"block_size": 4}, "--block-size"),
         ("blockwise", {"tolerance": math.nan}, "--tolerance nan"),
         ("blockwise", {"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
@@ -39,13 +41,6 @@ WORDS = dictionary(96)  # 100 symbols
 def test_refused(mode: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         Decoding(mode, **options).check()
-
-
-def test_all_faults_are_named_at_once() -> None:
-    with pytest.raises(AggdecError) as caught:
-        Decoding("greedy", top_beta=0, drafts="some", int8=True, bf16=True, max_draft_len=2).check()
-    assert str(caught.value).startswith("(1) --top-beta 0: must be at least 1; (2) --drafts some: choose auto or whole")
-    assert "; (3) --int8 and --bf16: one precision at a time; (4) --max-draft-len is read by" in str(caught.value)
 
 
 def test_half_precision_has_the_same_bits_on_a_gpu_alone() -> None:
