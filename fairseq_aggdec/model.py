@@ -29,7 +29,7 @@ from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, COPIES, MODES, readers
-from fairseq_aggdec.generation.options import OPTIONS, Decoding
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
@@ -145,7 +145,6 @@ class Model:
         decoding = Decoding.of(Namespace(**{"decoding": AGGRESSIVE, **of_task}))
         if drafter is not None:
             decoding = replace(decoding, drafter=os.fspath(drafter))
-        of_task = {name: value for name, value in of_task.items() if name not in OPTIONS}
         self.task, self.models = loading.load(
             path, str(folder), source_lang, target_lang, device, precision, task, decoding, **of_task
         )

@@ -11,8 +11,8 @@ BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = "beam", "greedy", "iad", "iad++", "
 SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
 AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
 """names of modes, for values; what a mode is like its row says"""
-COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "block model", "small model", "heads"
-"""drafters: the source is copied, a block drafter or an ordinary model drafts, or the verifier's own proposal heads"""
+COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordinary model", "proposal heads"
+"""drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
 

@@ -29,7 +29,6 @@ from fairseq_aggdec.generation.modes import (
 
 HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
-_KINDS = {BLOCK_MODEL: "a block drafter", SMALL_MODEL: "an ordinary model"}
 
 
 def _option(default: Any, text: str, name: str | None = None, names_modes: bool = False) -> Any:
@@ -225,7 +224,7 @@ class Decoding:
             right = MODES[AGGRESSIVE].by(drafter).name
             swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
             yield (
-                f"--drafter-path {self.drafter}: {_KINDS[drafter]}, not {_KINDS[mode.drafter or '']}, which --decoding "
+                f"--drafter-path {self.drafter}: {drafter}, not {mode.drafter}, which --decoding "
                 f"{mode.name} takes; by this drafter decode with --decoding {right}"
                 f"{swapped if drafter == SMALL_MODEL else ''}"
             )
@@ -248,10 +247,6 @@ class SearchOptions:
 def name_of(option: Field[Any]) -> str:
     """The name of a field's option on the command line, with underscores."""
     return option.metadata.get("name") or option.name
-
-
-OPTIONS = frozenset(map(name_of, fields(Decoding)))
-"""all these names"""
 
 
 def help_of(option: Field[Any]) -> str | None:
