@@ -1,7 +1,8 @@
-"""Options of how drafts are made, accepted and computed: what becomes of them, and which go together."""
+"""The table of modes, and the options of how drafts are made, accepted and computed: which go together."""
 
 import math
 from argparse import Namespace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,11 +13,22 @@ from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, Wit
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of, values_of
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.drafting import DRAFTERS
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL, modes_help
 from fairseq_aggdec.generation.options import Decoding
 from tests.support.random_models import dictionary
 
 WORDS = dictionary(96)  # 100 symbols
+
+
+def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
+    options = {option.name for option in fields(Decoding)}
+    for name, mode in MODES.items():
+        assert name == mode.name
+        assert mode.drafter is None or mode.drafter in DRAFTERS
+        assert set(mode.stands_for) <= MODES.keys()
+        assert set(mode.options) <= options
+        assert f"{name}: {mode.help}" in modes_help()
 
 
 @pytest.mark.parametrize(
