@@ -186,11 +186,8 @@ def read_text_lines(path: Path) -> list[str]:
 
 def file_sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        for piece in iter(lambda: file.read(1 << 20), b""):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprints(path: str) -> list[str]:

@@ -28,8 +28,8 @@ import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
-from fairseq_aggdec.generation.modes import AGGRESSIVE, BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL, readers
-from fairseq_aggdec.generation.options import OPTIONS, Decoding
+from fairseq_aggdec.generation.modes import AGGRESSIVE, COPIES, MODES, readers
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
@@ -145,7 +145,6 @@ class Model:
         decoding = Decoding.of(Namespace(**{"decoding": AGGRESSIVE, **of_task}))
         if drafter is not None:
             decoding = replace(decoding, drafter=os.fspath(drafter))
-        of_task = {name: value for name, value in of_task.items() if name not in OPTIONS}
         self.task, self.models = loading.load(
             path, str(folder), source_lang, target_lang, device, precision, task, decoding, **of_task
         )
@@ -207,12 +206,11 @@ class Model:
     @property
     def modes(self) -> list[str]:
         """The modes in which this model can decode."""
-        missing = set() if any(proposal_heads(model) for model in self.models) else {HEADS}
-        path = self.task.decoding.drafter
-        kind = BLOCK_MODEL if path is None else kind_of(self.task.load_drafter(path, self.models))
-        missing |= {BLOCK_MODEL, SMALL_MODEL} - {kind}
-        able = (one for one in MODES.values() if path or not one.needs_drafter)
-        return [one.name for one in able if one.has_beam or one.drafter not in missing]
+        decoding = self.task.decoding
+        heads = next(filter(None, map(proposal_heads, self.models)), 0)
+        drafter = None if decoding.drafter is None else self.task.load_drafter(decoding.drafter, self.models)
+        kind = None if drafter is None else kind_of(drafter)
+        return [name for name in MODES if not decoding.in_mode(name).faults(heads, kind)]
 
     @overload
     def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...

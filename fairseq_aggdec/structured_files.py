@@ -1,4 +1,4 @@
-"""Reads and writes JSON and YAML files of typed content; an error is one line that names the file."""
+"""Reads and writes JSON files of typed content; an error is one line that names the file."""
 
 from __future__ import annotations
 
@@ -62,27 +62,6 @@ def write(path: Path, content: object) -> None:
     text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
     with written_whole(path) as partial:
         partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The names and values in a YAML file in UTF-8.
-
-    Raises:
-        AggdecError: the file is not YAML, or holds something else than names and values.
-        OSError: the file cannot be read.
-    """
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError  # type: ignore[import-untyped]
-
-    text = decode_text(path.read_bytes(), str(path))
-    try:
-        content = OmegaConf.to_container(OmegaConf.create(text))
-    except (YAMLError, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
-        raise AggdecError(f"{path}: not YAML as it should be: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise AggdecError(f"{path}: a list where names and values are expected; see the files beside it")
-    return content
 
 
 def _no_number(name: str) -> NoReturn:

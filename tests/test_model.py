@@ -12,12 +12,11 @@ from unittest import mock
 
 import pytest
 
-import fairseq_aggdec
 from fairseq_aggdec import load
 from fairseq_aggdec.engine import engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
-from fairseq_aggdec.text.edits import apply_edits, marked
+from fairseq_aggdec.text.edits import apply_edits
 from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED
 
 LETTER = (
@@ -160,25 +159,6 @@ def test_no_name_is_lost_in_a_greeting_a_signature_or_a_sentence() -> None:
     assert [name for name, one in zip(names, results, strict=True) if one.text.count(name) != 4] == []
     assert [one.text.split("\n")[0] for one in results] == [f"Dear {name}," for name in names]
     assert [one.text.split("\n")[-2:] for one in results] == [["Best regards,", name] for name in names]
-
-
-def test_what_the_demo_and_the_page_show_is_right() -> None:
-    shown = (SHIPPED["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:5]
-    assert [one.text for one in shipped("gec").decode(shown, "iad")] == [
-        "There are many people who don't like to use public transport.",
-        "My brother wants to become an engineer because he likes machines.",
-        "I did not know that the shop closes so early on Sunday.",
-        "The children were playing in the garden when it started to rain.",
-        "Everyone knows that smoking is bad for your health.",
-    ]
-    page = (Path(fairseq_aggdec.__file__).parent / "serve/page.html").read_text(encoding="utf-8")
-    text = page.partition("</textarea>")[0].rpartition(">")[2]
-    assert marked(shipped("gec").correct(text)) == (
-        "She [-have-]{+has+} two [-brother-]{+brothers+}. Last year they moved to a small village near the mountains, "
-        "because their parents wanted to live in a quiet place with a lot of nature. The children [-goes-]{+go+} to "
-        "school by bus, and in the evening they [-likes-]{+like+} to [-playing-]{+play+} football with "
-        "[-there-]{+their+} friends."
-    )
 
 
 def test_what_is_no_prose_stays_and_is_not_translated() -> None:

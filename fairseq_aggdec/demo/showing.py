@@ -13,7 +13,7 @@ from fairseq_aggdec.lab.bench.machine import describe, machine
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare
 from fairseq_aggdec.lab.bench.tables import speed_table
-from fairseq_aggdec.lab.trace import kept, rejected, segments
+from fairseq_aggdec.lab.trace import Trace, segments, text
 from fairseq_aggdec.lab.verify.references import find_differences, refuse_differences
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
@@ -54,18 +54,14 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
     # edited sentences show most
     chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:shown])
+    drafted = "are copied from the input" if copies else "are the second model's"
     if chosen:
-        drafted = "copied from the input" if copies else "drafted by the second model"
-        print(
-            f"{'blue' if colour else '[in brackets]'}: {drafted} and verified in one block; "
-            f"{'red' if colour else 'bare'}: the model's own token"
-            + ("" if copies else f"; {'struck through' if colour else '/between strokes/'}: rejected")
-            + "\n"
-        )
         edited = [batches[number] for number in chosen]
         (decoded,) = compare(runners_of(model.task, model.models, edited, drafting[:1], retain_iter_history=True), 1)
-        for number in chosen:
-            _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
+        traces = [
+            _trace(model, number, sentences[number], decoded.outputs[number].hypothesis or {}) for number in chosen
+        ]
+        print(text({f"{drafting[0]}: drafts {drafted}, verified in one pass each": traces}, colour))
     if copies:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
     greedy = by_name.get(GREEDY)
@@ -75,17 +71,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     refuse_differences(different)
 
 
-def _show(demo: ShippedModel, model: Model, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
-    """Print a sentence, its output, and the blocks of the output."""
-    stats = hypothesis["stats"]
+def _trace(model: Model, number: int, sentence: str, hypothesis: dict[str, Any]) -> Trace:
+    """The blocks of a sentence's output."""
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
-    parts = segments(model.tokens(hypothesis["tokens"]), stats, drafts)
-    print(f"  input   {sentence}")
-    print(f"  output  {model.text(hypothesis['tokens'], sentence)}")
-    if demo.drafter is None:
-        blocks = " ".join(kept(part, colour) for part in parts)
-        print(f"  blocks  {blocks}   ({stats.iterations} iterations)\n")
-        return
-    for number, part in enumerate(parts, start=1):
-        print("  ".join(filter(None, [f"  {number:>6}", kept(part, colour), rejected(part, colour)])))
-    print()
+    return Trace(number, [sentence], segments(model.tokens(hypothesis["tokens"]), hypothesis["stats"], drafts))

@@ -47,22 +47,14 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self._schedules: dict[torch.device, AheadSchedule] = {}
         self._resemblance = Resemblance()
 
-    def _generate(
-        self,
-        sample: dict[str, Any],
-        prefix_tokens: Tensor | None = None,
-        constraints: Tensor | None = None,
-        bos_token: int | None = None,
-    ) -> list[list[dict[str, Any]]]:
-        if constraints is None and self._falls_back():
-            return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
+    def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
+        if self._falls_back():
+            return SequenceGenerator._generate(self, sample, *rest, **named)
         with suppress(NotNumbersError):
-            return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        return self._decode_without_overflow(sample, prefix_tokens, bos_token)
+            return super()._generate(sample, *rest, **named)
+        return self._decode_without_overflow(sample, *rest, **named)
 
-    def _decode_without_overflow(
-        self, sample: dict[str, Any], prefix_tokens: Tensor | None, bos_token: int | None
-    ) -> list[list[dict[str, Any]]]:
+    def _decode_without_overflow(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
         """Decode by fairseq's own search, which drops a hypothesis that overflows and continues with the others."""
         if self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL:
             raise AggdecError(
@@ -70,7 +62,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 "--bit-exact or --block-ngrams: leave this option out"
             )
         try:
-            return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
+            return SequenceGenerator._generate(self, sample, *rest, **named)
         except AssertionError:  # no hypothesis is left
             raise AggdecError(f"a sentence's {NAN_SCORES}") from None
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,13 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
             if embedding is not None and embedding.size(0) == len(dictionary):
                 # tasks of many languages add symbols to what a file holds
                 symbols = symbols + dictionary.symbols[len(symbols) :]
-            _compare_symbols(f"--drafter-path {path}", side, where, symbols, dictionary)
+            if symbols != dictionary.symbols:
+                pairs = enumerate(zip_longest(symbols, dictionary.symbols, fillvalue=""))
+                number, (theirs, ours) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+                raise AggdecError(
+                    f"--drafter-path {path}: its {side} dictionary ({where}) is not that of the data folder: symbol "
+                    f"{number} is '{theirs}' there and '{ours}' here. Drafter and verifier need the same dictionaries"
+                )
         if embedding is not None and embedding.size(0) != len(dictionary):
             raise AggdecError(
                 f"--drafter-path {path}: made for a {side} dictionary of {embedding.size(0)} symbols, and that of the "
@@ -130,19 +137,3 @@ def _recorded_symbols(
     if file.is_file():
         return str(file), Dictionary.load(str(file)).symbols
     return None
-
-
-def _compare_symbols(option: str, side: str, where: str, symbols: list[str], dictionary: Dictionary) -> None:
-    """Raise `AggdecError` at the first symbol that differs from the task's dictionary."""
-    ours = dictionary.symbols
-    if symbols == ours:
-        return
-    number = next((n for n, pair in enumerate(zip(symbols, ours, strict=False)) if pair[0] != pair[1]), None)
-    if number is None:
-        difference = f"{len(symbols)} symbols there, {len(ours)} here"
-    else:
-        difference = f"symbol {number} is '{symbols[number]}' there and '{ours[number]}' here"
-    raise AggdecError(
-        f"{option}: its {side} dictionary ({where}) is not that of the data folder: {difference}. Drafter and verifier "
-        "need the same dictionaries"
-    )

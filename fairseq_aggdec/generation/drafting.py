@@ -13,7 +13,7 @@ from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
-from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, is_asynchronous
@@ -22,7 +22,7 @@ from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.shortlist import shortlisted
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, DRAFTS, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -95,20 +95,21 @@ class Drafting:
         name = self._decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
-    def schedule(self, device: torch.device) -> Goodput:
-        """The schedule that learns from batch to batch how many draft tokens are worth verifying on a device."""
+    def schedule(self, rows: int, device: torch.device) -> DraftSchedule:
+        """The schedule of a batch, by --drafts: it learns from batch to batch how many draft tokens pay on a CPU.
+
+        For one sentence it pays if drafting takes a step per token, or if the verifiers exceed the caches, so that each
+        pass reads their weights from memory.
+        """
+        is_auto = self._decoding.drafts == DRAFTS[0] and self._decoding.row.reads("drafts") and self.accept.is_exact
+        if not is_auto or is_asynchronous(device):
+            return VERIFY_ALL
         if device not in self._schedules:
             self._schedules[device] = Goodput(self.costs(device), BY_A_MODEL)
-        return self._schedules[device]
-
-    def schedules_one(self, device: torch.device) -> bool:
-        """Whether the schedule also pays for one sentence on a CPU.
-
-        It does if drafting takes a step per token, or if the verifiers exceed the caches, so that each pass reads their
-        weights from memory.
-        """
-        costs = self.schedule(device).costs
-        return costs.read > 0 or (costs.draft is not None and costs.draft.steps)
+        found = self._schedules[device]
+        costs = found.costs
+        pays_for_one = costs.read > 0 or (costs.draft is not None and costs.draft.steps)
+        return found if rows > 1 or pays_for_one else VERIFY_ALL
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""

@@ -20,7 +20,7 @@ from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.decoding.tokens import Decoded
@@ -245,26 +245,21 @@ class AggressiveGenerator(SequenceGenerator):
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules = self._rules(net_input, prefix_tokens)
         drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
-        decoded = self._verified(drafter, encoder_outs, rules, first_tokens)
-        if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
-            # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight
-            # zero, and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
-            decoded = self._verified(NoDrafter(), encoder_outs, rules, first_tokens)
+        # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
+        # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
+        for one in (drafter, NoDrafter()):
+            decoded = draft_verify_accept(
+                one,
+                self._make_verifier(encoder_outs),
+                rules,
+                first_tokens,
+                accept=self._drafting.accept,
+                schedule=self._drafting.schedule(first_tokens.size(0), first_tokens.device),
+                keep_drafts=self._keep_drafts,
+            )
+            if not decoded or not bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
+                break
         return [[sentence] for sentence in decoded]
-
-    def _verified(
-        self, drafter: Drafter, encoder_outs: list[dict[str, Any]], rules: SearchRules, first_tokens: Tensor
-    ) -> list[Decoded]:
-        """Decode a batch by the loop of `draft_verify_accept`."""
-        return draft_verify_accept(
-            drafter,
-            self._make_verifier(encoder_outs),
-            rules,
-            first_tokens,
-            accept=self._drafting.accept,
-            schedule=self._schedule(first_tokens.size(0), first_tokens.device),
-            keep_drafts=self._keep_drafts,
-        )
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]
@@ -304,13 +299,6 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch; subclasses may return another."""
         return self._drafting.make_drafter(batch)
-
-    def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
-        """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
-        is_auto = self.decoding.drafts == "auto" and self.mode.reads("drafts") and self._drafting.accept.is_exact
-        if is_auto and not is_asynchronous(device) and (rows > 1 or self._drafting.schedules_one(device)):
-            return self._drafting.schedule(device)
-        return VERIFY_ALL
 
     def _decode_unverified(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor

@@ -11,8 +11,8 @@ BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = "beam", "greedy", "iad", "iad++", "
 SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
 AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
 """names of modes, for values; what a mode is like its row says"""
-COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "block model", "small model", "heads"
-"""drafters: the source is copied, a block drafter or an ordinary model drafts, or the verifier's own proposal heads"""
+COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordinary model", "proposal heads"
+"""drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
 
@@ -94,13 +94,15 @@ for _mode in (
     Mode(GREEDY, "the output of --beam 1 by this plugin's engine", options=_ARITHMETIC),
     Mode(
         IAD,
-        "the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input",
+        "the output of --beam 1 by Input-guided Aggressive Decoding (Ge et al. 2022, sec. 3.1), which copies the "
+        "input, for tasks that keep most of it",
         COPIES,
         options=(*_COPYING, "drafts", *_ARITHMETIC),
     ),
     Mode(
         IAD_PLUS,
-        "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, --tolerance)",
+        "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, "
+        "--tolerance); after a correction the model chooses every word until the output matches the input again",
         COPIES,
         "criterion",
         is_lossless=False,
@@ -108,7 +110,7 @@ for _mode in (
     ),
     Mode(
         GAD,
-        "the output of --beam 1 by Generalized Aggressive Decoding with --drafter-path",
+        "the output of --beam 1 by Generalized Aggressive Decoding (Ge et al. 2022, sec. 3.2) with --drafter-path",
         BLOCK_MODEL,
         needs_drafter=True,
         options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
@@ -116,7 +118,7 @@ for _mode in (
     Mode(
         GAD_PLUS,
         "as gad, faster, with nearly the same output: accepts draft tokens close to the verifier's own choice "
-        "(--top-beta, --tolerance)",
+        "(--top-beta, --tolerance; Ge et al. 2022, sec. 3.2.3)",
         BLOCK_MODEL,
         "criterion",
         is_lossless=False,
@@ -125,15 +127,15 @@ for _mode in (
     ),
     Mode(
         SPECULATIVE,
-        "the output of --beam 1, drafted token by token by an ordinary, smaller model with the same target dictionary, "
-        "--drafter-path",
+        "the output of --beam 1, drafted token by token by --drafter-path, an ordinary, smaller model with the same "
+        "dictionaries",
         SMALL_MODEL,
         needs_drafter=True,
         options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
     ),
     Mode(
         NAR,
-        "the drafter's own output, unverified",
+        "the drafter's own output, unverified (Ge et al. 2022, Table 5)",
         BLOCK_MODEL,
         "none",
         is_lossless=False,
@@ -141,21 +143,22 @@ for _mode in (
     ),
     Mode(
         BLOCKWISE,
-        "the output of --beam 1 by a model that drafts with its own proposal heads",
+        "the output of --beam 1 by Blockwise Parallel Decoding (Stern et al. 2018), for a model with proposal heads",
         HEADS,
         "criterion",
         options=("block_size", *_BLOCK_CRITERION_OPTIONS, *_ARITHMETIC),
     ),
     Mode(
         AGGRESSIVE,
-        "a lossless mode: gad or speculative with --drafter-path, iad with --draft-file, else blockwise with proposal "
-        "heads, else iad",
+        "a lossless mode: gad or speculative with --drafter-path, by the kind of drafter, iad with --draft-file, else "
+        "blockwise with proposal heads, else iad",
         options=(*_COPYING, *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=(GAD, SPECULATIVE, BLOCKWISE, IAD),
     ),
     Mode(
         AGGRESSIVE_BEAM,
-        "the n-best list of fairseq's beam search with any --beam, in less time",
+        "the n-best list of fairseq's beam search with any --beam, in fewer passes of the model; --drafter-path helps "
+        "where the output is no copy of the input",
         BLOCK_MODEL,
         has_beam=True,
         options=(*_BLOCK_OPTIONS, "int8"),

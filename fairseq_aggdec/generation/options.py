@@ -6,7 +6,6 @@ imports neither fairseq nor torch.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -30,7 +29,6 @@ from fairseq_aggdec.generation.modes import (
 
 HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
-_KINDS = {BLOCK_MODEL: "a block drafter", SMALL_MODEL: "an ordinary model"}
 
 
 def _option(default: Any, text: str, name: str | None = None, names_modes: bool = False) -> Any:
@@ -79,13 +77,15 @@ class Decoding:
     min_block: int = _option(0, "commit at least this many tokens in an iteration, accepted or not")
     drafter: str | None = _option(
         None,
-        "checkpoint of the drafter, for speculative an ordinary model; --path is the verifier",
+        "checkpoint of the drafter, for speculative an ordinary model, for aggressive-beam either kind, else a block "
+        "drafter; --path is the verifier",
         "drafter_path",
     )
     block_size: int = _option(
         0,
-        "number of tokens of a draft; with proposal heads the number of heads used, head 1 included "
-        "(default: the value in the block drafter's checkpoint, 4 by an ordinary model, or all heads)",
+        "number of tokens of a draft, by a block drafter at most as in its training; with proposal heads the number "
+        "of heads used, head 1 included (default: the value in the block drafter's checkpoint, 4 by an ordinary model, "
+        "or all heads)",
     )
     drafts: str = _option(
         DRAFTS[0],
@@ -224,7 +224,7 @@ class Decoding:
             right = MODES[AGGRESSIVE].by(drafter).name
             swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
             yield (
-                f"--drafter-path {self.drafter}: {_KINDS[drafter]}, not {_KINDS[mode.drafter or '']}, which --decoding "
+                f"--drafter-path {self.drafter}: {drafter}, not {mode.drafter}, which --decoding "
                 f"{mode.name} takes; by this drafter decode with --decoding {right}"
                 f"{swapped if drafter == SMALL_MODEL else ''}"
             )
@@ -249,10 +249,6 @@ def name_of(option: Field[Any]) -> str:
     return option.metadata.get("name") or option.name
 
 
-OPTIONS = frozenset(map(name_of, fields(Decoding)))
-"""all these names"""
-
-
 def help_of(option: Field[Any]) -> str | None:
     """The help text of a field of `Decoding`, preceded by the modes that read it; None: an option of fairseq."""
     modes = readers(option.name)
@@ -265,24 +261,6 @@ def type_of(option: Field[Any]) -> tuple[type, bool]:
     kind = get_type_hints(Decoding)[option.name]
     kinds = [part for part in get_args(kind) if part is not type(None)]
     return (kinds[0], True) if kinds else (kind, False)
-
-
-def narrow_options(parser: ArgumentParser) -> None:
-    """Let a parser refuse other values of --decoding and --drafts, and --block-size 0, which stands for the default."""
-    actions = {action.dest: action for action in parser._actions}
-    actions["block_size"].type = _at_least_one
-    actions["drafts"].choices = DRAFTS
-    actions["decoding"].choices = list(MODES)
-
-
-def _at_least_one(word: str) -> int:
-    try:
-        number = int(word)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"{word}: must be a whole number of at least 1")
-    return number
 
 
 def given_search_options(args: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, 
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
 from fairseq_aggdec.generation.modes import HEADS, Mode
-from fairseq_aggdec.generation.options import Decoding, narrow_options
+from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
@@ -95,7 +95,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """The task's own options and `DecodingOptions`, with checks of --decoding, --drafts and --block-size."""
+        """The task's own options and `DecodingOptions`."""
         if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
             raise AggdecError(
                 f"task {cls.__name__}: its options are a dataclass; register it by register_task(NAME, "
@@ -103,7 +103,6 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             )
         super().add_args(parser)
         gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
-        narrow_options(parser)
 
     check_arguments = staticmethod(check_options)
     """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
@@ -234,15 +233,20 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """As fairseq's, for the batches of --shard-id; the run's totals are logged after the last batch of a split.
 
-        fairseq-generate itself does not read its options --num-shards and --shard-id.
+        fairseq-generate itself does not read its options --num-shards and --shard-id. The iterator of a buffer of
+        fairseq-interactive is not cached for a next epoch.
         """
+        is_split = any(dataset is loaded for loaded in self.datasets.values())
+        if not is_split:
+            kwargs["disable_iterator_cache"] = True
         if kwargs.get("num_shards", 1) == 1:
             shards, number = self._options.num_shards or 1, self._options.shard_id or 0
             if not 0 <= number < shards:
                 raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
             kwargs["num_shards"], kwargs["shard_id"] = shards, number
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
-        if self._is_split(dataset):
+        if is_split or self._buffer:
+            watch: Any = {"after_last": self._run.report} if is_split else {"before_each": self._note_ids}
             next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._run.report)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), **watch)
         return batches

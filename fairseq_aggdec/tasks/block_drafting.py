@@ -41,11 +41,6 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
         check_least(cfg, 1, "blocks_per_sentence", "valid_blocks_per_sentence")
         if cfg.left_pad_target:
             raise AggdecError("--task block_drafting reads targets from the left: leave out --left-pad-target")
-        if cfg.eval_bleu:
-            raise AggdecError(
-                "--task block_drafting does not decode: leave out --eval-bleu; validation reports `accepted` instead: "
-                "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
-            )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
         """As fairseq's; raises `AggdecError` for a model that is no drafter."""
@@ -58,7 +53,9 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
     def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:
         """Raise `AggdecError`: drafters do not decode in this task."""
         raise AggdecError(
-            "--task block_drafting does not decode: give the drafter as --drafter-path to --task aggressive_translation"
+            "--task block_drafting does not decode: give the drafter as --drafter-path to --task "
+            "aggressive_translation. In training leave out --eval-bleu; validation reports `accepted` instead: "
+            "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
         )
 
     def train_step(

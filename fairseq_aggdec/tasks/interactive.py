@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -54,34 +53,22 @@ class InteractiveTask(FairseqTask):
         max_positions: tuple[int, int] | None = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """As fairseq's, but the message for a sentence that is too long shows its beginning.
-
-        Raises `AggdecError` where a sentence is too long, and is not to be skipped.
-        """
+        """As fairseq's; raises `AggdecError`, with its text, for a sentence that is too long and not to be skipped."""
         if ignore_invalid_inputs or not hasattr(dataset, "src") or self.source_dictionary is None:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
-        if len(numbers) > 0:
-            limit, others = f"the model takes {of_both_sides(max_positions)}", len(numbers) - 1
-            first = min(numbers)
-            raise AggdecError(too_long(dataset, first, self._lines_before, limit, self.source_dictionary, others))
+        kept, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        if len(too_long) > 0:
+            number = min(too_long)
+            text, line = self.source_dictionary.string(dataset.src[number]), self._lines_before + number
+            raise AggdecError(
+                f"line {line + 1} (S-{line}) is too long: {dataset.num_tokens(number)} tokens, while the model takes "
+                f"{max_positions} (source, target): '{text[:60]}...'. Shorten it, or leave such sentences out with "
+                "--skip-invalid-size-inputs-valid-test"
+            )
         return kept
 
-    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """As fairseq's, but the iterator of a buffer is not cached for a next epoch."""
-        if not self._is_split(dataset):
-            kwargs["disable_iterator_cache"] = True
-        batches = super().get_batch_iterator(dataset, *args, **kwargs)
-        if self._buffer and not self._is_split(dataset):
-            next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), before_each=self._note_ids)
-        return batches
-
-    def _is_split(self, dataset: FairseqDataset) -> bool:
-        """Whether a data set is a loaded split, not a buffer."""
-        return any(dataset is loaded for loaded in self.datasets.values())
-
     def _note_ids(self, batch: dict[str, Any]) -> None:
+        """Before a batch of the current buffer is decoded."""
         self._batch_ids = batch["id"]
 
     def build_tokenizer(self, args: Any) -> Any:
@@ -123,23 +110,3 @@ def missing_subwords(line: str) -> str:
         f"many words of '{line[:60]}' are unknown: name the subwords that the model was trained with (--bpe "
         "subword_nmt --bpe-codes FILE, or --bpe sentencepiece --sentencepiece-model FILE), and its --tokenizer"
     )
-
-
-def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:
-    """The message for sentence `number` of a data set, which is too long, and for `others` more.
-
-    `first`: number of the data set's first sentence among all input lines; `limit`: such as `the model takes 512`.
-    """
-    text = dictionary.string(dataset.src[number])
-    more = f" (and {others} more)" if others else ""
-    return (
-        f"line {first + number + 1} (S-{first + number}){more} is too long: {of_both_sides(dataset.size(number))} "
-        f"tokens, while {limit}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
-        "--skip-invalid-size-inputs-valid-test"
-    )
-
-
-def of_both_sides(lengths: Any) -> str:
-    """A length as text, or a pair of lengths where source and target differ."""
-    source, target = lengths if isinstance(lengths, tuple) else (lengths, lengths)
-    return f"{source:.0f}" if target in (0, source) else f"{source:.0f} (source) and {target:.0f} (target)"

@@ -51,7 +51,7 @@ def load(
         decoding, precision = replace(decoding, int8=True), "fp32"
     task: Any
     languages = {"source_lang": source_lang, "target_lang": target_lang}
-    given = {"data": data, **languages, **decoding.options(), **options}
+    given = {"data": data, **languages, **options, **decoding.options()}
     if task_name == "translation":
         config = AggressiveTranslationConfig(**given)
         # these refer to fairseq's whole configuration, which only its command lines build

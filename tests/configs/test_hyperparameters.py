@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
-from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import compose
 
-PAPERS = read_yaml(Path(__file__).with_name("hyperparameters.yaml"))
+PAPERS = yaml.safe_load(Path(__file__).with_name("hyperparameters.yaml").read_text(encoding="utf-8"))
 MODELS = sorted({model for table in PAPERS["tables"] for model in chain.from_iterable(table["of"])})
 
 

@@ -1,37 +1,11 @@
-"""The shipped corrector on text from a word processor, and on characters that its dictionary does not have."""
+"""The shipped corrector in fairseq-interactive, on characters that its dictionary does not have."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from fairseq_aggdec import load
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.support.helpers import PLUGIN, run_cli
-
-CORRECTIONS = {
-    "He ask [see page 3] about the price (about 20 €).": "He asked [see page 3] about the price (about 20 €).",
-    "The student’s book are on the table.": "The student’s book is on the table.",
-    "“He told me ‘yes’”, she said — and then she leave…": "“He told me ‘yes’”, she said — and then she left…",
-    "The shop {near my house} has apples for £2 and bread for €3.": None,
-    "He lived here in 1990–2000, and he have two sisters.": "He lived here in 1990–2000, and he has two sisters.",
-    "She live in Москва with her brother.": "She lives in Москва with her brother.",
-    "We was glad of your letter 👍🏽 !": "We were glad of your letter 👍🏽 !",
-    "• We was at home.": "• We were at home.",
-    "I works with C# and file_name.": "I work with C# and file_name.",
-    "My sister have a house in München, near the café.": "My sister has a house in München, near the café.",
-    "田中 is my friend and he live in 東京.": "田中 is my friend and he lives in 東京.",
-    "She live 3\u00a0miles from my friend’s house.": "She lives 3\u00a0miles from my friend’s house.",
-    "He don’t like it, and I don`t like it too.": "He don’t like it, and I don't like it too.",
-    "😀": None,
-    "": None,
-}
-"""Of each line; None: as it is."""
-
-
-def test_what_the_corrector_cannot_read_is_left_alone() -> None:
-    results = load.shipped("gec").decode(list(CORRECTIONS), "iad")
-    found = {result.source: result.text for result in results}
-    assert found == {line: line if output is None else output for line, output in CORRECTIONS.items()}
 
 
 def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) -> None:

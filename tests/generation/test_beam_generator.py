@@ -1,6 +1,5 @@
 """The generator of n-best lists against fairseq's own, where tests/fuzzing does not look; and what it refuses."""
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +10,6 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.beam import plain, search
 from fairseq_aggdec.engine import choose_backend
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import beam_generator
@@ -87,22 +85,6 @@ def test_the_device_is_the_models_before_its_engines_are_tried(monkeypatch: pyte
     monkeypatch.setattr(beam_generator, "on_device", on_device)
     monkeypatch.setattr(Engines, "unsupported", unsupported)
     generator([cached_model(ENGINE_SHAPES[0], 1, 30)], MODE).generate([], random_batch(1, WORDS, [3]))
-
-
-@pytest.mark.parametrize("budget", [0, 16])
-def test_pythons_collector_waits_for_the_end_of_a_batch(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, on = BlockDecoder.verify_tree, list[bool]()
-
-    def watched(*arguments: Any) -> Any:
-        on.append(gc.isenabled())
-        return right(*arguments)
-
-    ours, sample = generator([cached_model(ENGINE_SHAPES[0], 1, 30)], MODE, budget=budget), random_batch(1, WORDS, [3])
-    ours.generate([], sample)
-    monkeypatch.setattr(BlockDecoder, "verify_tree", watched)
-    ours.generate([], sample)
-    assert set(on) == {False}
-    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Drafters beside a verifier: loading them, whole or without what they share, and which encoder reads the source."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -16,6 +15,7 @@ from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from fairseq_aggdec.train.draft_length import keep_draft_length
 from tests.support.random_models import dictionary, random_drafter, random_model, share_encoder
 
@@ -40,8 +40,9 @@ def drafter_of(model: Any) -> NarDrafterModel:
     return drafter
 
 
-def task(words: Dictionary = WORDS) -> Any:
-    return SimpleNamespace(languages=("src", "tgt"), source_dictionary=words, target_dictionary=words)
+def task(words: Dictionary = WORDS) -> AggressiveTranslationTask:
+    languages = {"source_lang": "src", "target_lang": "tgt"}
+    return AggressiveTranslationTask(AggressiveTranslationConfig(**languages), words, words)
 
 
 def save(folder: Path, drafter: NarDrafterModel, without: Any = None, **symbols: list[str]) -> str:
@@ -92,17 +93,9 @@ def test_it_cannot_work_alone_without_them(tmp_path: Path) -> None:
     model = verifier()
     path = save(tmp_path, drafter_of(model), without=model)
     with pytest.raises(AggdecError, match=r"exported without .* give the verifier as --path and .* as --drafter-path"):
-        checkpoint_utils.load_model_ensemble([path], task=_builder())
-    [whole], _ = checkpoint_utils.load_model_ensemble([save(tmp_path, drafter_of(model))], task=_builder())
+        checkpoint_utils.load_model_ensemble([path], task=task())
+    [whole], _ = checkpoint_utils.load_model_ensemble([save(tmp_path, drafter_of(model))], task=task())
     assert only_drafter([whole], path) is whole
-
-
-def _builder() -> Any:
-    """A task as far as fairseq needs one to load a model."""
-    built = task()
-    built.load_state_dict = lambda state: None
-    built.build_model = lambda cfg, from_checkpoint=False: NarDrafterModel.build_model(cfg, built)
-    return built
 
 
 def test_other_dictionaries_are_refused(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Options of how drafts are made, accepted and computed: what becomes of them, and which go together."""
+"""The table of modes, and the options of how drafts are made, accepted and computed: which go together."""
 
 import math
 from argparse import Namespace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,11 +13,22 @@ from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, Wit
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of, values_of
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.drafting import DRAFTERS
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL, modes_help
 from fairseq_aggdec.generation.options import Decoding
 from tests.support.random_models import dictionary
 
 WORDS = dictionary(96)  # 100 symbols
+
+
+def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
+    options = {option.name for option in fields(Decoding)}
+    for name, mode in MODES.items():
+        assert name == mode.name
+        assert mode.drafter is None or mode.drafter in DRAFTERS
+        assert set(mode.stands_for) <= MODES.keys()
+        assert set(mode.options) <= options
+        assert f"{name}: {mode.help}" in modes_help()
 
 
 @pytest.mark.parametrize(
@@ -26,10 +38,12 @@ WORDS = dictionary(96)  # 100 symbols
         ("gad", {}, "--drafter-path"),
         ("gad", {"drafter": "d.pt", "min_block": 2}, r"--min-block is read by"),
         ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
+        ("fastest", {}, "--decoding fastest: choose from beam, greedy"),
+        ("blockwise", {"top_beta": 0}, "--top-beta 0: must be at least 1"),
         ("iad", {"block_size": 4}, "--block-size"),
         ("blockwise", {"tolerance": math.nan}, "--tolerance nan"),
         ("blockwise", {"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
-        ("iad", {"top_beta": 3}, r"--top-beta is read by --decoding iad\+\+, gad\+\+, blockwise only"),
+        ("iad", {"top_beta": 3}, r"--top-beta is read by --decoding .*, and not by iad: leave it out"),
         ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
         ("iad", {"bit_exact": True, "bf16": True}, "--bit-exact --bf16: same bits need this plugin's kernels"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
@@ -39,13 +53,6 @@ WORDS = dictionary(96)  # 100 symbols
 def test_refused(mode: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         Decoding(mode, **options).check()
-
-
-def test_all_faults_are_named_at_once() -> None:
-    with pytest.raises(AggdecError) as caught:
-        Decoding("greedy", top_beta=0, drafts="some", int8=True, bf16=True, max_draft_len=2).check()
-    assert str(caught.value).startswith("(1) --top-beta 0: must be at least 1; (2) --drafts some: choose auto or whole")
-    assert "; (3) --int8 and --bf16: one precision at a time; (4) --max-draft-len is read by" in str(caught.value)
 
 
 def test_half_precision_has_the_same_bits_on_a_gpu_alone() -> None:

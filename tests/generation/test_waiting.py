@@ -39,17 +39,15 @@ class Waits(TorchFunctionMode):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self.staying: list[int] = []
-        """the counts of iterations before which all rows stayed; the first has the batch's start in it"""
-        self.leaving: list[int] = []
+        self.counts: list[int] = []
+        """of each iteration; the first has the batch's start in it"""
         self._count = 0
-        self._after_leaving = False
         commit = Outputs.commit
 
         def counted(outputs: Outputs, *args: Any) -> Outcome:
             outcome = commit(outputs, *args)
-            (self.leaving if self._after_leaving else self.staying).append(self._count)
-            self._count, self._after_leaving = 0, outcome.remaining is not None
+            self.counts.append(self._count)
+            self._count = 0
             return outcome
 
         monkeypatch.setattr(Outputs, "commit", counted)
@@ -75,4 +73,4 @@ def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, mo
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
     with torch.no_grad(), (waits := Waits(monkeypatch)):
         generator.generate([model], sample)
-    assert set(waits.staying[1:] + waits.leaving) == {1}
+    assert set(waits.counts[1:]) == {1}

@@ -1,9 +1,9 @@
-"""Tables of README and docs out of the records in docs, so that nobody types their figures.
+"""Tables of README and docs out of the records in docs and of the code, so that nobody types them.
 
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
 
-    python -m tests.support.measured_tables       after something was measured: writes them anew
+    python -m tests.support.measured_tables       after a measurement, or for a new mode or option: writes them anew
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.generation.modes import MODES, readers
+from fairseq_aggdec.generation.options import Decoding, name_of
 from fairseq_aggdec.lab.bench.record import Record, Run, load_record
 from fairseq_aggdec.lab.grid import text_table
 
@@ -23,7 +26,14 @@ Table = tuple[list[str], list[list[str]]]
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md", "docs/papers.md")
+PAGES = (
+    "README.md",
+    "docs/options.md",
+    "docs/measurements.md",
+    "docs/aggressive-beam.md",
+    "docs/verify.md",
+    "docs/papers.md",
+)
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
@@ -190,9 +200,24 @@ def verified(*names: str) -> Table:
     ], rows  # fmt: skip
 
 
+def decodings() -> Table:
+    """The values of --decoding."""
+    return ["option", "meaning"], [[f"`--decoding {name}`", mode.help] for name, mode in MODES.items()]
+
+
+def options() -> Table:
+    """The options of this plugin, but for --decoding."""
+    own = [option for option in fields(Decoding)[1:] if "help" in option.metadata]
+    rows = [
+        [f"`{option_name(name_of(option))}`", ", ".join(readers(option.name)) or "all modes", option.metadata["help"]]
+        for option in own
+    ]
+    return ["option", "read by", "meaning"], rows
+
+
 KINDS: dict[str, Callable[..., Table]] = {
     "headline": headline, "beside": beside, "modes": modes, "batches": batches, "milliseconds": milliseconds,
-    "beams": beams, "verified": verified,
+    "beams": beams, "verified": verified, "decodings": decodings, "options": options,
 }  # fmt: skip
 
 

@@ -1,10 +1,11 @@
-"""Generators of small random models in three modes, and what stock fairseq says in their place."""
+"""Generators of small random models, and what stock fairseq says in their place."""
 
 import functools
 from typing import Any
 
 from fairseq.models import FairseqEncoderDecoderModel
 
+from fairseq_aggdec.generation import modes
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.support.oracle import Lists, by_fairseq
@@ -13,7 +14,13 @@ from tests.support.random_models import dictionary, model_of_shape, random_batch
 WORDS = dictionary(30)
 FEW_WORDS = dictionary(12)
 BATCHES = [random_batch(seed, WORDS, lengths) for seed, lengths in enumerate([[3, 6, 1, 4], [7], [2, 2], [5, 1, 8]])]
-MODES = ("greedy", "iad", "aggressive-beam")
+MODES = [
+    mode.name
+    for mode in modes.MODES.values()
+    if mode.is_lossless and mode.drafter != modes.HEADS and not (mode.is_fairseqs or mode.stands_for)
+    if not mode.needs_drafter
+]
+"""the lossless modes in which every model can decode: `greedy`, `iad`, `aggressive-beam` and new ones"""
 
 
 def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:

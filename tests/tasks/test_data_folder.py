@@ -12,7 +12,6 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
 from fairseq_aggdec.tasks.data_folder import check_data
-from fairseq_aggdec.tasks.interactive import too_long
 from tests.support.random_models import dictionary
 
 
@@ -45,14 +44,12 @@ def test_a_split_that_is_not_there(tmp_path: Path) -> None:
             task.load_dataset("dev")
 
 
-def test_sentences_that_are_too_long() -> None:
+def test_a_sentence_that_is_too_long() -> None:
     words = dictionary(12)
+    task = AggressiveTranslationTask(AggressiveTranslationConfig(), words, words)
     sentences = [torch.tensor([4, 5, words.eos()]), torch.tensor([*[6] * 90, words.eos()])]
-    dataset = SimpleNamespace(src=sentences, size=lambda number: (np.int64(len(sentences[number])), 7 * number))
-    message = too_long(dataset, 1, 10, "the model takes 50", words)
-    assert message.startswith(
-        "line 12 (S-11) is too long: 91 (source) and 7 (target) tokens, while the model takes 50: 'w2 "
-    )
-    assert f"'{words.string(sentences[1])[:60]}...'" in message
-    assert "--skip-invalid-size-inputs-valid-test" in message
-    assert too_long(dataset, 0, 0, "", words, 1).startswith("line 1 (S-0) (and 1 more) is too long: 3 tokens")
+    dataset = task.build_dataset_for_inference(sentences, [3, 91])
+    message = r"line 2 \(S-1\) is too long: 91 tokens, while the model takes \(50, 50\) .*: 'w2 w2 .*\.\.\.'. Shorten"
+    with pytest.raises(AggdecError, match=message):
+        task.filter_indices_by_size(np.arange(2), dataset, (50, 50))
+    assert task.filter_indices_by_size(np.arange(2), dataset, (50, 50), ignore_invalid_inputs=True).tolist() == [0]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.yaml_files import read_yaml
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
-from fairseq_aggdec.structured_files import read_yaml
 
 SHARED = "shared"
 """the only folder of configs/ that is no experiment"""

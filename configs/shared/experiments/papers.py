@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from experiments.yaml_files import read_yaml
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.grid import DASH
-from fairseq_aggdec.structured_files import read_yaml
 
 Value = float | str | None
 """a number; `N` for as many iterations as output tokens; None where the paper has no entry"""
