@@ -7,8 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
@@ -67,14 +66,7 @@ class Translate(_Decoding, _OwnModel, Verb):
     threads: Maybe[Count] = None  # number of PyTorch's threads
 
     def run(self) -> None:
-        own, decoding = (
-            {
-                option.name: value
-                for option in fields(part)
-                if (value := getattr(self, option.name)) not in (None, False)
-            }
-            for part in (_OwnModel, _Decoding)
-        )
+        own, decoding = self.given(_OwnModel), self.given(_Decoding)
         if self.texts and self.input:
             raise AggdecError("give texts or --input, not both")
         if own and not self.path:
@@ -170,15 +162,13 @@ class Serve(Verb):
     translator_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
 
     def run(self) -> None:
-        if find_spec("starlette") is None or find_spec("uvicorn") is None:
-            raise AggdecError("aggdec serve needs Starlette and uvicorn: pip install 'fairseq-aggdec[serve]'")
         if self.demo and self.translator:
             raise AggdecError("give --translator or --demo, not both")
-        options.start(self.threads)
-        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
         from fairseq_aggdec.serve.app import listen, make_app, make_server
         from fairseq_aggdec.serve.connections import known_as
 
+        options.start(self.threads)
+        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
         with listen(self.host, self.port) as listening:
             corrector = self._loaded("corrector", "gec")
             translator = self._loaded("translator", "mt") if self.demo or self.translator else None
