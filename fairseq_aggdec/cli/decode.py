@@ -11,14 +11,10 @@ from tyro.conf import Positional, arg
 
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe
+from fairseq_aggdec.cli.options import Count, Flag, Maybe
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import AGGRESSIVE, DRAFTS, MODES, modes_help, readers
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
-
-TOKENIZERS = ("as_written", "moses", "nltk", "space")
-SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
-"""the names that fairseq has for --tokenizer and --bpe with this plugin; its registries take seconds to import"""
 
 
 def _mode_options() -> Any:
@@ -53,10 +49,6 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     output: Path  # folder to write
     input: list[str] = field(default_factory=lambda: ["-"])  # files of text; '-': the standard input
-    #: tokeniser of the input, undone in the output
-    tokenizer: Annotated[str | None, options.choice(TOKENIZERS), NO_DEFAULT] = None
-    #: subwords of the input, joined again in the output
-    bpe: Annotated[str | None, options.choice(SUBWORDS), NO_DEFAULT] = None
     #: decode each line as a whole (default: with --tokenizer, or a --bpe that reads text, by sentences)
     one_sentence_a_line: Flag = False
     longest: Maybe[Count] = None  # subwords that a sentence may have, longer ones are cut at clauses (default: all)
@@ -86,8 +78,8 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
         options.start(None, self.path, Decoding.of(self).drafter, tells="fairseq_aggdec.bulk")
         from fairseq_aggdec.bulk.text import decode_text
 
-        of_model = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding}
-        of_model.pop("draft_file", None)
+        given = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding}
+        of_model = {name: value for name, value in given.items() if name not in ("tokenizer", "bpe", "draft_file")}
         values = asdict(self)
         changed = {option.name: values[option.name] for option in fields(self) if values[option.name] != option.default}
         decode_text(argparse.Namespace(**values, precision=self.precision), of_model, changed)

@@ -35,6 +35,9 @@ from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints, check_result_file
 from fairseq_aggdec.models.sizes import SIZES
 
+TOKENIZERS = ("as_written", "moses", "nltk", "space")
+SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
+"""the names that fairseq has with this plugin; its registries take seconds to import"""
 T = TypeVar("T")
 NO_DEFAULT = arg(help_behavior_hint="")
 """for a field whose default says nothing, or is named in its help text"""
@@ -193,6 +196,9 @@ class Bulk(Search, Languages, HalfPrecision, Verb):
 class Encoders:
     """Options of fairseq-interactive for tokens and subwords."""
 
+    #: tokeniser of the input, undone in the output
+    tokenizer: Annotated[str | None, choice(TOKENIZERS), NO_DEFAULT] = None
+    bpe: Annotated[str | None, choice(SUBWORDS), NO_DEFAULT] = None  # subwords of the input, joined again in the output
     bpe_codes: Maybe[str] = None  # of --bpe subword_nmt and fastbpe
     bpe_separator: Maybe[str] = None  # of --bpe subword_nmt (default: @@)
     sentencepiece_model: Maybe[str] = None  # of --bpe sentencepiece

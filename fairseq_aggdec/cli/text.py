@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from tyro.conf import Positional, arg
 
@@ -29,8 +29,6 @@ class _OwnModel(options.Encoders, options.Languages):
 
     data: Maybe[str] = None  # folder with the dictionaries of your model (default: the checkpoint's)
     drafter_path: Maybe[str] = None  # checkpoint of a drafter for your model
-    tokenizer: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
-    bpe: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
 
 
 @dataclass(kw_only=True)
@@ -64,6 +62,8 @@ class Translate(_Decoding, _OwnModel, Verb):
     device: Maybe[Literal["cpu", "cuda"]] = None  # default: a GPU where there is one
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
     threads: Maybe[Count] = None  # number of PyTorch's threads
+    shipped: ClassVar = "mt"
+    corrects: ClassVar[bool | None] = None
 
     def run(self) -> None:
         own, decoding = self.given(_OwnModel), self.given(_Decoding)
@@ -74,7 +74,11 @@ class Translate(_Decoding, _OwnModel, Verb):
             raise AggdecError(f"{option} is for a model of your own: give its checkpoint by --path")
         texts = self._texts()
         options.start(self.threads, self.path, self.drafter_path)
-        decode = self.decoder({**own, "device": self.device, "precision": self.precision})
+        from fairseq_aggdec.model import load
+
+        own |= {"device": self.device, "precision": self.precision}
+        model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
+        decode: Callable[..., Result] = model.correct if self.corrects else model.translate
         try:
             for text, end in texts:
                 result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
@@ -84,12 +88,6 @@ class Translate(_Decoding, _OwnModel, Verb):
                 sys.stdout.buffer.flush()
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
-        """What makes a result of a text, by a model that is loaded with these arguments."""
-        from fairseq_aggdec.model import load
-
-        return (load(self.path, **given) if self.path else load.shipped("mt", **given)).translate
 
     def written(self, result: Result) -> str:
         """A result as it is printed."""
@@ -120,11 +118,8 @@ class Correct(Translate):
     """
 
     diff: Flag = False  # print the text with its changes marked, in colour on a terminal
-
-    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
-        from fairseq_aggdec.model import load
-
-        return (load(self.path, corrects=True, **given) if self.path else load.shipped("gec", **given)).correct
+    shipped: ClassVar = "gec"
+    corrects: ClassVar = True
 
     def written(self, result: Result) -> str:
         if self.json or not self.diff:

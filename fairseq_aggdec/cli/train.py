@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
 
 from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import Count, Flag, Maybe, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import SearchOptions, given_search_options
 
-_MINUTES = 30.0
+_LENGTH = create_mutex_group(required=False, title="length")
 
 
 @dataclass(kw_only=True)
@@ -37,21 +37,18 @@ class Drafter(options.Languages, Verb):
     data: Path  # its data-bin, with the splits train and valid
     out: Path  # folder to make
     #: time for all that the command does; it ends a little later where the machine gets slower meanwhile (default: 30)
-    minutes: Maybe[Annotated[float, options.number(float, 1)]] = None
-    updates: Maybe[Count] = None  # in place of --minutes: distil the whole training set, and train so many updates
+    minutes: Annotated[float | None, options.number(float, 1), NO_DEFAULT, _LENGTH] = None
+    #: in place of --minutes: distil the whole training set, and train so many updates
+    updates: Annotated[Maybe[Count], _LENGTH] = None
     decoder_layers: Count = 2  # of the drafter, at most the verifier's
     block_size: Count = 10  # tokens of a draft, at most
     cpu: Flag = False  # use no GPU
     begun = 0.0
 
-    def check(self) -> None:
-        if self.minutes is not None and self.updates is not None:
-            raise AggdecError("--updates: not allowed with --minutes")
-        if self.minutes is None and self.updates is None:
-            self.minutes = _MINUTES
-
     def run(self) -> None:
         self.begun = time.monotonic()
+        if self.updates is None:
+            self.minutes = self.minutes or 30.0
         if not self.verifier.is_file():
             raise AggdecError(f"--verifier {self.verifier}: no such file; name one checkpoint, no ensemble")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends too

@@ -4,7 +4,7 @@ import pytest
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
 import fairseq_aggdec
-from fairseq_aggdec.cli import decode
+from fairseq_aggdec.cli.options import SUBWORDS, TOKENIZERS
 from fairseq_aggdec.cli.verbs import main as aggdec
 
 DECODE = "decode DATA --path x --output out"
@@ -48,5 +48,5 @@ def test_options_without_meaning(
 
 def test_decode_names_every_tokenizer_and_every_kind_of_subwords() -> None:
     fairseq_aggdec.register()
-    assert set(decode.TOKENIZERS) == set(TOKENIZER_REGISTRY)
-    assert set(decode.SUBWORDS) == set(BPE_REGISTRY)
+    assert set(TOKENIZERS) == set(TOKENIZER_REGISTRY)
+    assert set(SUBWORDS) == set(BPE_REGISTRY)
