@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,15 +11,10 @@ from tyro.conf import Positional, arg
 
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe, Verb
+from fairseq_aggdec.cli.options import Count, Flag, Maybe
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.modes import AGGRESSIVE, DRAFTS, MODES, modes_help, readers
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
-
-TOKENIZERS = ("as_written", "moses", "nltk", "space")
-SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
-"""the names that fairseq has for --tokenizer and --bpe with this plugin; its registries take seconds to import"""
 
 
 def _mode_options() -> Any:
@@ -41,9 +34,7 @@ _ModeOptions: Any = _mode_options()
 
 
 @dataclass(kw_only=True)
-class Decode(
-    options.Batches, options.Search, options.Work, options.Encoders, options.Languages, options.Task, _ModeOptions, Verb
-):
+class Decode(options.Bulk, options.Encoders, _ModeOptions):
     """Decode text files of one sentence a line, in any mode of the plugin.
 
     The outputs of FILE are in OUT/FILE.*.txt, in the order of cat OUT/FILE.*.txt. Each line has
@@ -55,12 +46,9 @@ class Decode(
 
     data: Positional[str]  # folder with the dictionaries, made by fairseq-preprocess
     path: str  # checkpoint, or several joined by ':'
+    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     output: Path  # folder to write
     input: list[str] = field(default_factory=lambda: ["-"])  # files of text; '-': the standard input
-    #: tokeniser of the input, undone in the output
-    tokenizer: Annotated[str | None, options.choice(TOKENIZERS), NO_DEFAULT] = None
-    #: subwords of the input, joined again in the output
-    bpe: Annotated[str | None, options.choice(SUBWORDS), NO_DEFAULT] = None
     #: decode each line as a whole (default: with --tokenizer, or a --bpe that reads text, by sentences)
     one_sentence_a_line: Flag = False
     longest: Maybe[Count] = None  # subwords that a sentence may have, longer ones are cut at clauses (default: all)
@@ -87,17 +75,11 @@ class Decode(
                 raise AggdecError(f"--input: {name}.*.txt would be outputs of {longer}, too; give another name")
 
     def run(self) -> None:
-        logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-        check_checkpoints(self.path, Decoding.of(self).drafter)
-        import fairseq_aggdec
-
-        fairseq_aggdec.register()
+        options.start(None, self.path, Decoding.of(self).drafter, tells="fairseq_aggdec.bulk")
         from fairseq_aggdec.bulk.text import decode_text
 
-        logging.getLogger("fairseq_aggdec.bulk").setLevel(logging.INFO)
+        given = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding}
+        of_model = {name: value for name, value in given.items() if name not in ("tokenizer", "bpe", "draft_file")}
         values = asdict(self)
-        of_modes = {option.name for option in fields(_ModeOptions)} - {"draft_file"} | {"decoding"}
-        of_encoders = {option.name for option in fields(options.Encoders) if values[option.name]}
-        of_model = {name: values[name] for name in (*of_encoders, *of_modes)}
-        given = {option.name: values[option.name] for option in fields(self) if values[option.name] != option.default}
-        decode_text(argparse.Namespace(**values, precision=self.precision), of_model, given)
+        changed = {option.name: values[option.name] for option in fields(self) if values[option.name] != option.default}
+        decode_text(argparse.Namespace(**values, precision=self.precision), of_model, changed)

@@ -11,7 +11,6 @@ from tyro.conf import Positional, UseAppendAction, arg
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Maybe, Number, Verb
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
 from fairseq_aggdec.lab.bench.search_settings import check_peers, given_settings
 
@@ -20,7 +19,7 @@ QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2"
 
 
 @dataclass(kw_only=True)
-class Bench(options.HalfPrecision, options.Search, options.Task, options.SubjectOrRandom):
+class Bench(options.HalfPrecision, options.SubjectOrRandom):
     """Time decoding modes on the same sentences, in turns."""
 
     reference: Maybe[Path] = None  # file with the subset's targets as running text, for BLEU
@@ -41,7 +40,6 @@ class Bench(options.HalfPrecision, options.Search, options.Task, options.Subject
     drafts: Literal["auto", "whole"] = "auto"  # whole: whole drafts, as in the papers; auto: only what saves time
     profile: bool = True  # measure the time by module, in a further round
     memory: bool = True  # measure peak memory
-    json: Maybe[Path] = None  # write all measurements to this file, for aggdec report
     #: make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search (beamN) ignores it
     #: and then has other outputs
     block_ngrams: Flag = False
@@ -62,9 +60,7 @@ class Bench(options.HalfPrecision, options.Search, options.Task, options.Subject
         """Time the modes, print the table, and refuse outputs of a lossless mode that are not greedy decoding's."""
         modes = parse_modes(self.modes, self.peers, self.nat_peer)
         check_peers(given_settings(self), modes)
-        if self.json:
-            check_result_file(self.json, "{")
-        options.start(self.threads, self.path, self.drafter_path)
+        self.start()
         from fairseq_aggdec.lab.bench import measure, tables
         from fairseq_aggdec.lab.verify.references import refuse_differing
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import indent
@@ -33,9 +32,12 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 from fairseq_aggdec.bulk.settings import MAX_TOKENS
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.files import check_checkpoints
+from fairseq_aggdec.files import check_checkpoints, check_result_file
 from fairseq_aggdec.models.sizes import SIZES
 
+TOKENIZERS = ("as_written", "moses", "nltk", "space")
+SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
+"""the names that fairseq has with this plugin; its registries take seconds to import"""
 T = TypeVar("T")
 NO_DEFAULT = arg(help_behavior_hint="")
 """for a field whose default says nothing, or is named in its help text"""
@@ -128,6 +130,11 @@ class Verb:
         """Do it, and return the exit code if it is not 0; raises `AggdecError` where a file cannot be used."""
         raise NotImplementedError
 
+    def given(self, *groups: Any) -> dict[str, Any]:
+        """The options of these groups that were given: neither None nor False."""
+        values = {option.name: getattr(self, option.name) for group in groups for option in fields(group)}
+        return {name: value for name, value in values.items() if value not in (None, False)}
+
 
 def read(kind: type[Verb], name: str, words: Sequence[str]) -> Verb:
     """The verb with the options in the words behind its name; a wrong option exits with 2."""
@@ -158,27 +165,9 @@ class HalfPrecision:
 
 
 @dataclass(kw_only=True)
-class Batches(HalfPrecision):
-    max_tokens: Count = MAX_TOKENS  # most source tokens of a batch, padding included
-    batch_size: Maybe[Count] = None  # most sentences of a batch (default: no limit)
-    cpu: Flag = False  # use no GPU
-
-
-@dataclass(kw_only=True)
-class Work:
-    engine: Literal["local", "ray"] = "local"  # local: processes of this machine; ray: a Ray cluster
-    workers: Count = 1  # number of processes, or of Ray's actors, each of which loads the models
-
-
-@dataclass(kw_only=True)
 class Languages:
     source_lang: Annotated[Maybe[str], arg(aliases=["-s"])] = None  # where the data or the model has several pairs
     target_lang: Annotated[Maybe[str], arg(aliases=["-t"])] = None  # where the data or the model has several pairs
-
-
-@dataclass(kw_only=True)
-class Task:
-    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
 
 
 @dataclass(kw_only=True)
@@ -193,9 +182,23 @@ class Search:
 
 
 @dataclass(kw_only=True)
+class Bulk(Search, Languages, HalfPrecision, Verb):
+    """Decoding of much text, in many processes."""
+
+    max_tokens: Count = MAX_TOKENS  # most source tokens of a batch, padding included
+    batch_size: Maybe[Count] = None  # most sentences of a batch (default: no limit)
+    cpu: Flag = False  # use no GPU
+    engine: Literal["local", "ray"] = "local"  # local: processes of this machine; ray: a Ray cluster
+    workers: Count = 1  # number of processes, or of Ray's actors, each of which loads the models
+
+
+@dataclass(kw_only=True)
 class Encoders:
     """Options of fairseq-interactive for tokens and subwords."""
 
+    #: tokeniser of the input, undone in the output
+    tokenizer: Annotated[str | None, choice(TOKENIZERS), NO_DEFAULT] = None
+    bpe: Annotated[str | None, choice(SUBWORDS), NO_DEFAULT] = None  # subwords of the input, joined again in the output
     bpe_codes: Maybe[str] = None  # of --bpe subword_nmt and fastbpe
     bpe_separator: Maybe[str] = None  # of --bpe subword_nmt (default: @@)
     sentencepiece_model: Maybe[str] = None  # of --bpe sentencepiece
@@ -222,9 +225,10 @@ class Subject(Languages):
 
 
 @dataclass(kw_only=True)
-class SubjectOrRandom(Subject, Verb):
+class SubjectOrRandom(Search, Subject, Verb):
     """A model and what it decodes, or a random model of a full size that decodes random sentences."""
 
+    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     data: Positional[Maybe[str]] = None  # folder made by fairseq-preprocess
     path: Maybe[str] = None  # checkpoint, or several joined by ':'
     drafter_path: Maybe[str] = None  # checkpoint of the drafter, for nar, gad, gad++, speculative and aggressive-beam
@@ -240,6 +244,7 @@ class SubjectOrRandom(Subject, Verb):
     keep: Maybe[Path] = None  # keep the random models in this folder, for further runs
     drafter_layers: Count = 2  # of a random model: number of layers of the drafters' decoders
     block_size: Maybe[Count] = None  # number of tokens in a draft (default: what the drafter's checkpoint says)
+    json: Maybe[Path] = None  # write all results to this file (of bench: for aggdec report)
 
     def check(self) -> None:
         """Raise `AggdecError` where the model is not named."""
@@ -256,43 +261,30 @@ class SubjectOrRandom(Subject, Verb):
         if self.random_model and given:
             raise AggdecError(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
 
-
-@dataclass(kw_only=True)
-class DataSets:
-    #: folder of the data sets, where M2 files are (default: AGGDEC_DATA, or ../shared/data)
-    data: Annotated[Path, NO_DEFAULT] = field(
-        default_factory=lambda: Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
-    )
+    def start(self) -> None:
+        """`start`; raises `AggdecError` also where --json would replace another kind of file."""
+        if self.json:
+            check_result_file(self.json, "{")
+        start(self.threads, self.path, self.drafter_path)
 
 
-def quiet() -> None:
-    """Log warnings only. fairseq, which is imported later, would have all logged, as matplotlib's search for fonts."""
-    logging.basicConfig(level=logging.WARNING)
-
-
-def start(threads: int | None = None, *checkpoints: str | None) -> None:
+def start(threads: int | None = None, *checkpoints: str | None, tells: str | None = None) -> None:
     """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only.
+
+    `tells`: name of the loggers that also say how far the work is.
 
     Raises:
         AggdecError: before all that, which takes seconds: one of the checkpoints does not exist.
     """
     check_checkpoints(*checkpoints)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported
         logging.getLogger(logger).setLevel(logging.WARNING)
+    if tells:
+        logging.getLogger(tells).setLevel(logging.INFO)
     import torch
 
     import fairseq_aggdec
 
     if threads:
         torch.set_num_threads(threads)
-    fairseq_aggdec.register()
-
-
-def start_distilling() -> None:
-    """Make the plugin known to fairseq, and log to stderr how far the work is."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    import fairseq_aggdec
-
     fairseq_aggdec.register()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
-from fairseq_aggdec.checkout import load_part
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Number, Verb
 from fairseq_aggdec.errors import AggdecError
@@ -24,7 +22,6 @@ METRICS = (
     "unchanged, exact"
 )
 """the names in `lab.score.metrics`, which takes long to import"""
-_FORMS = {"markdown": "github", "latex": "latex_booktabs"}
 
 
 @dataclass(kw_only=True)
@@ -44,7 +41,6 @@ class Report(Verb):
             raise AggdecError(f"--figures: two records are called {twice}, and their figures would be: rename one")
 
     def run(self) -> None:
-        options.quiet()
         from fairseq_aggdec.lab.bench.record import load_record
         from fairseq_aggdec.lab.bench.tables import markdown
 
@@ -59,71 +55,6 @@ class Report(Verb):
 
 
 @dataclass(kw_only=True)
-class _Page(Verb):
-    """A verb that prints tables."""
-
-    format: Literal["markdown", "latex"] = "markdown"  # of the tables
-    output: Maybe[Path] = None  # also write the tables to this file
-
-    def run(self) -> None:
-        options.quiet()
-        text = self.page()
-        print(text, end="")
-        if self.output is not None:
-            check_result_file(self.output, text[:1])
-            with written_whole(self.output) as partial:
-                partial.write_text(text, encoding="utf-8")
-
-    def page(self) -> str:
-        """The page."""
-        raise NotImplementedError
-
-
-@dataclass(kw_only=True)
-class ReportExperiment(options.DataSets, _Page):
-    """Print an experiment's results beside the papers' tables, or tables of its own."""
-
-    experiment: Positional[str]  # a folder of configs/, or its name
-    work: Maybe[Path] = None  # its work folder (default: the folder of its name in AGGDEC_WORK, or in work)
-    #: only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)
-    table: Maybe[str] = None
-    #: draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated
-    figure: Annotated[UseAppendAction[list[Path]], arg(metavar="FILE")] = field(default_factory=list)
-
-    def page(self) -> str:
-        if self.output is not None:  # before the scores, which can take minutes
-            check_result_file(self.output, "%" if self.format == "latex" else "#")
-        for path in self.figure:
-            if path.suffix not in (".png", ".svg"):
-                raise AggdecError(f"--figure {path}: must end with .png or .svg")
-        config = _config(self.experiment)
-        work = self.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
-        how = (self.command, _FORMS[self.format])
-        text: str = load_part("experiments.pages").experiment_text(
-            config, work, self.data, self.table, self.figure, *how
-        )
-        return text
-
-
-def _config(given: str) -> Path:
-    for folder in (Path(given), Path("configs") / given):
-        if (folder / "about.yaml").is_file():
-            return folder.resolve()
-    raise AggdecError(f"{given}: no such experiment here; give its folder, or run this where configs/ is")
-
-
-@dataclass(kw_only=True)
-class ReportPaper(_Page):
-    """Print tables of the papers alone, or their list."""
-
-    tables: Positional[Many[str]] = field(default_factory=list)  # such as ge2022/5 (default: list all tables)
-
-    def page(self) -> str:
-        text: str = load_part("experiments.pages").papers_text(self.tables, _FORMS[self.format])
-        return text
-
-
-@dataclass(kw_only=True)
 class ReportTrace(Verb):
     """Print how sentences were decoded, iteration by iteration, on a terminal in colour."""
 
@@ -134,7 +65,6 @@ class ReportTrace(Verb):
     colour: Literal["auto", "always", "never"] = "auto"  # whether to colour tokens
 
     def run(self) -> None:
-        options.quiet()
         from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
 
         limit = 10 if self.sentences is None else None
@@ -143,7 +73,7 @@ class ReportTrace(Verb):
 
 
 @dataclass(kw_only=True)
-class _Score(Verb):
+class Score(Verb):
     """A verb that scores outputs."""
 
     json: Maybe[Path] = None  # also write the scores to this file
@@ -164,7 +94,7 @@ class _Score(Verb):
 
 
 @dataclass(kw_only=True)
-class ScoreFiles(_Score):
+class ScoreFiles(Score):
     """Print scores of outputs by the given references, sources and gold edits."""
 
     outputs: Positional[list[Path]]  # files of tokens, one sentence in a line, or outputs of fairseq-generate
@@ -197,22 +127,6 @@ class ScoreFiles(_Score):
         from fairseq_aggdec.lab.score.files_table import files_table
 
         return [files_table(self)]
-
-
-@dataclass(kw_only=True)
-class ScoreExperiment(options.DataSets, _Score):
-    """Print a table of all decoded test sets of an experiment."""
-
-    config: Positional[Path]  # the experiment's prepare.py
-    work: Path  # the experiment's work folder
-    #: also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line, for another scorer
-    write: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None
-
-    def tables(self) -> list[ScoreTable]:
-        config, _ = load_part("experiments.experiment").read_experiment(self.config)
-        scores = load_part("experiments.scores").ExperimentScores(config, self.work, self.data)
-        tables: list[ScoreTable] = scores.tables(self.write)
-        return tables
 
 
 @dataclass(kw_only=True)

@@ -7,9 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from tyro.conf import Positional, arg
 
@@ -31,8 +30,6 @@ class _OwnModel(options.Encoders, options.Languages):
 
     data: Maybe[str] = None  # folder with the dictionaries of your model (default: the checkpoint's)
     drafter_path: Maybe[str] = None  # checkpoint of a drafter for your model
-    tokenizer: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
-    bpe: Maybe[str] = None  # as in fairseq-interactive, for a model of your own
 
 
 @dataclass(kw_only=True)
@@ -66,16 +63,11 @@ class Translate(_Decoding, _OwnModel, Verb):
     device: Maybe[Literal["cpu", "cuda"]] = None  # default: a GPU where there is one
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
     threads: Maybe[Count] = None  # number of PyTorch's threads
+    shipped: ClassVar = "mt"
+    corrects: ClassVar[bool | None] = None
 
     def run(self) -> None:
-        own, decoding = (
-            {
-                option.name: value
-                for option in fields(part)
-                if (value := getattr(self, option.name)) not in (None, False)
-            }
-            for part in (_OwnModel, _Decoding)
-        )
+        own, decoding = self.given(_OwnModel), self.given(_Decoding)
         if self.texts and self.input:
             raise AggdecError("give texts or --input, not both")
         if own and not self.path:
@@ -83,7 +75,11 @@ class Translate(_Decoding, _OwnModel, Verb):
             raise AggdecError(f"{option} is for a model of your own: give its checkpoint by --path")
         texts = self._texts()
         options.start(self.threads, self.path, self.drafter_path)
-        decode = self.decoder({**own, "device": self.device, "precision": self.precision})
+        from fairseq_aggdec.model import load
+
+        own |= {"device": self.device, "precision": self.precision}
+        model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
+        decode: Callable[..., Result] = model.correct if self.corrects else model.translate
         try:
             for text, end in texts:
                 result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
@@ -93,12 +89,6 @@ class Translate(_Decoding, _OwnModel, Verb):
                 sys.stdout.buffer.flush()
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
-        """What makes a result of a text, by a model that is loaded with these arguments."""
-        from fairseq_aggdec.model import load
-
-        return (load(self.path, **given) if self.path else load.shipped("mt", **given)).translate
 
     def written(self, result: Result) -> str:
         """A result as it is printed."""
@@ -129,11 +119,8 @@ class Correct(Translate):
     """
 
     diff: Flag = False  # print the text with its changes marked, in colour on a terminal
-
-    def decoder(self, given: dict[str, Any]) -> Callable[..., Result]:
-        from fairseq_aggdec.model import load
-
-        return (load(self.path, corrects=True, **given) if self.path else load.shipped("gec", **given)).correct
+    shipped: ClassVar = "gec"
+    corrects: ClassVar = True
 
     def written(self, result: Result) -> str:
         if self.json or not self.diff:
@@ -171,15 +158,13 @@ class Serve(Verb):
     translator_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
 
     def run(self) -> None:
-        if find_spec("starlette") is None or find_spec("uvicorn") is None:
-            raise AggdecError("aggdec serve needs Starlette and uvicorn: pip install 'fairseq-aggdec[serve]'")
         if self.demo and self.translator:
             raise AggdecError("give --translator or --demo, not both")
-        options.start(self.threads)
-        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
         from fairseq_aggdec.serve.app import listen, make_app, make_server
         from fairseq_aggdec.serve.connections import known_as
 
+        options.start(self.threads)
+        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
         with listen(self.host, self.port) as listening:
             corrector = self._loaded("corrector", "gec")
             translator = self._loaded("translator", "mt") if self.demo or self.translator else None

@@ -1,8 +1,7 @@
-"""Train: `aggdec drafter`, `distill`, `prepare`, `shrink`, `average`, `nat-start`, `export`."""
+"""Train: `aggdec drafter`, `distill`, `shrink`, `average`, `export`."""
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -11,17 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
 
 from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES
-from fairseq_aggdec.checkout import load_part
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import Count, Flag, Maybe, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.options import SearchOptions, given_search_options
 
-_MINUTES = 30.0
+_LENGTH = create_mutex_group(required=False, title="length")
 
 
 @dataclass(kw_only=True)
@@ -40,25 +37,22 @@ class Drafter(options.Languages, Verb):
     data: Path  # its data-bin, with the splits train and valid
     out: Path  # folder to make
     #: time for all that the command does; it ends a little later where the machine gets slower meanwhile (default: 30)
-    minutes: Maybe[Annotated[float, options.number(float, 1)]] = None
-    updates: Maybe[Count] = None  # in place of --minutes: distil the whole training set, and train so many updates
+    minutes: Annotated[float | None, options.number(float, 1), NO_DEFAULT, _LENGTH] = None
+    #: in place of --minutes: distil the whole training set, and train so many updates
+    updates: Annotated[Maybe[Count], _LENGTH] = None
     decoder_layers: Count = 2  # of the drafter, at most the verifier's
     block_size: Count = 10  # tokens of a draft, at most
     cpu: Flag = False  # use no GPU
     begun = 0.0
 
-    def check(self) -> None:
-        if self.minutes is not None and self.updates is not None:
-            raise AggdecError("--updates: not allowed with --minutes")
-        if self.minutes is None and self.updates is None:
-            self.minutes = _MINUTES
-
     def run(self) -> None:
         self.begun = time.monotonic()
+        if self.updates is None:
+            self.minutes = self.minutes or 30.0
         if not self.verifier.is_file():
             raise AggdecError(f"--verifier {self.verifier}: no such file; name one checkpoint, no ensemble")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends too
-        options.start_distilling()
+        options.start(tells="fairseq_aggdec")
         from fairseq_aggdec.lab.bench.drafter_speed import drafter_speed
         from fairseq_aggdec.train.drafter.stages import make_drafter
 
@@ -66,7 +60,7 @@ class Drafter(options.Languages, Verb):
 
 
 @dataclass(kw_only=True)
-class Distill(options.Batches, options.Search, options.Work, options.Languages, Verb):
+class Distill(options.Bulk):
     """Decode the training split (or others) with a teacher, and write a data folder with the
     teacher's translations as targets; other splits and the dictionaries stay.
 
@@ -91,8 +85,7 @@ class Distill(options.Batches, options.Search, options.Work, options.Languages, 
     max_source_len: Maybe[Count] = None  # skip longer sources, EOS included (default: what the teacher takes)
 
     def run(self) -> None:
-        check_checkpoints(self.teacher)
-        options.start_distilling()
+        options.start(None, self.teacher, tells="fairseq_aggdec")
         from fairseq_aggdec.bulk.data_bin import DataBin
         from fairseq_aggdec.bulk.running import Workers
         from fairseq_aggdec.train.distilling import Teacher, distil
@@ -105,20 +98,6 @@ class Distill(options.Batches, options.Search, options.Work, options.Languages, 
         workers = Workers(self.engine, self.workers, threads or 1, self.cpu)
         limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)
         distil(teacher, self.output, splits or data.training_splits(), workers, self.keep_skipped, *limits)
-
-
-@dataclass(kw_only=True)
-class Prepare(Verb):
-    """Make fairseq's binary data, by an experiment's prepare.py."""
-
-    config: Positional[Path]  # an experiment's prepare.py, such as configs/gec_small/prepare.py
-    data: Path  # folder of the data sets
-    work: Path  # folder for the experiment's outputs
-    workers: Count = 1  # number of processes
-
-    def run(self) -> None:
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-        load_part("experiments.steps").prepare(self.config, self.data, self.work, self.workers)
 
 
 @dataclass(kw_only=True)
@@ -155,19 +134,6 @@ class Average(Verb):
         paths = last_checkpoints(self.folder, self.last)
         write_average(paths, self.output)
         print(f"mean of {', '.join(path.name for path in paths)} in {self.output}", file=sys.stderr)
-
-
-@dataclass(kw_only=True)
-class NatStart(Verb):
-    """Write a Transformer's weights as fairseq's non-autoregressive models take them
-    (--finetune-from-model)."""
-
-    checkpoint: Positional[Path]  # checkpoint of a Transformer encoder-decoder
-    architecture: Positional[str]  # nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...
-    output: Path  # file to write
-
-    def run(self) -> None:
-        load_part("experiments.nat_start").write_nat_start(self.checkpoint, self.architecture, self.output)
 
 
 @dataclass(kw_only=True)

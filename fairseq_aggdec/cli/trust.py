@@ -13,7 +13,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Many, Maybe, Natural, Verb
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import check_result_file, decode_text, read_text
+from fairseq_aggdec.files import decode_text, read_text
 from fairseq_aggdec.generation.options import given_search_options
 from fairseq_aggdec.lab.bench.modes import PRECISIONS
 from fairseq_aggdec.text.shipped import SHIPPED
@@ -59,7 +59,7 @@ def _precision(word: str) -> str:
 
 
 @dataclass(kw_only=True)
-class Verify(options.Search, options.Task, options.SubjectOrRandom):
+class Verify(options.SubjectOrRandom):
     """Compare every mode with fairseq's own search on the first sentences of a split.
 
     The exit code is 1 where a lossless mode differs by more than rounding explains.
@@ -90,7 +90,6 @@ class Verify(options.Search, options.Task, options.SubjectOrRandom):
     #: whole for random models; others are verified both ways, by the modes with +whole)
     drafts: Maybe[Literal["auto", "whole"]] = None
     draft_file: Maybe[Path] = None  # a draft for each sentence of the split, for iad and iad++
-    json: Maybe[Path] = None  # write all results to this file
     precision: ClassVar[str | None] = None
     """read where the model is loaded; --precisions replaces it"""
 
@@ -107,9 +106,7 @@ class Verify(options.Search, options.Task, options.SubjectOrRandom):
             )
 
     def run(self) -> int:
-        if self.json:
-            check_result_file(self.json, "{")
-        options.start(self.threads, self.path, self.drafter_path)
+        self.start()
         from fairseq_aggdec.lab.verify.verify_command import run
 
         report = run(self, self.command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
@@ -55,9 +56,17 @@ GROUPS = {
 _MODULES = dict(zip(GROUPS, ("trust", "text", "decode", "measure", "report", "train"), strict=True))
 VERBS = {verb: _MODULES[group] for group, verbs in GROUPS.items() for verb in verbs}
 """{verb: the module of this folder that has its class}"""
+_OF_EXPERIMENTS = dict.fromkeys(
+    ("prepare", "nat-start", "score experiment", "report experiment", "report paper"), "experiments.commands"
+)
+_OF_EXPERIMENTS["super-resolve"] = "super_resolution.command"
+"""{verb: the module of configs/shared that has its class}"""
 
-_OF_THE_LABORATORY = ("cattrs", "matplotlib", "nltk", "PIL", "pooch", "requests", "rouge_score")
-"""what the extra `lab` installs"""
+_EXTRAS = {
+    "lab": ("cattrs", "matplotlib", "nltk", "PIL", "pooch", "requests", "rouge_score"),
+    "serve": ("starlette", "uvicorn"),
+}
+"""what the extras install that verbs need"""
 
 
 @on_command_line()
@@ -78,13 +87,14 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     if commands and _name(words) is None:
         print(_help(commands))
         return 0 if set(words[1:]) & {"-h", "--help"} else 2
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")  # fairseq, imported later, would have all logged
     try:
         return parse(words).run()
     except ModuleNotFoundError as error:
-        if error.name not in _OF_THE_LABORATORY:
+        extra = next((name for name, libraries in _EXTRAS.items() if error.name in libraries), None)
+        if extra is None:
             raise
-        verb = " ".join(words[: len((_name(words) or "").split())])
-        raise AggdecError(f"aggdec {verb} needs {error.name}: pip install 'fairseq-aggdec[lab]'") from None
+        raise AggdecError(f"aggdec {_name(words)} needs {error.name}: pip install 'fairseq-aggdec[{extra}]'") from None
 
 
 def parse(words: Sequence[str]) -> options.Verb:
@@ -114,8 +124,8 @@ def verb_class(name: str) -> type[options.Verb]:
     module: ModuleType
     if name == "corrupt":
         module = load_part("experiments.experiment").load_module(CONFIGS / "gec_small/errors/command.py")
-    elif name == "super-resolve":
-        module = load_part("super_resolution.command")
+    elif name in _OF_EXPERIMENTS:
+        module = load_part(_OF_EXPERIMENTS[name])
     else:
         module = import_module(f"{__package__}.{VERBS[name]}")
     found: type[options.Verb] = getattr(module, name.title().replace(" ", "").replace("-", ""))

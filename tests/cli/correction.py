@@ -87,32 +87,29 @@ def train_heads(base: ToyModel, folder: Path, updates: int = 160) -> TrainedHead
     return TrainedHeads(folder / "checkpoint_last.pt", done.stdout + done.stderr)
 
 
-def generate(
-    model: ToyModel, decoding: str | None, *options: object, path: object = None, check: bool = True
-) -> Process:
+def generate(model: ToyModel, decoding: str | None, *options: object, check: bool = True) -> Process:
     """fairseq-generate with the plugin: under `decoding`, or stock with a beam of one where that is None."""
-    return run_cli("fairseq-generate", model.data, *_arguments(model, decoding, path), *options, check=check)
+    return run_cli("fairseq-generate", model.data, *_arguments(model, decoding), *options, check=check)
 
 
-def generate_here(model: ToyModel, decoding: str | None, *options: object, path: object = None) -> str:
+def generate_here(model: ToyModel, decoding: str | None, *options: object) -> str:
     """The same command in this process; what it prints."""
-    return helpers.generate_here(model.data, *_arguments(model, decoding, path), *options)
+    return helpers.generate_here(model.data, *_arguments(model, decoding), *options)
 
 
 def interact(
     model: ToyModel, decoding: str | None, *options: object, stdin: str | bytes | None = None, check: bool = True
 ) -> Process:
     """fairseq-interactive with the plugin."""
-    languages = ["-s", "src", "-t", "tgt"]
-    arguments = _arguments(model, decoding, None)
-    return run_cli("fairseq-interactive", model.data, *languages, *arguments, *options, stdin=stdin, check=check)
+    arguments = ["-s", "src", "-t", "tgt", *_arguments(model, decoding), *options]
+    return run_cli("fairseq-interactive", model.data, *arguments, stdin=stdin, check=check)
 
 
-def _arguments(model: ToyModel, decoding: str | None, path: object) -> list[object]:
+def _arguments(model: ToyModel, decoding: str | None) -> list[object]:
     task = ["--task", "translation", "--beam", 1]
     if decoding is not None:
         task = ["--task", "aggressive_translation", "--decoding", decoding]
-    return ["--path", path or model.checkpoint, "--user-dir", PLUGIN, *task]
+    return ["--path", model.checkpoint, "--user-dir", PLUGIN, *task]
 
 
 def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolerance: float = 1e-3) -> None:

@@ -1,18 +1,26 @@
-"""fairseq-generate, in part in processes of its own: the plugin's output against stock `--beam 1`."""
+"""fairseq-generate, in part in processes of its own: the plugin's output against stock `--beam 1`.
+
+By models that have learned, with a drafter and heads that were trained for them: otherwise this would say little.
+"""
 
 import json
 import re
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from fairseq_aggdec.lab.trace import read_traces
 from tests.cli.correction import (
+    BLOCK_SIZE,
     EARLIER,
+    HEADS,
     PLUGIN,
     SENTENCES,
     WITHOUT_LONG,
     Process,
+    TrainedHeads,
     assert_same_hypotheses,
     assert_same_lists,
     at_once,
@@ -21,6 +29,27 @@ from tests.cli.correction import (
     summaries,
 )
 from tests.support.helpers import ToyModel, parse_generate, run_cli
+
+
+class Models(NamedTuple):
+    """All that decode the test set."""
+
+    verifier: ToyModel
+    drafter: Path
+    heads: Path
+    small: Path
+    """an earlier state of the verifier, and as large: --drafts auto would find that drafts do not pay"""
+
+    def options(self, words: str) -> list[str]:
+        """A command line, with files in place of their names."""
+        files = {"DRAFTER": self.drafter, "HEADS": self.heads, "SMALL": self.small}
+        return [str(files.get(word, word)) for word in words.split()]
+
+
+@pytest.fixture
+def models(correction_model: ToyModel, correction_drafter: Path, heads: TrainedHeads) -> Models:
+    [small] = correction_model.checkpoint.parent.glob(EARLIER)
+    return Models(correction_model, correction_drafter, heads.checkpoint, small)
 
 
 def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(tmp_path: Path) -> None:
@@ -50,12 +79,14 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     assert (process.stdout + process.stderr).count("--beam is set to 1") == 1
     assert "Generate test with beam=1: BLEU" in process.stdout
     records = {record["id"]: record for record in map(json.loads, stats.read_text(encoding="utf-8").splitlines())}
+    traces = {trace.number: trace for trace in read_traces(stats)}
     sentences = parse_generate(process.stdout)
-    assert records.keys() == sentences.keys()
+    assert records.keys() == traces.keys() == sentences.keys()
     assert sum(sentence.steps == 1 for sentence in sentences.values()) >= 3
     for number, sentence in sentences.items():
         record, source = records[number], sentence.source.split()
         assert sentence.history[0].split() == source, "the first draft is the source"
+        assert (traces[number].source, traces[number].output) == (source, [*sentence.tokens, "</s>"])
         assert (record["source_length"], record["output_length"]) == (len(source), len(sentence.tokens))
         steps = (sentence.steps, len(sentence.history), len(record["accepted_per_iteration"]))
         assert steps == (record["iterations"],) * 3
@@ -81,24 +112,82 @@ def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, bea
     assert "Generate test with beam=1: BLEU" in results
 
 
-def test_aggressive_beam_gives_the_lists_of_the_beam(correction_model: ToyModel, correction_drafter: Path) -> None:
-    """With a drafter; without one by fairseq-interactive."""
-    lists = ["--beam", 4, "--nbest", 4]
-    stock = generate_here(correction_model, None, *lists)
-    options = [*lists, "--batch-size", 6, "--drafter-path", correction_drafter]
-    output = generate_here(correction_model, "aggressive-beam", *options)
-    assert_same_lists(output, stock, hypotheses=4)
-    assert "Generate test with beam=4: BLEU" in output
+@pytest.mark.parametrize(
+    ("decoding", "options", "longest", "accepted"),
+    [
+        ("gad", "--drafter-path DRAFTER", BLOCK_SIZE, 1.3),
+        ("speculative", "--drafter-path SMALL --drafts whole", 4, 1.5),
+        ("blockwise", "--path HEADS", HEADS - 1, 1.0),
+    ],
+)
+def test_a_drafter_gives_the_hypotheses_of_beam_one_and_its_drafts_are_told(
+    models: Models, beam_one: Process, decoding: str, options: str, longest: int, accepted: float
+) -> None:
+    """`--decoding aggressive` sees what drafts there are."""
+    told = ["--print-step", "--retain-iter-history", "--batch-size", 1]
+    run = generate(models.verifier, "aggressive", *told, *models.options(options))
+    assert_same_hypotheses(run.stdout, beam_one.stdout)
+    log = run.stdout + run.stderr
+    [summary] = summaries(log)
+    assert f"--decoding {decoding}: " in log
+    assert summary["sentences"] == SENTENCES
+    assert summary["mean_accepted"] > accepted
+    for sentence in parse_generate(run.stdout).values():
+        drafts = [draft.split() for draft in sentence.history]
+        assert sentence.steps == len(drafts)
+        assert max(map(len, drafts)) <= longest
+    if decoding == "speculative":
+        assert "drafts of at most 4 tokens by a model" in log
+        assert re.search(r"--drafter-path \S+: 0\.\d million weights; of the verifier 0\.\d", log)
 
 
-def test_search_options_and_an_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
-    ensemble = f"{earlier}:{correction_model.checkpoint}"
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("aggressive", "--drafter-path DRAFTER --block-size 3 --drafts whole"),
+        ("gad++", "--drafter-path DRAFTER --top-beta 1 --tolerance 9"),
+        ("speculative", "--drafter-path SMALL --drafts whole --block-size 2 --batch-size 16"),
+        ("blockwise", "--path HEADS --min-block 1 --tolerance 0"),
+        (None, "--path HEADS"),  # to stock fairseq an ordinary Transformer
+    ],
+)
+def test_what_equals_it(models: Models, beam_one: Process, decoding: str | None, options: str) -> None:
+    assert_same_hypotheses(generate_here(models.verifier, decoding, *models.options(options)), beam_one.stdout)
+
+
+def test_the_drafter_alone(models: Models) -> None:
+    """As --path, or beside a verifier that is not asked."""
+    alone = generate_here(models.verifier, "nar", "--print-step", "--path", models.drafter)
+    beside = generate_here(models.verifier, "nar", "--drafter-path", models.drafter)
+    assert_same_hypotheses(beside, alone)
+    for sentence in parse_generate(alone).values():
+        assert sentence.steps == -(-(len(sentence.tokens) + 1) // BLOCK_SIZE)
+
+
+def test_the_training_of_heads_says_what_it_took_and_how_good_they_are(heads: TrainedHeads) -> None:
+    assert re.search(r"base.pt: loaded decoder.embed_positions.weight, decoder.embed_tokens.weight", heads.log)
+    assert "base.pt: skipped nothing" in heads.log
+    assert "new here decoder.heads.inner, decoder.heads.inner_bias" in heads.log
+    accepted = [float(number) for number in re.findall(r"valid on 'valid' subset.* accepted ([\d.]+)", heads.log)]
+    assert accepted[-1] > 1.1  # a frozen model of one layer foresees little
+    assert re.search(rf"acc_1 [\d.]+ .*acc_{HEADS} [\d.]+", heads.log)
+
+
+def test_aggressive_beam_gives_the_lists_of_the_beam(models: Models) -> None:
+    """Without a drafter by fairseq-interactive."""
+    lists = ["--beam", 4, "--nbest", 4, *WITHOUT_LONG]
+    stock = generate_here(models.verifier, None, *lists)
+    for drafter in ("--drafter-path DRAFTER --batch-size 6", "--drafter-path SMALL"):
+        output = generate_here(models.verifier, "aggressive-beam", *lists, *models.options(drafter))
+        assert_same_lists(output, stock, hypotheses=4)
+        assert "Generate test with beam=4: BLEU" in output
+
+
+def test_search_options_and_an_ensemble(models: Models) -> None:
+    ensemble = ["--path", f"{models.small}:{models.verifier.checkpoint}", *WITHOUT_LONG]
     lengths = "--min-len 3 --max-len-a 0.5 --max-len-b 4 --lenpen 0.4"
     options = f"{lengths} --prefix-size 2 --unkpen 2 --temperature 1.3 --no-repeat-ngram-size 2".split()
-    stock = generate_here(correction_model, None, *WITHOUT_LONG, *options, path=ensemble)
-    drafters = {"iad": [], "gad": ["--drafter-path", correction_drafter]}
-    drafters["speculative"] = ["--drafter-path", earlier, "--drafts", "whole"]
-    for decoding, drafter in drafters.items():
-        found = generate_here(correction_model, decoding, *drafter, *WITHOUT_LONG, *options, path=ensemble)
+    stock = generate_here(models.verifier, None, *options, *ensemble)
+    for mode in ("iad", "gad --drafter-path DRAFTER", "speculative --drafter-path SMALL --drafts whole"):
+        found = generate_here(models.verifier, *models.options(mode), *options, *ensemble)
         assert_same_hypotheses(found, stock, tolerance=5e-3)

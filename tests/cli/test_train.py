@@ -12,50 +12,37 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.cli.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
 from tests.support.helpers import ToyModel, run_cli
 
+BLEU = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "--max-tokens", 2000]
+BLEU += ["--eval-bleu-args", '{"beam": 2, "max_len_b": 10}']
+
 
 def train_on(model: ToyModel, decoding: str, folder: Path) -> Process:
     """Two epochs from `model`, with BLEU after each."""
-    task = ["--task", "aggressive_translation", "--decoding", decoding, "--user-dir", PLUGIN]
-    bleu = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_a": 1.2, "max_len_b": 10}']
     architecture = MODEL[: MODEL.index("--save-interval-updates")]
-    training = "--optimizer adam --clip-norm 1 --max-tokens 2000 --max-epoch 2 --seed 1 --cpu --no-progress-bar".split()
+    training = "--eval-bleu --optimizer adam --clip-norm 1 --max-epoch 2 --seed 1 --cpu --no-progress-bar".split()
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--finetune-from-model", model.checkpoint]
-    return run_cli("fairseq-train", model.data, *task, *bleu, *architecture, *training, *saving)
+    return run_cli("fairseq-train", model.data, *BLEU, "--decoding", decoding, *architecture, *training, *saving)
 
 
-def figures(text: str, name: str) -> list[float]:
-    """Values of a figure in the lines about validation."""
-    return [float(value) for value in re.findall(rf"valid on 'valid' subset.*? \| {name} ([\d.]+)", text)]
+def bleu(process: Process) -> list[float]:
+    """What was validated; the mode has decoded all sentences, if it is one of the plugin's."""
+    log = process.stdout + process.stderr
+    modes = re.findall(rf"--decoding (\S+): {VALIDATED} sentences", log)
+    assert modes or "--decoding" not in log
+    return [float(value) for value in re.findall(r"valid on 'valid' subset.*? \| bleu ([\d.]+)", log)]
 
 
-@pytest.fixture(scope="module")
-def trained(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Process], Path]:
-    """Training with the plugin's decoding and with fairseq's; the folder of the former."""
-    folders = [tmp_path_factory.mktemp(decoding) for decoding in ("iad", "beam")]
-    runs = [partial(train_on, correction_model, decoding, folder)
-            for decoding, folder in zip(("iad", "beam"), folders, strict=True)]  # fmt: skip
-    return at_once(*runs), folders[0]
-
-
-def test_bleu_on_validation_is_that_of_beam_one(trained: tuple[list[Process], Path]) -> None:
-    """After each epoch: the weights have changed in between."""
-    iad, beam = (figures(process.stdout + process.stderr, "bleu") for process in trained[0])
-    assert len(beam) == 2
-    assert beam[0] != beam[1]
-    assert iad == beam
-    assert f"--decoding iad: {VALIDATED} sentences" in trained[0][0].stdout + trained[0][0].stderr
-
-
-def test_validation_by_a_beam(correction_model: ToyModel, trained: tuple[list[Process], Path]) -> None:
-    """The decoding mode and the beam of the BLEU are fairseq-validate's own, not those of the training."""
-    options = ["--path", trained[1] / "checkpoint_last.pt", "--user-dir", PLUGIN, "--task", "aggressive_translation"]
-    options += ["--max-tokens", 2000, "--eval-bleu-args", '{"beam": 4, "max_len_b": 20}', "--decoding"]
-    runs = [partial(run_cli, "fairseq-validate", correction_model.data, *options, decoding)
-            for decoding in ("aggressive-beam", "beam")]  # fmt: skip
-    ours, stock = (process.stdout + process.stderr for process in at_once(*runs))
-    assert figures(ours, "bleu") == figures(stock, "bleu") != []
-    assert f"--decoding aggressive-beam: {VALIDATED} sentences" in ours
-    assert "--decoding" not in stock
+def test_bleu_on_validation_is_that_of_the_beam(correction_model: ToyModel, tmp_path: Path) -> None:
+    """After each epoch, as the weights have changed in between; and by fairseq-validate with a mode of its own."""
+    modes = ("aggressive-beam", "beam")
+    ours, stock = map(bleu, at_once(*(partial(train_on, correction_model, mode, tmp_path / mode) for mode in modes)))
+    assert len(stock) == 2
+    assert stock[0] != stock[1]
+    assert ours == stock
+    validate = partial(run_cli, "fairseq-validate", correction_model.data, *BLEU)
+    runs = (partial(validate, "--path", tmp_path / "beam/checkpoint_last.pt", "--decoding", mode) for mode in modes)
+    ours, stock = map(bleu, at_once(*runs))
+    assert ours == stock != []
 
 
 def test_hub(correction_model: ToyModel) -> None:

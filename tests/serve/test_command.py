@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from fairseq_aggdec.cli import text
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 
@@ -48,6 +47,7 @@ def test_the_shipped_translator_is_no_second_one() -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "find_spec", lambda name: None)
-    with pytest.raises(AggdecError, match=r"pip install 'fairseq-aggdec\[serve\]'"):
+    monkeypatch.delitem(sys.modules, "fairseq_aggdec.serve.app", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(AggdecError, match=r"^aggdec serve needs uvicorn: pip install 'fairseq-aggdec\[serve\]'"):
         aggdec(["serve"])
