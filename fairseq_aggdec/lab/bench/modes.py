@@ -147,17 +147,19 @@ class Mode:
         return MODES.get(self.decoding, _OTHER)
 
     @property
-    def lossless(self) -> bool:
-        """Whether its outputs are promised to be those of `greedy` in the same precision."""
-        if self.implementation != "fairseq_aggdec" or self.row.has_beam:
-            return False
-        return Decoding(self.decoding, **self.options).is_lossless
+    def search(self) -> str:
+        """The name without the precision."""
+        return self.name.partition("@")[0]
 
     @property
-    def searches_as(self) -> "Mode | None":
-        """Of a beam search that is to have fairseq's n-best lists, fairseq's; None for other modes."""
-        has_its_lists = self.row.has_beam and not self.row.is_fairseqs
-        return Mode.parse(f"{BEAM}{self.beam}") if has_its_lists else None
+    def is_greedy(self) -> bool:
+        """Whether it is this plugin's `greedy`, in whatever precision."""
+        return self.row.is_greedy and self.peer is None
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether its outputs are promised to be those of fairseq's search, or of `greedy` in the same precision."""
+        return self.implementation == "fairseq_aggdec" and Decoding(self.decoding, **self.options).is_lossless
 
     @property
     def implementation(self) -> str:

@@ -21,10 +21,10 @@ from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, outputs_of
+from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, decode_once
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.verify.differences import Difference, kept_in
-from fairseq_aggdec.lab.verify.references import GREEDY, find_differences, refuse_differences
+from fairseq_aggdec.lab.verify.references import GREEDY, References, refuse_differences
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.draft_file import draft_tokens
 
@@ -46,6 +46,7 @@ class Runs(ExitStack):
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         super().__init__()
         self.subject = subject
+        self.references = References(subject.device, self.precision, subject.block_ngrams)
         self._made: dict[tuple[Hashable, ...], Any] = {}
 
     def precision(self, mode: Mode) -> str:
@@ -111,9 +112,8 @@ class Runs(ExitStack):
         return FairseqRunner(task, models, batches, mode, texts, **subject.generation)
 
     def differences(self, runners: Sequence[Runner], results: Sequence[ModeResult]) -> dict[str, list[Difference]]:
-        """`find_differences` of results of these runners."""
-        symbols = self.task.target_dictionary.symbols
-        return find_differences(runners, results, self.precision, symbols, self.subject.block_ngrams)
+        """`References.differences` of results of these runners."""
+        return self.references.differences(runners, results, self.task.target_dictionary.symbols)
 
     def compare_lossless(self, runners: Sequence[Runner], repeats: int, until: float = math.inf) -> list[ModeResult]:
         """`rounds.compare`, after which lossless modes must have the output of their references.
@@ -205,6 +205,6 @@ class Runs(ExitStack):
     def _greedy_outputs(self, precision: str, batch_size: int) -> Texts:
         def decode() -> Texts:
             runner = self.runner(replace(GREEDY, precision=precision), batch_size)
-            return {number: output.tokens for number, output in outputs_of(runner).items()}
+            return {number: output.tokens for number, output in decode_once(runner).outputs.items()}
 
         return self._once(decode, "outputs", precision, batch_size)

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from fairseq_aggdec.lab.bench.machine import describe
-from fairseq_aggdec.lab.bench.record import PERCENTILES, Record, Run
+from fairseq_aggdec.lab.bench.record import BASELINES, PERCENTILES, Record, Run
 from fairseq_aggdec.lab.bench.search_settings import as_options
 from fairseq_aggdec.lab.grid import text_table
 
 Table = tuple[list[str], list[list[str]]]
 """headers and rows; a line feed in a header is a place where it may be broken"""
-
-BASELINES = ("beam5", "beam1", "greedy")
 
 
 def markdown(record: Record) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
-from fairseq_aggdec.lab.bench.rounds import Output
+from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
 from tests.support.helpers import Generated, ToyModel, parse_generate
@@ -61,10 +59,7 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
     mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
     with Runs(subject) as runs:
-        runner = runs.runner(mode, 3)
-        found: dict[int, Output] = {}
-        for number in range(len(runner.batches)):
-            found |= runner.outputs(number, runner.decode(number))
+        found = decode_once(runs.runner(mode, 3)).outputs
     assert sorted(found) == sorted(expected)
     for number, output in found.items():
         assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
@@ -74,15 +69,16 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     assert passes == {PASSES} if masks_again else 1 < max(passes) <= PASSES
 
 
-def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: dict[str, Path], tmp_path: Path) -> None:
+def test_peers_are_measured_beside_the_modes(
+    toy_model_dir: ToyModel, models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reference = tmp_path / "reference.txt"
     reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
     levt = f"levt={models['levenshtein_transformer']}"
     cmlm = f"cmlm2={models['cmlm_transformer']}:2:3"
     places = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --reference {reference}"
     settings = f"--limit 4 --repeats 2 --modes greedy,iad --no-memory --json {tmp_path / 'bench.json'}"
-    with contextlib.redirect_stdout(StringIO()) as printed:
-        aggdec(["bench", *places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
+    aggdec(["bench", *places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
     greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
     assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
     for run in peers:
@@ -91,8 +87,8 @@ def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: di
         assert run["modules"] is run["accepted"] is None
         assert run["precision"] == greedy["precision"] == "fp32"
     assert peers[1]["iterations"] <= 2 * 4
-    first, *_ = printed.getvalue().splitlines()
-    assert first == f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds"
+    title = f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds\n"
+    assert capsys.readouterr().out.startswith(title)
 
 
 def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:
