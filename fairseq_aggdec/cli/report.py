@@ -194,7 +194,7 @@ class ScoreFiles(_Score):
             raise AggdecError(f"--beta {self.beta}: must be above 0")
 
     def tables(self) -> list[ScoreTable]:
-        from fairseq_aggdec.lab.score.files_table import files_table
+        from fairseq_aggdec.lab.score.score_table import files_table
 
         return [files_table(self)]
 

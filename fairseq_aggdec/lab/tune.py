@@ -83,6 +83,11 @@ class Setting:
     tolerance: float
     """τ: its log-probability is at most τ (nats) below that of the best token"""
 
+    @property
+    def mode(self) -> Mode:
+        """The mode of the benchmark."""
+        return Mode.parse(f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}").having(block_size=self.block_size)
+
 
 def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
     """All combinations of block size, β and τ."""
@@ -160,14 +165,7 @@ class Sweep:
     ) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
-        Args:
-            path: the file.
-            runs: of a subject with a drafter.
-            quality: scores outputs.
-            settings: those that are wanted.
-            beam: of fairseq's search, one of the baselines.
-            batch_size: sentences in a batch.
-            repeats: number of rounds.
+        `runs` are of a subject with a drafter; `beam` is that of fairseq's search, one of the baselines.
 
         Raises:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
@@ -183,11 +181,7 @@ class Sweep:
         missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
         for first in range(0, len(missing), TOGETHER):
             chosen = missing[first : first + TOGETHER]
-            modes = [Mode.parse(f"{GAD_PLUS}:{setting.beta}:{setting.tolerance:g}") for setting in chosen]
-            drafted = [
-                runs.runner(mode, batch_size, block_size=setting.block_size)
-                for mode, setting in zip(modes, chosen, strict=True)
-            ]
+            drafted = [runs.runner(setting.mode, batch_size) for setting in chosen]
             plain, *results = runs.compare_lossless([greedy, *drafted], repeats)
             for setting, result in zip(chosen, results, strict=True):
                 accepted = run_of(result, "").mean_accepted_tokens or 0.0
@@ -208,10 +202,7 @@ def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
 def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     """Mean accepted tokens, quality and speed over beam search of each setting (papers/000 Tables 6 and 7).
 
-    Args:
-        sweep: a sweep with baselines.
-        quality: name of the metric.
-        margin, loss: of the rule that chooses settings.
+    `quality`: the metric's name; `margin`, `loss`: of the rule that chooses settings.
     """
     baselines = sweep.baselines
     assert baselines is not None

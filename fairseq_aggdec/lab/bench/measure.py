@@ -27,10 +27,7 @@ from fairseq_aggdec.lab.score.bleu import detokenised_bleu
 def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
     """Measure what the options of `aggdec bench` ask for, and print differences of lossless modes on stderr.
 
-    Args:
-        args: the options, already checked.
-        modes: all modes, those of other programs included.
-        command: the command line, for the record.
+    `args` are already checked; `modes` are all modes, those of other programs included; `command` is the command line.
 
     Raises:
         AggdecError: files or options cannot be used.
@@ -75,16 +72,8 @@ def _measure(
 ) -> tuple[list[Run], list[float]]:
     """Time all modes at one batch size, and compare the lossless ones with their references.
 
-    Args:
-        runs: of the subject.
-        modes: all modes.
-        batch_size: sentences in a batch.
-        repeats: number of rounds.
-        profiled: whether to time the modules of this plugin's modes as well, in another round.
-        references: of the split, for BLEU; none: no BLEU.
-
-    Returns:
-        a run for each mode, and the edit ratio of each sentence.
+    `profiled`: whether to time the modules of this plugin's modes as well, in another round; `references`: of the
+    split, for BLEU. Returns a run for each mode, and the edit ratio of each sentence.
     """
     runners = [runs.runner(mode, batch_size) for mode in modes]
     results = compare(runners, repeats)

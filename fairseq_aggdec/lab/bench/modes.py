@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
@@ -146,6 +146,10 @@ class Mode:
         """The value of --decoding with its properties; of a non-autoregressive model one that has none of them."""
         return MODES.get(self.decoding, _OTHER)
 
+    def having(self, **options: Any) -> "Mode":
+        """The same with these fields of `Decoding`."""
+        return replace(self, options={**self.options, **options})
+
     @property
     def search(self) -> str:
         """The name without the precision."""
@@ -168,12 +172,7 @@ class Mode:
 
 
 def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
-    """Read comma-separated lists of modes.
-
-    Args:
-        modes: names for `Mode.parse`.
-        peers: keys of `PEERS`, or modes of peers.
-        nat_peers: texts for `NatPeer.parse`.
+    """Read comma-separated lists of modes, and of keys of `PEERS` or modes of peers, and texts for `NatPeer.parse`.
 
     Raises:
         AggdecError: an unknown or malformed name, the same one twice, or none at all.

@@ -169,8 +169,7 @@ def run_of(
     """The part of a mode's result that is recorded; times are rounded to microseconds.
 
     Args:
-        result: the result.
-        precision: of the mode.
+        result, precision: of the mode.
         differences: of a lossless mode, from its reference; None if it was not compared.
         greedy: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
         greedy_precision: its precision.

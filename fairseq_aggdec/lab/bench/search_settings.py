@@ -23,12 +23,7 @@ def given_settings(args: Any) -> dict[str, Any]:
 def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
     """Refuse search options that another program does not have: its outputs would not be comparable.
 
-    Args:
-        given: from `given_settings`.
-        modes: all modes.
-
-    Raises:
-        AggdecError: a mode lacks an option; the message names both.
+    `given`: from `given_settings`. Raises `AggdecError`, which names the mode and the options that it lacks.
     """
     for mode in modes:
         lacking: list[str] = []

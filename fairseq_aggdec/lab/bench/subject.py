@@ -88,10 +88,7 @@ class Subject:
 def chosen_subject(args: Any, modes: Sequence[Mode], sentences: int | None = None) -> Iterator[Subject]:
     """The subject of `aggdec bench` or `verify`; a random model is in a temporary folder, where --keep names none.
 
-    Args:
-        args: the command's options.
-        modes: all modes, for which a random model gets drafters.
-        sentences: the most sentences, where --limit does not say it.
+    `modes`: all modes, for which a random model gets drafters; `sentences`: the most, where --limit does not say it.
     """
     if not args.random_model:
         yield read_subject(args, sentences)[0]

@@ -40,10 +40,8 @@ class References:
     def of(self, mode: Mode, timed: Sequence[Mode] | None = None) -> Mode | None:
         """The mode whose output `mode` must have; None if there is none.
 
-        Args:
-            mode: a mode of this plugin.
-            timed: modes that are timed in this precision anyway: they are preferred, and modes with drafts are compared
-                with `greedy`. None: fairseq's own search is preferred.
+        `timed`: modes that are timed in this precision anyway: they are preferred, and modes with drafts are compared
+        with `greedy`. None: fairseq's own search is preferred.
         """
         has_beam = mode.row.has_beam
         fairseqs = Mode.parse(f"{modes.BEAM}{mode.beam}")
@@ -70,16 +68,14 @@ class References:
     def differences(
         self, runners: Sequence[Runner], results: Sequence[ModeResult], symbols: Sequence[str]
     ) -> dict[str, list[Difference]]:
-        """Differences of each lossless mode from its reference; prints one line on stderr for each.
+        """Differences of each lossless mode from its reference, by its name; prints one line on stderr for each.
+
+        Modes without a reference are left out.
 
         Args:
-            runners: the runners that decoded the results, those of `missing` among them.
-            results: one result for each runner, all of one batch size.
+            runners: the runners that decoded the results, those of `missing` among them, all of one batch size.
+            results: one for each runner.
             symbols: the target dictionary's symbols, by token number.
-
-        Returns:
-            the differences by the name of the mode, an empty list where there are none; modes without a reference are
-            left out.
         """
         found: dict[str, list[Difference]] = {}
         for result in results:

@@ -201,10 +201,8 @@ def verify(
     """Decode and compare all modes, and show the progress and the time left on stderr.
 
     Args:
-        subject: what to decode.
-        modes: modes of this plugin, without precisions.
-        precisions: some of `bench.modes.PRECISIONS`.
-        sizes: batch sizes in sentences.
+        subject, modes: what to decode, and modes of this plugin, without precisions.
+        precisions, sizes: some of `bench.modes.PRECISIONS`, and batch sizes in sentences.
         must_run: whether a precision that cannot be used here is an error; otherwise it is left out.
         command: the command line, for the record.
 

@@ -21,9 +21,7 @@ _RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 def run(args: Any, command: str) -> Verification:
     """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
-    Args:
-        args: the options of `aggdec verify`, already checked.
-        command: the command line, for the record.
+    `args` are already checked; `command` is the command line, for the record.
 
     Raises:
         AggdecError: files or options cannot be used.
@@ -71,9 +69,7 @@ def _modes(names: str) -> list[Mode]:
 def _default_modes(subject: Subject, cut: bool) -> str:
     """All modes that the model can be decoded in.
 
-    Args:
-        subject: what is decoded.
-        cut: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
+    `cut`: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
     """
     drafters: set[str | None] = {None, COPIES}
     with Runs(subject) as runs:
