@@ -30,7 +30,7 @@ _FORMS = {"markdown": "github", "latex": "latex_booktabs"}
 @dataclass(kw_only=True)
 class Report(Verb):
     """Print the tables of one or more measurements (Markdown), and draw their figures: speed-up
-    against edit ratio and against batch size."""
+    against edit ratio, of single sentences and against batch size."""
 
     records: Positional[list[Path]]  # written by aggdec bench --json
     figures: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None  # draw, as PNG and SVG, into this folder

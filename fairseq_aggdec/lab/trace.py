@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
@@ -113,15 +113,15 @@ def _trace(record: dict[str, Any]) -> Trace:
     return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
 
 
-def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
-    """Whether to print colours on a stream (standard output): `always`, `never`, or with `auto` on a terminal.
+def wants_colour(choice: str) -> bool:
+    """Whether to print colours on standard output: `always`, `never`, or with `auto` on a terminal.
 
     `auto` prints none where the environment variable NO_COLOR is set (https://no-color.org).
     """
     if choice != "auto":
         return choice == "always"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and (stream or sys.stdout).isatty()
+    return not plain and sys.stdout.isatty()
 
 
 def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:

@@ -93,14 +93,10 @@ def batch_size_figure(record: Record) -> Figure | None:
     baseline = {run.batch_size: run for run in record.runs if run.mode == name}
     largest_size = max(sizes)
     largest = baseline[largest_size]
-    for number, mode in enumerate(modes):
+    looks = zip(cycle(_COLOURS), cycle(MARKERS), ["-"] * len(_COLOURS) + ["--"] * len(modes), strict=False)
+    for mode, (colour, marker, line) in zip(modes, looks, strict=False):
         runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
-        look = {
-            "color": _COLOURS[number % len(_COLOURS)],
-            "marker": MARKERS[number % len(MARKERS)],
-            "linestyle": "-" if number < len(_COLOURS) else "--",
-            "markersize": 4,
-        }
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line, "markersize": 4}
         at = [run.batch_size for run in runs]
         left.plot(at, [largest.seconds / run.seconds for run in runs], label=mode, **look)
         right.plot(at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look)

@@ -30,7 +30,7 @@ class ScoreTable:
     metrics: Mapping[str, Metric]
     settings: Settings = dataclasses.field(default_factory=Settings)
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
-    _scored: list[tuple[list[int], list[list[str]], Row]] = dataclasses.field(default_factory=list, repr=False)
+    _outputs: dict[str, Mapping[int, Sequence[str]]] = dataclasses.field(default_factory=dict, repr=False)
 
     def add(self, name: str, outputs: Mapping[int, Sequence[str]]) -> None:
         """Score an output and add a row.
@@ -38,17 +38,17 @@ class ScoreTable:
         An output that equals an earlier one takes over its scores: lossless modes have equal outputs, and some metrics
         are slow. `outputs`: tokens by sentence number; missing sentences are left out of the test set too.
         """
+        equal = next((other for other, lines in self._outputs.items() if lines == outputs), None)
+        self._outputs[name] = outputs
+        if equal is not None:
+            self.rows[name] = self.rows[equal]
+            return
         numbers = sorted(outputs)
-        lines = [list(outputs[number]) for number in numbers]
-        known = next((row for *output, row in self._scored if output == [numbers, lines]), None)
-        if known is None:
-            test = self.test.only(numbers)
-            scores: dict[str, float] = {}
-            for metric in self.metrics.values():
-                scores |= dict(zip(metric.columns, map(float, metric.score(test, lines)), strict=True))
-            known = Row(len(lines), scores)
-            self._scored.append((numbers, lines, known))
-        self.rows[name] = known
+        test, lines = self.test.only(numbers), [list(outputs[number]) for number in numbers]
+        scores: dict[str, float] = {}
+        for metric in self.metrics.values():
+            scores |= dict(zip(metric.columns, map(float, metric.score(test, lines)), strict=True))
+        self.rows[name] = Row(len(lines), scores)
 
     def text(self) -> str:
         """The table for a terminal and what its columns are; a row that lacks sentences says how many it has."""
