@@ -108,6 +108,6 @@ class Tune(options.HalfPrecision, options.Subject, Verb):
 
     def run(self) -> None:
         options.start(self.threads, self.path, self.drafter_path)
-        from fairseq_aggdec.lab.tune.tune_command import tune
+        from fairseq_aggdec.lab.tune import tune
 
         tune(self)

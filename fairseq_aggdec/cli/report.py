@@ -27,7 +27,7 @@ METRICS = (
 @dataclass(kw_only=True)
 class Report(Verb):
     """Print the tables of one or more measurements (Markdown), and draw their figures: speed-up
-    against edit ratio and against batch size."""
+    against edit ratio, of single sentences and against batch size."""
 
     records: Positional[list[Path]]  # written by aggdec bench --json
     figures: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None  # draw, as PNG and SVG, into this folder
@@ -124,7 +124,7 @@ class ScoreFiles(Score):
             raise AggdecError(f"--beta {self.beta}: must be above 0")
 
     def tables(self) -> list[ScoreTable]:
-        from fairseq_aggdec.lab.score.files_table import files_table
+        from fairseq_aggdec.lab.score.score_table import files_table
 
         return [files_table(self)]
 

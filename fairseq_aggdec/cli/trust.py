@@ -109,11 +109,11 @@ class Verify(options.SubjectOrRandom):
         self.start()
         from fairseq_aggdec.lab.verify.verify_command import run
 
-        report = run(self, self.command)
+        verification = run(self, self.command)
         if self.json:
-            report.save(self.json)
-        print(report.text())
-        return 1 if report.verification.failed else 0
+            verification.save(self.json)
+        print(verification.text())
+        return 1 if verification.failed else 0
 
 
 @dataclass(kw_only=True)

@@ -14,7 +14,7 @@ from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare
 from fairseq_aggdec.lab.bench.tables import speed_table
 from fairseq_aggdec.lab.trace import Trace, segments, text
-from fairseq_aggdec.lab.verify.references import find_differences, refuse_differences
+from fairseq_aggdec.lab.verify.references import References, refuse_differences
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.shipped import ShippedModel
@@ -46,7 +46,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     runners = runners_of(model.task, model.models, batches, modes)
     results = compare(runners, rounds)
     symbols = model.task.target_dictionary.symbols
-    different = find_differences(runners, results, lambda mode: "fp32", symbols)
+    different = References("cpu", lambda mode: "fp32").differences(runners, results, symbols)
     by_name = {result.mode.name: result for result in results}
     outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[drafting[0]].outputs.items())]
 

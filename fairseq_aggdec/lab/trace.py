@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
@@ -13,10 +13,6 @@ from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.structured_files import parse
 
 _BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[32m", "\033[33m", "\033[2;9m", "\033[0m"
-BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
-"""kinds of iterations, by their last token: the verifier replaced a draft token; it added a bonus token to a draft that
-was accepted as a whole; it decoded one token without a draft; the accepted draft ended the sentence"""
-_COLOURS = {BIFURCATION: _RED, BONUS: _GREEN, SINGLE: _YELLOW, WHOLE: ""}
 
 
 @dataclass(frozen=True)
@@ -31,24 +27,15 @@ class Segment:
     """rejected draft tokens; empty if drafts were not recorded"""
 
     @property
-    def step(self) -> str:
-        """The kind of iteration: `BIFURCATION`, `BONUS`, `SINGLE` or `WHOLE`. Right only if drafts were recorded."""
+    def kind(self) -> tuple[str, str]:
+        """The colour of the verifier's own token, and the iteration in words. Right only if drafts were recorded."""
+        accepted, length = len(self.drafted), len(self.drafted) + len(self.rejected)
         if self.rejected:
-            return BIFURCATION
-        if self.own:
-            return BONUS if self.drafted else SINGLE
-        return WHOLE
-
-    @property
-    def note(self) -> str:
-        """The iteration in words."""
-        length = len(self.drafted) + len(self.rejected)
-        if self.step == BIFURCATION:
-            return f"bifurcation: {len(self.drafted)} of {length} drafted tokens accepted"
-        if self.step == SINGLE:
-            return "re-decoded: a single step without a draft"
-        ending = "and a bonus token" if self.step == BONUS else "to the end of the sentence"
-        return f"{length} of {length} drafted tokens accepted, {ending}"
+            return _RED, f"bifurcation: {accepted} of {length} drafted tokens accepted"
+        if self.own and not self.drafted:
+            return _YELLOW, "re-decoded: a single step without a draft"
+        ending = "and a bonus token" if self.own else "to the end of the sentence"
+        return _GREEN, f"{length} of {length} drafted tokens accepted, {ending}"
 
 
 @dataclass(frozen=True)
@@ -126,15 +113,15 @@ def _trace(record: dict[str, Any]) -> Trace:
     return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
 
 
-def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
-    """Whether to print colours on a stream (standard output): `always`, `never`, or with `auto` on a terminal.
+def wants_colour(choice: str) -> bool:
+    """Whether to print colours on standard output: `always`, `never`, or with `auto` on a terminal.
 
     `auto` prints none where the environment variable NO_COLOR is set (https://no-color.org).
     """
     if choice != "auto":
         return choice == "always"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and (stream or sys.stdout).isatty()
+    return not plain and sys.stdout.isatty()
 
 
 def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
@@ -151,8 +138,9 @@ def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
         for trace in traces:
             lines = [f"{trace.number}: {trace.summary}", f"  source  {_joined(trace.source)}"]
             for number, part in enumerate(trace.parts, start=1):
-                pieces = filter(None, (kept(part, colour, _COLOURS[part.step]), rejected(part, colour)))
-                lines.append(f"  {number:>6}  {' '.join(pieces)}  ({part.note})")
+                own, note = part.kind
+                pieces = filter(None, (kept(part, colour, own), rejected(part, colour)))
+                lines.append(f"  {number:>6}  {' '.join(pieces)}  ({note})")
             blocks.append("\n".join([*lines, f"  output  {_joined(trace.output)}"]))
     return "\n\n".join(blocks) + "\n"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -19,10 +19,8 @@ from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.generation.modes import MODES, readers
 from fairseq_aggdec.generation.options import Decoding, name_of
 from fairseq_aggdec.lab.bench.record import Record, Run, load_record
+from fairseq_aggdec.lab.bench.tables import Table
 from fairseq_aggdec.lab.grid import text_table
-
-Table = tuple[list[str], list[list[str]]]
-"""heads and rows"""
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -56,49 +54,40 @@ def _seconds(run: Run) -> str:
     return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
 
 
+def _parts(names: Sequence[str]) -> Iterator[list[str]]:
+    """The parts of arguments such as RECORD=MODE=LABEL; underscores of all but the record are spaces."""
+    for argument in names:
+        record, *others = argument.split("=")
+        yield [record, *(part.replace("_", " ") for part in others)]
+
+
 def headline(*names: str) -> Table:
     """README's: each RECORD=MODE=LABEL is a row; `greedy`, or the plain search, parts the gain."""
     rows = []
-    for name, mode, label in (argument.split("=") for argument in names):
-        runs = _runs(name)
-        stock, plain = ("beam5", _PLAIN) if mode == _AHEAD else ("beam1", "greedy")
-        output = "beam 5, all hypotheses" if mode == _AHEAD else "beam 1"
+    for name, mode, label in _parts(names):
+        runs, has_beam = _runs(name), mode == _AHEAD
+        stock, plain = ("beam5", _PLAIN) if has_beam else ("beam1", "greedy")
         times = [_duration(runs.get(each)) for each in ("beam5", "beam1", plain, mode)]
-        gains = [_faster(runs[mode], runs.get(each), 1) for each in ("beam5", stock)]
-        parts = [_faster(runs[plain], runs[stock], 1), _faster(runs[mode], runs[plain])]
-        rows.append(
-            [
-                label.replace("_", " "),
-                f"`{mode.partition(':')[0]}`",
-                *times,
-                output,
-                gains[0],
-                f"**{gains[1]}**",
-                *parts,
-            ]
-        )
-    heads = [
-        "one sentence at a time",
-        "mode",
-        "fairseq beam 5",
-        "fairseq beam 1",
-        "this engine without drafts",
-        "the mode",
-    ]
-    return [*heads, "has the output of", "over beam 5", "over the same output", "by the engine", "by drafts"], rows
+        rows.append([
+            label, f"`{mode.partition(':')[0]}`", *times,
+            "beam 5, all hypotheses" if has_beam else "beam 1", _faster(runs[mode], runs.get("beam5"), 1),
+            f"**{_faster(runs[mode], runs.get(stock), 1)}**", _faster(runs[plain], runs[stock], 1),
+            _faster(runs[mode], runs[plain]),
+        ])  # fmt: skip
+    return [
+        "one sentence at a time", "mode", "fairseq beam 5", "fairseq beam 1", "this engine without drafts", "the mode",
+        "has the output of", "over beam 5", "over the same output", "by the engine", "by drafts",
+    ], rows  # fmt: skip
 
 
 def beside(*names: str) -> Table:
     """Ours beside a paper's: each RECORD=MODE=LABEL=PAPER'S OVER BEAM 5=PAPER'S OVER BEAM 1 is a row."""
     rows = []
-    for name, mode, label, over_beam, over_one in (argument.split("=") for argument in names):
+    for name, mode, label, over_beam, over_one in _parts(names):
         runs = _runs(name)
         gains = [_faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")]
         tokens = f"{runs[mode].mean_accepted_tokens:.2f}"
-        rows.append([
-            label.replace("_", " "), over_beam, gains[0], over_one, gains[1],
-            _faster(runs[mode], runs["greedy"]), tokens,
-        ])  # fmt: skip
+        rows.append([label, over_beam, gains[0], over_one, gains[1], _faster(runs[mode], runs["greedy"]), tokens])
     heads = ["", "over beam 5: paper", "here", "over beam 1: paper", "here"]
     return [*heads, "over `greedy`, here", "tokens an iteration, here"], rows
 
@@ -116,7 +105,7 @@ def modes(name: str) -> Table:
     rows = [
         [
             f"`{mode}`", _per_sentence(run), _faster(run, runs["beam5"]), _faster(run, runs["greedy"]),
-            f"{run.iterations / run.sentences:.2f}" if run.iterations else "", f"{run.bleu:.2f}",
+            f"{run.mean_iterations:.2f}" if run.iterations else "", f"{run.bleu:.2f}",
         ]
         for mode, run in runs.items()
     ]  # fmt: skip
@@ -126,23 +115,20 @@ def modes(name: str) -> Table:
 def batches(*names: str) -> Table:
     """Speed over `greedy` in batches: each RECORD=MODE=LABEL is a row; of several records, joined by +, all sizes."""
     rows = []
-    for records, mode, label in (argument.split("=") for argument in names):
+    for records, mode, label in _parts(names):
         cells = []
         for size in (1, 8, 32):
             found = [runs for runs in (_runs(name, size) for name in records.split("+")) if mode in runs]
             cells.append(_faster(found[0][mode], found[0]["greedy"]) if found else "")
-        rows.append([label.replace("_", " "), *cells])
+        rows.append([label, *cells])
     return ["batch size", "1", "8", "32"], rows
 
 
 def milliseconds(*names: str) -> Table:
     """Of a sentence, a column for each RECORD=LABEL at batch size 1, or RECORD=LABEL=SIZE."""
-    columns = {}
-    for name, label, *size in (argument.split("=") for argument in names):
-        columns[label.replace("_", " ")] = _runs(name, *map(int, size))
-    modes = list(dict.fromkeys(mode for runs in columns.values() for mode in runs))
+    columns = {label: _runs(name, *map(int, size)) for name, label, *size in _parts(names)}
     rows = []
-    for mode in modes:
+    for mode in dict.fromkeys(mode for runs in columns.values() for mode in runs):
         cells = []
         for runs in columns.values():
             times, faster = _per_sentence(runs.get(mode)), _faster(runs.get(mode), runs.get("beam5"))
@@ -162,12 +148,12 @@ def _per_sentence(run: Run | None) -> str:
 def beams(*names: str) -> Table:
     """Beam 5 by fairseq and by this plugin, rows for each RECORD=LABEL."""
     rows = []
-    for name, label in (argument.split("=") for argument in names):
+    for name, label in _parts(names):
         for size in _record(name).batch_sizes:
             runs = _runs(name, size)
             stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
             rows.append([
-                label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
+                label, str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
                 f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
                 *(_faster(runs.get(f"ctranslate2:beam5{precision}"), stock) for precision in ("", "@int8")),
                 f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(ahead.differing or 0),

@@ -24,16 +24,8 @@ def drafter_speed(
 ) -> tuple[float, list[Measured]]:
     """Decode sentences one at a time by `greedy` and by `gad` with each block size, in the same rounds.
 
-    Args:
-        data: the sentences are the first of its validation set.
-        verifier, drafter: checkpoints.
-        device: `cpu` or `cuda`.
-        sentences: the most that are decoded.
-        block_sizes: those that are tried.
-        until: when no second round begins, on the clock of `time.monotonic`.
-
-    Returns:
-        the seconds of a sentence by `greedy`, and a measurement for each block size.
+    At most `sentences` are decoded, the first of the validation set. No second round begins after `until`, on the clock
+    of `time.monotonic`. Returns the seconds of a sentence by `greedy`, and a measurement for each block size.
 
     Raises:
         AggdecError: an output is not that of greedy decoding.
@@ -44,7 +36,7 @@ def drafter_speed(
     subject = Subject(str(verifier), str(data.folder), chosen, *languages, str(drafter), max(block_sizes), device)
     with Runs(subject) as runs:
         runners = [runs.runner(Mode.parse(GREEDY), 1)]
-        runners += [runs.runner(Mode.parse(GAD), 1, block_size=size) for size in block_sizes]
+        runners += [runs.runner(Mode.parse(GAD).having(block_size=size), 1) for size in block_sizes]
         greedy, *results = runs.compare_lossless(runners, ROUNDS, until)
     found = []
     for size, result in zip(block_sizes, results, strict=True):

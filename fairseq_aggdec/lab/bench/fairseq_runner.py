@@ -43,7 +43,6 @@ class FairseqRunner:
         self.samples = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.device = device.type
         self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:

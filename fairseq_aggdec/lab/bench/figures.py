@@ -1,6 +1,7 @@
 """Draws figures of a record as PNG and SVG, after those of Ge et al. 2022 (papers/000)."""
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.bench.record import Record
-from fairseq_aggdec.lab.bench.tables import BASELINES
+from fairseq_aggdec.lab.bench.record import BASELINES, SPEED_UP_STEP, Record
 
 _STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 _COLOURS = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
@@ -43,21 +43,39 @@ def save(figure: Figure, path: Path, tight: bool = False) -> None:
 
 
 def edit_ratio_figure(record: Record) -> Figure | None:
-    """Speed-up over `greedy` of groups of sentences against their edit ratio, for modes that copy."""
+    """Speed-up over `greedy` of groups of sentences against edit ratio, for modes that copy (papers/000 Figure 5)."""
     runs = [run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio]
     if not runs:
         return None
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    axis = figure.subplots()
-    for number, run in enumerate(runs):
+    figure, axis = _figure("edit ratio", "speed-up over greedy, median")
+    for run, colour, marker in zip(runs, cycle(_COLOURS), cycle(MARKERS), strict=False):
         ratios, speed_ups = zip(*(run.speed_up_by_edit_ratio or ()), strict=True)
-        axis.plot(ratios, speed_ups, color=_COLOURS[number % len(_COLOURS)], marker=MARKERS[number], label=run.mode)
+        axis.plot(ratios, speed_ups, color=colour, marker=marker, label=run.mode)
     axis.axhline(1.0, color="grey", linewidth=0.8)
-    axis.set_xlabel("edit ratio")
-    axis.set_ylabel("speed-up over greedy, median")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False)
     return figure
+
+
+def sentences_figure(record: Record) -> Figure | None:
+    """The distribution of single sentences' speed-ups (papers/000 Figure 8)."""
+    runs = [run for run in record.runs if run.speed_ups]
+    if not runs:
+        return None
+    baseline = next(name for name in BASELINES if any(run.mode == name for run in record.at(1)))
+    figure, axis = _figure(f"speed-up over {baseline}, one sentence at a time", "sentences")
+    for run, colour in zip(runs, cycle(_COLOURS), strict=False):
+        counts = run.speed_ups or []
+        edges = [SPEED_UP_STEP * edge for edge in range(len(counts) + 1)]
+        axis.stairs(counts, edges, color=colour, label=run.mode)
+    axis.legend(frameon=False)
+    return figure
+
+
+def _figure(x: str, y: str) -> tuple[Figure, Any]:
+    """An empty figure and its axes, with their titles."""
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    return figure, figure.add_subplot(xlabel=x, ylabel=y)
 
 
 def batch_size_figure(record: Record) -> Figure | None:
@@ -75,14 +93,10 @@ def batch_size_figure(record: Record) -> Figure | None:
     baseline = {run.batch_size: run for run in record.runs if run.mode == name}
     largest_size = max(sizes)
     largest = baseline[largest_size]
-    for number, mode in enumerate(modes):
+    looks = zip(cycle(_COLOURS), cycle(MARKERS), ["-"] * len(_COLOURS) + ["--"] * len(modes), strict=False)
+    for mode, (colour, marker, line) in zip(modes, looks, strict=False):
         runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
-        look = {
-            "color": _COLOURS[number % len(_COLOURS)],
-            "marker": MARKERS[number % len(MARKERS)],
-            "linestyle": "-" if number < len(_COLOURS) else "--",
-            "markersize": 4,
-        }
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line, "markersize": 4}
         at = [run.batch_size for run in runs]
         left.plot(at, [largest.seconds / run.seconds for run in runs], label=mode, **look)
         right.plot(at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look)
@@ -106,6 +120,7 @@ def batch_size_figure(record: Record) -> Figure | None:
 
 FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "edit_ratio": edit_ratio_figure,
+    "sentences": sentences_figure,
     "batch_sizes": batch_size_figure,
 }
 """how a file's name ends, and the function that draws it; it returns None where the record lacks the numbers"""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
@@ -146,18 +146,24 @@ class Mode:
         """The value of --decoding with its properties; of a non-autoregressive model one that has none of them."""
         return MODES.get(self.decoding, _OTHER)
 
-    @property
-    def lossless(self) -> bool:
-        """Whether its outputs are promised to be those of `greedy` in the same precision."""
-        if self.implementation != "fairseq_aggdec" or self.row.has_beam:
-            return False
-        return Decoding(self.decoding, **self.options).is_lossless
+    def having(self, **options: Any) -> "Mode":
+        """The same with these fields of `Decoding`."""
+        return replace(self, options={**self.options, **options})
 
     @property
-    def searches_as(self) -> "Mode | None":
-        """Of a beam search that is to have fairseq's n-best lists, fairseq's; None for other modes."""
-        has_its_lists = self.row.has_beam and not self.row.is_fairseqs
-        return Mode.parse(f"{BEAM}{self.beam}") if has_its_lists else None
+    def search(self) -> str:
+        """The name without the precision."""
+        return self.name.partition("@")[0]
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether it is this plugin's `greedy`, in whatever precision."""
+        return self.row.is_greedy and self.peer is None
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether its outputs are promised to be those of fairseq's search, or of `greedy` in the same precision."""
+        return self.implementation == "fairseq_aggdec" and Decoding(self.decoding, **self.options).is_lossless
 
     @property
     def implementation(self) -> str:
@@ -166,12 +172,7 @@ class Mode:
 
 
 def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
-    """Read comma-separated lists of modes.
-
-    Args:
-        modes: names for `Mode.parse`.
-        peers: keys of `PEERS`, or modes of peers.
-        nat_peers: texts for `NatPeer.parse`.
+    """Read comma-separated lists of modes, and of keys of `PEERS` or modes of peers, and texts for `NatPeer.parse`.
 
     Raises:
         AggdecError: an unknown or malformed name, the same one twice, or none at all.

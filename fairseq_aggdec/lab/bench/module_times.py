@@ -6,8 +6,8 @@ than many operations of small models, and it cannot divide the time of a CUDA gr
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, run_once, warm_up
+from fairseq_aggdec.lab.bench.rounds import Runner, decode_once, warm_up
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
@@ -34,20 +34,6 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
 def profile(runner: Runner) -> dict[str, float]:
     """Seconds by module of one round of a mode of this plugin, and the `rest`; reading the clocks adds a little."""
     warm_up(runner)
-    result = ModeResult(runner.mode, runner.batches)
-    with measured(runner.wait) as seconds:
-        run_once(runner, result)
-    seconds["rest"] = result.seconds - sum(seconds.values())
-    return {module: round(seconds[module], 6) for module in (*MODULES, "rest") if module in seconds}
-
-
-@contextmanager
-def measured(wait: Callable[[], None] = lambda: None) -> Iterator[dict[str, float]]:
-    """Seconds spent in each of `MODULES` during the context; the dictionary fills up while it lasts.
-
-    Args:
-        wait: waits for the device; called before each reading of the clock.
-    """
     seconds: dict[str, float] = defaultdict(float)
     is_running = False
 
@@ -57,12 +43,12 @@ def measured(wait: Callable[[], None] = lambda: None) -> Iterator[dict[str, floa
             if is_running:
                 return function(*args, **kwargs)
             is_running = True
-            wait()
+            runner.wait()
             began = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                wait()
+                runner.wait()
                 seconds[module] += time.perf_counter() - began
                 is_running = False
 
@@ -72,4 +58,6 @@ def measured(wait: Callable[[], None] = lambda: None) -> Iterator[dict[str, floa
         for module, methods in MODULES.items():
             for owner, name in methods:
                 stack.enter_context(mock.patch.object(owner, name, timed(module, getattr(owner, name))))
-        yield seconds
+        result = decode_once(runner)
+    seconds["rest"] = result.seconds - sum(seconds.values())
+    return {module: round(seconds[module], 6) for module in (*MODULES, "rest") if module in seconds}

@@ -10,12 +10,16 @@ import numpy as np
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import BEAM, GREEDY
 from fairseq_aggdec.lab.bench.rounds import ModeResult
 from fairseq_aggdec.lab.verify.differences import Difference
 
 PERCENTILES = (50, 95, 99)
 _SHARES = tuple(map(str, PERCENTILES))
-_GROUPS = 8  # of sentences, in `speed_up_by_edit_ratio`
+BASELINES = (f"{BEAM}5", f"{BEAM}1", GREEDY)
+"""modes over which others are faster, the widest beam first"""
+SPEED_UP_STEP = 0.5
+_GROUPS = 8  # of sentences, in `by_edit_ratio`
 
 
 @dataclass
@@ -58,6 +62,9 @@ class Run:
     """of a lossless mode, outputs that differ for another reason; None if the mode was not compared"""
     speed_up_by_edit_ratio: list[list[float]] | None = None
     """speed-up over `greedy` of about eight groups of sentences: mean edit ratio, median speed-up"""
+    speed_ups: list[int] | None = None
+    """at batch size 1, number of sentences with a speed-up from 0 to 0.5, from 0.5 to 1, ... over the first of
+    `BASELINES` that was timed"""
     bleu: float | None = None
     """BLEU of all sentences, 0 to 100"""
     psnr: float | None = None
@@ -162,8 +169,7 @@ def run_of(
     """The part of a mode's result that is recorded; times are rounded to microseconds.
 
     Args:
-        result: the result.
-        precision: of the mode.
+        result, precision: of the mode.
         differences: of a lossless mode, from its reference; None if it was not compared.
         greedy: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
         greedy_precision: its precision.
@@ -201,20 +207,16 @@ def run_of(
     return run
 
 
-def speed_up_by_edit_ratio(
-    edit_ratios: Sequence[float], seconds: Sequence[float], greedy_seconds: Sequence[float]
-) -> list[list[float]]:
-    """Speed-ups over `greedy` of about equally large groups of sentences; sentences of one edit ratio share a group.
-
-    Args:
-        edit_ratios: of each sentence.
-        seconds, greedy_seconds: of each sentence in the mode and in `greedy`.
-
-    Returns:
-        the mean edit ratio and the median speed-up of each group, by edit ratio.
-    """
-    ratios, speed_ups = np.array(edit_ratios), np.array(greedy_seconds) / np.array(seconds)
+def by_edit_ratio(edit_ratios: Sequence[float], speed_ups: Sequence[float]) -> list[list[float]]:
+    """Mean edit ratio and median speed-up of about eight groups of sentences; those of one edit ratio share a group."""
+    ratios, faster = np.array(edit_ratios), np.array(speed_ups)
     edges = np.unique(np.quantile(ratios, np.linspace(0, 1, _GROUPS + 1)))
     group = np.searchsorted(edges[1:-1], ratios, side="right")
     chosen = [group == number for number in np.unique(group)]
-    return [[round(float(ratios[rows].mean()), 4), round(median(speed_ups[rows].tolist()), 4)] for rows in chosen]
+    return [[round(float(ratios[rows].mean()), 4), round(median(faster[rows].tolist()), 4)] for rows in chosen]
+
+
+def counted(speed_ups: Sequence[float]) -> list[int]:
+    """The number of sentences in each interval of `Run.speed_ups`."""
+    counts: list[int] = np.bincount((np.array(speed_ups) / SPEED_UP_STEP).astype(int)).tolist()
+    return counts

@@ -72,6 +72,11 @@ class ModeResult:
         by_number = {n: time for batch, time in zip(self.batches, times, strict=True) for n in batch}
         return [by_number[number] for number in sorted(by_number)]
 
+    def speed_ups_over(self, other: "ModeResult") -> list[float]:
+        """Speed-up of each sentence over another mode, by its number."""
+        pairs = zip(other.sentence_latencies, self.sentence_latencies, strict=True)
+        return [slow / fast for slow, fast in pairs]
+
     @property
     def lists(self) -> dict[int, list[int]]:
         """`Output.lists` by sentence number."""
@@ -153,8 +158,8 @@ def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], An
     result.latencies.append(latencies)
 
 
-def outputs_of(runner: Runner, after_batch: Callable[[int], Any] = lambda count: None) -> dict[int, Output]:
-    """Decode all batches once; the outputs by sentence number."""
+def decode_once(runner: Runner, after_batch: Callable[[int], Any] = lambda count: None) -> ModeResult:
+    """The result of one round, without a warm-up."""
     result = ModeResult(runner.mode, runner.batches)
     run_once(runner, result, after_batch)
-    return result.outputs
+    return result

@@ -1,7 +1,7 @@
 """Runs modes on one subject: for `aggdec bench`, `verify`, `tune` and `drafter`."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,8 @@ import torch
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import AGGRESSIVE, SMALL_MODEL
+from fairseq_aggdec.generation.modes import AGGRESSIVE, IAD, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.modes import Mode as DecodingMode
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.lab.bench import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
@@ -21,10 +22,10 @@ from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, outputs_of
+from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, decode_once
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.verify.differences import Difference, kept_in
-from fairseq_aggdec.lab.verify.references import GREEDY, find_differences, refuse_differences
+from fairseq_aggdec.lab.verify.references import GREEDY, References, refuse_differences
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.draft_file import draft_tokens
 
@@ -46,6 +47,7 @@ class Runs(ExitStack):
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         super().__init__()
         self.subject = subject
+        self.references = References(subject.device, self.precision, subject.block_ngrams)
         self._made: dict[tuple[Hashable, ...], Any] = {}
 
     def precision(self, mode: Mode) -> str:
@@ -73,14 +75,13 @@ class Runs(ExitStack):
         engines = None if kept == precision else precision
         return self._once(lambda: self._load(kept, engines), "task", kept, engines, beam)
 
-    def runner(self, mode: Mode, batch_size: int, shuffled: bool = False, block_size: int | None = None) -> Runner:
+    def runner(self, mode: Mode, batch_size: int, shuffled: bool = False) -> Runner:
         """The runner of a mode.
 
         Args:
             mode: how to decode.
             batch_size: sentences in a batch; sentences of similar length share one.
             shuffled: put sentences into batches in random order instead; other programs ignore it.
-            block_size: tokens of a block drafter's draft; None: the subject's.
 
         Raises:
             AggdecError: the mode cannot decode the subject.
@@ -101,19 +102,16 @@ class Runs(ExitStack):
             # fairseq's search sets the beam size of BART models, and they keep it
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
-        texts = self._oracle_texts(mode, precision, batch_size)
+        texts = self._oracle_texts(mode.row, precision, batch_size)
         options: dict[str, Any] = {"drafts": subject.drafts} if mode.row.reads("drafts") else {}
         if mode.row.drafter == SMALL_MODEL and subject.small_drafter is not None:
             options["drafter"] = subject.small_drafter
-        if block_size is not None:
-            options["block_size"] = block_size
-        mode = replace(mode, options={**options, **mode.options})
+        mode = mode.having(**{**options, **mode.options})
         return FairseqRunner(task, models, batches, mode, texts, **subject.generation)
 
     def differences(self, runners: Sequence[Runner], results: Sequence[ModeResult]) -> dict[str, list[Difference]]:
-        """`find_differences` of results of these runners."""
-        symbols = self.task.target_dictionary.symbols
-        return find_differences(runners, results, self.precision, symbols, self.subject.block_ngrams)
+        """`References.differences` of results of these runners."""
+        return self.references.differences(runners, results, self.task.target_dictionary.symbols)
 
     def compare_lossless(self, runners: Sequence[Runner], repeats: int, until: float = math.inf) -> list[ModeResult]:
         """`rounds.compare`, after which lossless modes must have the output of their references.
@@ -125,11 +123,10 @@ class Runs(ExitStack):
         refuse_differences(self.differences(runners, results))
         return results
 
-    def copied_texts(self, mode: Mode, batch_size: int) -> Mapping[int, Sequence[int]]:
+    def copied_texts(self, mode: Mode, batch_size: int) -> Texts:
         """The texts that `iad` copies from, as token numbers of the source dictionary, EOS included."""
-        if self.subject.oracle is None:
-            return dict(enumerate(self.subject.sentences))
-        return self._texts_to_copy(self.precision(mode), batch_size, self.subject.oracle.edit_ratio)
+        texts = self._oracle_texts(MODES[IAD], self.precision(mode), batch_size)
+        return dict(enumerate(self.subject.sentences)) if texts is None else texts
 
     def _once(self, make: Callable[[], Any], *key: Hashable) -> Any:
         if key not in self._made:
@@ -184,27 +181,18 @@ class Runs(ExitStack):
             batch["drafts"] = [draft_tokens(lines[number], dictionary) for number in batch["id"].tolist()]
         return batches
 
-    def _oracle_texts(self, mode: Mode, precision: str, batch_size: int) -> Texts | None:
+    def _oracle_texts(self, row: DecodingMode, precision: str, batch_size: int) -> Texts | None:
         """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
         settings = self.subject.oracle
-        if settings is not None and mode.row.copies:
-            return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
-        if settings is not None and mode.row.needs_drafter:
-            outputs = self._greedy_outputs(precision, batch_size)
-            return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary())
-        return None
-
-    def _texts_to_copy(self, precision: str, batch_size: int, edit_ratio: float) -> Texts:
-        return texts_to_copy(self._greedy_outputs(precision, batch_size), edit_ratio, self._vocabulary())
-
-    def _vocabulary(self) -> range:
-        """Token numbers of the ordinary symbols of the target dictionary."""
+        if settings is None or not (row.copies or row.needs_drafter):
+            return None
         dictionary = self.task.target_dictionary
-        return range(dictionary.nspecial, len(dictionary))
+        vocabulary = range(dictionary.nspecial, len(dictionary))  # ordinary symbols
+        outputs = self._once(lambda: self._greedy_outputs(precision, batch_size), "outputs", precision, batch_size)
+        if row.copies:
+            return texts_to_copy(outputs, settings.edit_ratio, vocabulary)
+        return texts_to_propose(outputs, settings.accepted, self.subject.block_size, vocabulary)
 
     def _greedy_outputs(self, precision: str, batch_size: int) -> Texts:
-        def decode() -> Texts:
-            runner = self.runner(replace(GREEDY, precision=precision), batch_size)
-            return {number: output.tokens for number, output in outputs_of(runner).items()}
-
-        return self._once(decode, "outputs", precision, batch_size)
+        runner = self.runner(replace(GREEDY, precision=precision), batch_size)
+        return {number: output.tokens for number, output in decode_once(runner).outputs.items()}

@@ -9,24 +9,21 @@ from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode
 
 SOURCE_OPTIONS = ("truncate_source", "max_source_positions")
 """options of the task, which reads the sources"""
+OTHER_OPTIONS = ("block_ngrams", *SOURCE_OPTIONS)
+"""options beside those of fairseq's search"""
 _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 
 
 def given_settings(args: Any) -> dict[str, Any]:
     """The options of the search and of reading the sources that differ from the defaults, under fairseq's names."""
-    others = {name: getattr(args, name, None) for name in ("block_ngrams", *SOURCE_OPTIONS)}
+    others = {name: getattr(args, name, None) for name in OTHER_OPTIONS}
     return {**given_search_options(args), **{name: value for name, value in others.items() if value}}
 
 
 def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
     """Refuse search options that another program does not have: its outputs would not be comparable.
 
-    Args:
-        given: from `given_settings`.
-        modes: all modes.
-
-    Raises:
-        AggdecError: a mode lacks an option; the message names both.
+    `given`: from `given_settings`. Raises `AggdecError`, which names the mode and the options that it lacks.
     """
     for mode in modes:
         lacking: list[str] = []

@@ -1,9 +1,11 @@
 """What a benchmark decodes, as plain data that another process can receive."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -11,10 +13,10 @@ from fairseq.data import data_utils
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
 from fairseq_aggdec.lab.bench import random_models
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.bench.search_settings import SOURCE_OPTIONS, given_settings
+from fairseq_aggdec.lab.bench.search_settings import OTHER_OPTIONS, SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.tasks import loading
 
@@ -47,10 +49,8 @@ class Subject:
     device: str = "cpu"
     precision: str = "fp32"
     """precision of modes whose names do not give one"""
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    """fairseq's generation options"""
-    block_ngrams: bool = False
-    """whether --block-ngrams is on"""
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """options of the search and of reading the sources that differ from the defaults, see `given_settings`"""
     drafts: str = "auto"
     """the value of --drafts, for modes whose names do not say `+whole`"""
     oracle: OracleSettings | None = None
@@ -69,25 +69,48 @@ class Subject:
     """the split or the random model in words, for the title of a report"""
 
     @property
+    def generation(self) -> dict[str, Any]:
+        """fairseq's generation options."""
+        return {name: value for name, value in self.search.items() if name not in OTHER_OPTIONS}
+
+    @property
+    def block_ngrams(self) -> bool:
+        """Whether --block-ngrams is on."""
+        return bool(self.search.get("block_ngrams"))
+
+    @property
     def title(self) -> str:
         """What is decoded, in words."""
         return f"{self.name}, {len(self.sentences)} sentences, {self.device}"
 
 
-def read_subject(args: Any) -> tuple[Subject, Any]:
+@contextmanager
+def chosen_subject(args: Any, modes: Sequence[Mode], sentences: int | None = None) -> Iterator[Subject]:
+    """The subject of `aggdec bench` or `verify`; a random model is in a temporary folder, where --keep names none.
+
+    `modes`: all modes, for which a random model gets drafters; `sentences`: the most, where --limit does not say it.
+    """
+    if not args.random_model:
+        yield read_subject(args, sentences)[0]
+        return
+    with TemporaryDirectory(prefix="aggdec-") as folder:
+        yield _random_subject(args, modes, Path(folder), sentences or _RANDOM_SENTENCES)
+
+
+def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]:
     """Read the first sentences of a split; returns the subject and the task that has loaded the split.
 
     Args:
         args: the command's options: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`,
             `target_lang`, `device`, `precision` and, where the command has them, `task`, `draft_file`, `block_size`
             and those of `given_settings`.
+        sentences: see `chosen_subject`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
     """
-    given = given_settings(args)
-    of_task = {name: given.pop(name) for name in SOURCE_OPTIONS if name in given}
-    block_ngrams = given.pop("block_ngrams", False)
+    search, limit = given_settings(args), args.limit or sentences
+    of_task = {name: search[name] for name in SOURCE_OPTIONS if name in search}
     task_name = getattr(args, "task", "translation")
     task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, task_name=task_name, **of_task)
     if task_name == "translation":
@@ -96,7 +119,7 @@ def read_subject(args: Any) -> tuple[Subject, Any]:
     else:  # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
     longest = of_task.get("max_source_positions", math.inf)
-    for number, size in enumerate(sources.sizes[: args.limit].tolist()):
+    for number, size in enumerate(sources.sizes[:limit].tolist()):
         if size > longest:  # fairseq-generate refuses it, too
             raise AggdecError(
                 f"sentence {number} has {size} tokens, more than --max-source-positions {longest}: add "
@@ -110,18 +133,17 @@ def read_subject(args: Any) -> tuple[Subject, Any]:
     subject = Subject(
         path=args.path,
         data=args.data,
-        sentences=[sources[number].tolist() for number in range(len(sources))[: args.limit]],
+        sentences=[sources[number].tolist() for number in range(len(sources))[:limit]],
         source_lang=source_lang,
         target_lang=target_lang,
         task=task_name,
         of_split=len(sources),
-        drafts_of_own=drafts[: args.limit],
+        drafts_of_own=drafts[:limit],
         drafter_path=args.drafter_path,
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
         precision=args.precision or "fp32",
-        generation=given,
-        block_ngrams=block_ngrams,
+        search=search,
         name=f"{args.gen_subset} of {args.data} by {args.path}",
     )
     return subject, task
@@ -140,19 +162,11 @@ def _raw_sources(folder: Path, split: str, task: Any, task_name: str) -> Any:
     raise AggdecError(f"{path}: no such split; check the data folder, --gen-subset, --source-lang and --target-lang")
 
 
-def random_subject(args: Any, modes: Sequence[Mode], folder: Path) -> Subject:
-    """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences.
-
-    Args:
-        args: the command's options for random models, and `limit`, `device` and `precision`.
-        modes: all modes.
-        folder: of the models, where --keep does not name one.
-    """
+def _random_subject(args: Any, modes: Sequence[Mode], folder: Path, sentences: int) -> Subject:
+    """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences."""
     if args.keep:
         folder = args.keep / f"{args.random_model}-{args.trained_in}"
-    # a beam search does without a drafter
-    known = [MODES[mode.decoding] for mode in modes if mode.decoding in MODES]
-    drafters = {mode.drafter for mode in known if not mode.has_beam}
+    drafters = {mode.row.drafter for mode in modes if not mode.row.has_beam}  # a beam search does without one
     block_size = args.block_size or _RANDOM_BLOCK
     model = random_models.write_random_model(
         folder,
@@ -165,7 +179,7 @@ def random_subject(args: Any, modes: Sequence[Mode], folder: Path) -> Subject:
     return Subject(
         path=str(model.checkpoint),
         data=str(folder),
-        sentences=random_models.random_sentences(args.limit or _RANDOM_SENTENCES, args.length),
+        sentences=random_models.random_sentences(args.limit or sentences, args.length),
         source_lang=random_models.SOURCE,
         target_lang=random_models.TARGET,
         drafter_path=None if model.drafter is None else str(model.drafter),
@@ -173,7 +187,7 @@ def random_subject(args: Any, modes: Sequence[Mode], folder: Path) -> Subject:
         block_size=block_size if {BLOCK_MODEL, SMALL_MODEL} & drafters else 0,
         device=args.device,
         precision=args.precision or "fp32",
-        generation={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
+        search={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
         oracle=OracleSettings(args.edit_ratio, args.accepted),
         keep=str(folder),
         name=f"random {args.random_model} model, weights of {args.trained_in}",

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from fairseq_aggdec.lab.bench.machine import describe
-from fairseq_aggdec.lab.bench.record import PERCENTILES, Record, Run
+from fairseq_aggdec.lab.bench.record import BASELINES, PERCENTILES, Record, Run
 from fairseq_aggdec.lab.bench.search_settings import as_options
 from fairseq_aggdec.lab.grid import text_table
 
 Table = tuple[list[str], list[list[str]]]
 """headers and rows; a line feed in a header is a place where it may be broken"""
-
-BASELINES = ("beam5", "beam1", "greedy")
 
 
 def markdown(record: Record) -> str:
@@ -49,40 +47,35 @@ def _seconds(run: Run) -> str:
     return f"{run.seconds:.{digits}f} ({run.fastest:.{digits}f}-{run.slowest:.{digits}f})"
 
 
-_SECONDS: Column = ("seconds\n(median, range)", _seconds)
-_COUNTERS: tuple[Column, ...] = (
-    ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
-    ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
-)
-_LATENCIES: tuple[Column, ...] = tuple(
-    (f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentiles[str(share)]:.1f}")  # type: ignore[misc]
-    for share in PERCENTILES
-)
-_THROUGHPUT: Column = ("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
-_OPTIONAL: tuple[Column, ...] = (
-    ("BLEU", lambda run: _number(run.bleu, 2)),
-    ("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
-    ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
-    ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
-)
-"""columns that are shown if a run has an entry for them"""
-
-
 def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
-    """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode.
+    """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode of one batch size.
 
-    Args:
-        runs: runs of one batch size.
-        short: whether to leave out percentiles, throughput and memory.
+    `short`: whether to leave out percentiles, throughput and memory.
     """
-    baselines = [run for name in BASELINES for run in runs if run.mode == name]
-    columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
-    columns += [] if short else [*_LATENCIES, _THROUGHPUT]
-    columns += [*_COUNTERS, ("identical\nto greedy", identical_to_greedy)]
-    columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column[1](run) for run in runs)]
+    columns: list[Column] = [("seconds\n(median, range)", _seconds)]
+    columns += [_speed_up(baseline) for name in BASELINES for baseline in runs if baseline.mode == name]
+    if not short:
+        columns += [_latency(share) for share in PERCENTILES]
+        columns.append(("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}"))
+    columns += [
+        ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
+        ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
+        ("identical\nto greedy", identical_to_greedy),
+    ]
+    optional: list[Column] = [
+        ("BLEU", lambda run: _number(run.bleu, 2)),
+        ("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
+        ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
+        ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
+    ]
+    columns += [column for column in optional[: 1 if short else None] if any(column[1](run) for run in runs)]
     return ["mode", *(header for header, _ in columns)], [
         [run.mode, *(cell(run) for _, cell in columns)] for run in runs
     ]
+
+
+def _latency(share: int) -> Column:
+    return (f"p{share}\nms", lambda run: f"{1e3 * run.percentiles[str(share)]:.1f}")
 
 
 def _speed_up(baseline: Run) -> Column:

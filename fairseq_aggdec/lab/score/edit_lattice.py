@@ -44,13 +44,7 @@ Lattice = list[list[Arc]]
 
 
 def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> Lattice:
-    """The lattice of two token sequences.
-
-    Args:
-        source: n tokens.
-        output: m tokens.
-        max_unchanged: largest number of unchanged tokens in an arc of several steps.
-    """
+    """The lattice of n and m tokens; an arc of several steps has at most `max_unchanged` unchanged tokens."""
     steps_into = _union(source, output)
     cells = sorted(steps_into)
     numbers = {cell: number for number, cell in enumerate(cells)}
@@ -101,32 +95,19 @@ def _union(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell
     first = np.array([numbers[token] for token in source], dtype=np.int32)
     second = np.array([numbers[token] for token in output], dtype=np.int32)
     unequal = (first[:, None] != second[None, :]).astype(np.int32)  # n x m
-    steps_into: dict[Cell, dict[Cell, int]] = {}
+    steps_into: dict[Cell, dict[Cell, int]] = {(0, 0): {}}
     for substitution in (1, 2):
-        _add_shortest_paths(steps_into, unequal, substitution)
+        there = _distances(unequal, substitution)
+        back = _distances(unequal[::-1, ::-1], substitution)[::-1, ::-1]  # from each vertex to the last
+        for down, right, ways in (
+            (1, 1, there[:-1, :-1] + substitution * unequal + back[1:, 1:]),
+            (1, 0, there[:-1] + 1 + back[1:]),
+            (0, 1, there[:, :-1] + 1 + back[:, 1:]),
+        ):
+            for i, j in np.argwhere(ways == there[-1, -1]).tolist():  # the step is on a shortest path
+                origins = steps_into.setdefault((i + down, j + right), {})
+                origins[i, j] = origins.get((i, j), 0) + 1
     return steps_into
-
-
-def _add_shortest_paths(steps_into: dict[Cell, dict[Cell, int]], unequal: NDArray[np.int32], substitution: int) -> None:
-    distances = _distances(unequal, substitution).tolist()
-    costs = (substitution * unequal).tolist()
-    goal = (unequal.shape[0], unequal.shape[1])
-    waiting, seen = [goal], {goal}
-    while waiting:
-        i, j = waiting.pop()
-        origins = steps_into.setdefault((i, j), {})
-        here = distances[i][j]
-        found = []
-        if i and j and distances[i - 1][j - 1] + costs[i - 1][j - 1] == here:
-            found.append((i - 1, j - 1))
-        if i and distances[i - 1][j] + 1 == here:
-            found.append((i - 1, j))
-        if j and distances[i][j - 1] + 1 == here:
-            found.append((i, j - 1))
-        for cell in found:
-            origins[cell] = origins.get(cell, 0) + 1
-        waiting.extend(cell for cell in found if cell not in seen)
-        seen.update(found)
 
 
 def _distances(unequal: NDArray[np.int32], substitution: int) -> NDArray[np.int32]:

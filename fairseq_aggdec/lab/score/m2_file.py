@@ -28,13 +28,13 @@ _NOTHING = "-NONE-"
 
 
 @dataclass(frozen=True)
-class GoldEdit:
+class Edit:
     """The source tokens from `start` up to `end` become one of the corrections."""
 
     start: int
     end: int
     corrections: tuple[str, ...]
-    """tokens joined by spaces; empty for a deletion"""
+    """tokens joined by spaces; an empty text for a deletion"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class M2Sentence:
     """A source sentence with the edits of each of its annotators, in the file's order."""
 
     tokens: tuple[str, ...]
-    annotators: dict[int, tuple[GoldEdit, ...]]
+    annotators: dict[int, tuple[Edit, ...]]
     """{annotator: edits}, at least one annotator"""
 
     def pair(self) -> tuple[str, str]:
@@ -60,8 +60,7 @@ class M2Sentence:
             starts.append(starts[-1] + len(token))
         annotators = {
             annotator: tuple(
-                GoldEdit(starts[edit.start], starts[edit.end], tuple(map(_characters, edit.corrections)))
-                for edit in edits
+                Edit(starts[edit.start], starts[edit.end], tuple(map(_characters, edit.corrections))) for edit in edits
             )
             for annotator, edits in self.annotators.items()
         }
@@ -102,7 +101,7 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
     if first != "S" and not first.startswith("S "):
         raise AggdecError(f"{path}, line {number}: a block of an M2 file begins with 'S ', not with {first[:30]!r}")
     tokens = tuple(first[1:].split())
-    annotators: dict[int, list[GoldEdit]] = {}
+    annotators: dict[int, list[Edit]] = {}
     for number, line in block[1:]:
         if line.startswith("I "):  # as the official scorer does
             continue
@@ -121,7 +120,7 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
     return M2Sentence(tokens, {key: tuple(edits) for key, edits in sorted(annotators.items())} or {0: ()})
 
 
-def _annotation(line: str, place: str) -> tuple[int, GoldEdit | None]:
+def _annotation(line: str, place: str) -> tuple[int, Edit | None]:
     """The annotator and the edit of an `A` line; None for an annotator who wants no edit."""
     fields = line[2:].split("|||")
     try:
@@ -137,4 +136,4 @@ def _annotation(line: str, place: str) -> tuple[int, GoldEdit | None]:
     if end < start:
         raise AggdecError(f"{place}: an edit cannot end at {end}, before its start {start}")
     choices = (text.strip() for text in corrections.split("||"))
-    return annotator, GoldEdit(start, end, tuple("" if text == _NOTHING else text for text in choices))
+    return annotator, Edit(start, end, tuple("" if text == _NOTHING else text for text in choices))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from fairseq_aggdec.lab.score.edit_lattice import edit_lattice
-from fairseq_aggdec.lab.score.m2_file import GoldEdit, M2Sentence
+from fairseq_aggdec.lab.score.m2_file import Edit, M2Sentence
 from fairseq_aggdec.lab.score.maxmatch import best_edits, count_correct
 
 
@@ -59,11 +59,7 @@ def corpus_m2(
 
     For each sentence, the annotator counts with whom the corpus up to there has the highest F.
 
-    Args:
-        outputs: corrected sentences, tokenised as in the M2 file.
-        sentences: sources and gold edits.
-        max_unchanged_words: largest number of unchanged words within an edit.
-        beta: beta of the F that chooses the annotator.
+    `outputs` are tokenised as in the M2 file; an edit has at most `max_unchanged_words` within; `beta` is that of F.
     """
     total = M2Counts()
     pairs = zip(outputs, sentences, strict=True)
@@ -92,10 +88,6 @@ def edits_from_references(
 
     An edit is a run of changed tokens. Human annotators often choose other borders, so these scores cannot be compared
     with scores against an annotated M2 file.
-
-    Args:
-        sources: tokens of each sentence.
-        references: tokens of each sentence, one list for each reference.
     """
     return [
         M2Sentence(tuple(source), {number: _differences(source, choice) for number, choice in enumerate(choices)})
@@ -103,8 +95,5 @@ def edits_from_references(
     ]
 
 
-def _differences(source: Sequence[str], reference: Sequence[str]) -> tuple[GoldEdit, ...]:
-    if list(source) == list(reference):
-        return ()
-    edits = best_edits(edit_lattice(source, reference, max_unchanged=0))
-    return tuple(GoldEdit(edit.start, edit.end, (edit.correction,)) for edit in edits)
+def _differences(source: Sequence[str], reference: Sequence[str]) -> tuple[Edit, ...]:
+    return tuple(best_edits(edit_lattice(source, reference, max_unchanged=0)))

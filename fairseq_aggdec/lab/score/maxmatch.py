@@ -19,30 +19,16 @@ If source and output have nothing in common, arcs join nearly all pairs of verti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from fairseq_aggdec.lab.score.edit_lattice import Arc, Lattice
-from fairseq_aggdec.lab.score.m2_file import GoldEdit
+from fairseq_aggdec.lab.score.m2_file import Edit
 
 _EDIT = 0.001
 """additional weight of an arc that changes something"""
 
 
-class Edit(NamedTuple):
-    """The source tokens from `start` to before `end` become `correction`."""
-
-    start: int
-    end: int
-    correction: str
-
-
-def best_edits(lattice: Lattice, gold: Sequence[GoldEdit] = ()) -> list[Edit]:
-    """The edits that match the most gold edits, by position.
-
-    Args:
-        lattice: lattice of a source and an output.
-        gold: gold edits of one annotator, in the order of the file.
-    """
+def best_edits(lattice: Lattice, gold: Sequence[Edit] = ()) -> list[Edit]:
+    """The edits that match the most gold edits of one annotator, in the order of the file; by position."""
     weights = _weights_of_matches(lattice, gold)
     best = [0.0] * len(lattice)
     came_by: list[Arc | None] = [None] * len(lattice)
@@ -61,7 +47,7 @@ def best_edits(lattice: Lattice, gold: Sequence[GoldEdit] = ()) -> list[Edit]:
     last = came_by[-1]
     while last is not None:
         if last.changes:
-            edits.append(Edit(last.start, last.end, last.correction))
+            edits.append(Edit(last.start, last.end, (last.correction,)))
         last = came_by[last.origin]
     return edits[::-1]
 
@@ -74,9 +60,9 @@ def _plain_weight(arc: Arc) -> float:
     return weight
 
 
-def _weights_of_matches(lattice: Lattice, gold: Sequence[GoldEdit]) -> dict[Arc, float]:
+def _weights_of_matches(lattice: Lattice, gold: Sequence[Edit]) -> dict[Arc, float]:
     """Weights of the arcs that are gold edits, and of all arcs where a gold edit inserts."""
-    golds: dict[tuple[int, int], list[GoldEdit]] = {}
+    golds: dict[tuple[int, int], list[Edit]] = {}
     for edit in gold:
         golds.setdefault((edit.start, edit.end), []).append(edit)
     if not golds:
@@ -98,13 +84,11 @@ def _weights_of_matches(lattice: Lattice, gold: Sequence[GoldEdit]) -> dict[Arc,
     return weights
 
 
-def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[GoldEdit], match: float) -> dict[Arc, float]:
+def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[Edit], match: float) -> dict[Arc, float]:
     """Weights of the arcs that insert at one place, where a path may have several.
 
-    Args:
-        arcs: sorted by origin, then target, each as often as the official scorer lists it.
-        gold: gold insertions at this place.
-        match: weight of an arc that is a gold insertion.
+    `arcs` are sorted by origin, then target, each as often as the official scorer lists it; `gold` are the gold
+    insertions at this place; `match` is the weight of an arc that is one.
     """
     weights = {arc: float(arc.steps) for arc in arcs}
     left, right = 0, len(arcs) - 1
@@ -136,13 +120,13 @@ def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[GoldEdit], match:
     return weights
 
 
-def count_correct(edits: Sequence[Edit], gold: Sequence[GoldEdit]) -> int:
+def count_correct(edits: Sequence[Edit], gold: Sequence[Edit]) -> int:
     """Number of edits that are gold edits, searched in the order of both lists."""
     correct = begin = 0
     for edit in edits:
         for number in range(begin, len(gold)):
             other = gold[number]
-            if (edit.start, edit.end) == (other.start, other.end) and edit.correction in other.corrections:
+            if (edit.start, edit.end) == (other.start, other.end) and edit.corrections[0] in other.corrections:
                 correct += 1
                 begin = number + 1
     return correct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import sacrebleu
@@ -20,9 +21,13 @@ from fairseq_aggdec.lab.score.sari import Sari, corpus_sari, mean_sentence_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
 """inputs that a metric can need: fields of `ReferenceSet`"""
-_ONLY_BY_NAME = {"TER", "SARI (sentences)", "P (references)", "unchanged %", "equals a reference %"}
-"""first columns of the metrics that are not computed unless they are named"""
 OPTIONS = {REFERENCES: "--references", SOURCES: "--sources", TEXT: "--text-references", M2: "--m2"}
+MEANS = {
+    "sacrebleu": f"of running text, {signature()}",
+    "bleu": f"of the tokens, {signature(tokens=True)}",
+    "compound-bleu": "of the tokens, hyphenated words split as in fairseq's compound_split_bleu.sh",
+}
+"""by name, what a score is, where the name alone does not say it"""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,6 @@ class Metric:
     """one number for each column, in percent"""
     by_default: bool = True
     """whether it is computed when no metric is named and its inputs are there"""
-    means: str = ""
-    """what the score is, where its name alone does not say it"""
 
     def missing(self, test: ReferenceSet) -> list[str]:
         """The inputs that the metric needs and the test set lacks."""
@@ -60,69 +63,52 @@ class Metric:
 def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
     """Every metric by its name."""
     options = settings or Settings()
-    f_column = f"F{options.beta:g}"
+    references, edited, f = (REFERENCES,), (SOURCES, REFERENCES), f"F{options.beta:g}"
 
-    def m2(gold: Sequence[M2Sentence], outputs: Lines) -> list[float]:
-        counts = corpus_m2(outputs, gold, options.max_unchanged_words, options.beta)
+    def texts(test: ReferenceSet, out: Lines) -> tuple[list[str], list[list[str]]]:
+        return joined(out), list(map(joined, test.references))
+
+    def sari(score: Callable[..., Sari], test: ReferenceSet, out: Lines) -> list[float]:
+        return [100 * score(joined(test.sources), *texts(test, out)).score]
+
+    def gleu(test: ReferenceSet, out: Lines) -> list[float]:
+        return [100 * corpus_gleu(test.sources, out, test.references, options.draws)]
+
+    def m2(gold: Sequence[M2Sentence], out: Lines) -> list[float]:
+        counts = corpus_m2(out, gold, options.max_unchanged_words, options.beta)
         return [100 * counts.precision, 100 * counts.recall, 100 * counts.f(options.beta)]
 
-    def rouge_columns(test: ReferenceSet, outputs: Lines) -> list[float]:
-        return [100 * share for share in rouge(joined(outputs), list(map(joined, test.references)), options.stem)]
-
-    def percent(share: Callable[[ReferenceSet, Lines], float]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
-        return lambda test, outputs: [100 * share(test, outputs)]
-
-    def of_texts(score: Callable[..., float]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
-        return lambda test, outputs: [float(score(joined(outputs), list(map(joined, test.references))))]
-
-    def of_edits(score: Callable[..., Sari]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
-        def share(test: ReferenceSet, outputs: Lines) -> float:
-            return float(score(joined(test.sources), joined(outputs), list(map(joined, test.references))).score)
-
-        return percent(share)
-
-    def metric(
-        columns: str, needs: str, score: Callable[[ReferenceSet, Lines], Sequence[float]], means: str = ""
-    ) -> Metric:
-        names = tuple(columns.split(", "))
-        return Metric(names, tuple(needs.split()), score, names[0] not in _ONLY_BY_NAME, means)
+    def m2_of_references(test: ReferenceSet, out: Lines) -> list[float]:
+        return m2(edits_from_references(test.sources, test.references), out)
 
     return {
-        "sacrebleu": metric(
-            "sacrebleu",
-            TEXT,
-            lambda test, outputs: [detokenised_bleu(joined(outputs), test.text, test.language)],
-            f"of running text, {signature()}",
+        "sacrebleu": Metric(
+            ("sacrebleu",), (TEXT,), lambda test, out: [detokenised_bleu(joined(out), test.text, test.language)]
         ),
-        "bleu": metric("BLEU", REFERENCES, of_texts(tokenised_bleu), f"of the tokens, {signature(tokens=True)}"),
-        "compound-bleu": metric(
-            "compound BLEU",
-            REFERENCES,
-            of_texts(compound_split_bleu),
-            "of the tokens, hyphenated words split as in fairseq's compound_split_bleu.sh",
+        "bleu": Metric(("BLEU",), references, lambda test, out: [tokenised_bleu(*texts(test, out))]),
+        "compound-bleu": Metric(
+            ("compound BLEU",), references, lambda test, out: [compound_split_bleu(*texts(test, out))]
         ),
-        "ter": metric("TER", REFERENCES, of_texts(lambda out, refs: sacrebleu.corpus_ter(out, refs).score)),
-        "rouge": metric("R-1, R-2, R-L, R-Lsum", REFERENCES, rouge_columns),
-        "sari": metric("SARI", f"{SOURCES} {REFERENCES}", of_edits(corpus_sari)),
-        "sentence-sari": metric("SARI (sentences)", f"{SOURCES} {REFERENCES}", of_edits(mean_sentence_sari)),
-        "gleu": metric(
-            "GLEU",
-            f"{SOURCES} {REFERENCES}",
-            percent(lambda test, outputs: corpus_gleu(test.sources, outputs, test.references, options.draws)),
+        "ter": Metric(("TER",), references, lambda test, out: [sacrebleu.corpus_ter(*texts(test, out)).score], False),
+        "rouge": Metric(
+            ("R-1", "R-2", "R-L", "R-Lsum"),
+            references,
+            lambda test, out: [100 * share for share in rouge(*texts(test, out), options.stem)],
         ),
-        "m2": metric(f"M2 P, M2 R, M2 {f_column}", M2, lambda test, outputs: m2(test.m2, outputs)),
-        "m2-references": metric(
-            f"P (references), R (references), {f_column} (references)",
-            f"{SOURCES} {REFERENCES}",
-            lambda test, outputs: m2(edits_from_references(test.sources, test.references), outputs),
+        "sari": Metric(("SARI",), edited, partial(sari, corpus_sari)),
+        "sentence-sari": Metric(("SARI (sentences)",), edited, partial(sari, mean_sentence_sari), False),
+        "gleu": Metric(("GLEU",), edited, gleu),
+        "m2": Metric(("M2 P", "M2 R", f"M2 {f}"), (M2,), lambda test, out: m2(test.m2, out)),
+        "m2-references": Metric(
+            ("P (references)", "R (references)", f"{f} (references)"), edited, m2_of_references, False
         ),
-        "repetition": metric("repetition %", "", percent(lambda test, outputs: repetition_ratio(outputs))),
-        "edit-ratio": metric(
-            "edit ratio %", SOURCES, percent(lambda test, outputs: mean_edit_ratio(test.sources, outputs))
+        "repetition": Metric(("repetition %",), (), lambda test, out: [100 * repetition_ratio(out)]),
+        "edit-ratio": Metric(
+            ("edit ratio %",), (SOURCES,), lambda test, out: [100 * mean_edit_ratio(test.sources, out)]
         ),
-        "unchanged": metric("unchanged %", SOURCES, percent(lambda test, outputs: unchanged(test.sources, outputs))),
-        "exact": metric(
-            "equals a reference %", REFERENCES, percent(lambda test, outputs: exact(outputs, test.references))
+        "unchanged": Metric(("unchanged %",), (SOURCES,), lambda test, out: [100 * exact(out, [test.sources])], False),
+        "exact": Metric(
+            ("equals a reference %",), references, lambda test, out: [100 * exact(out, test.references)], False
         ),
     }
 
@@ -164,11 +150,6 @@ def repetition_ratio(outputs: Lines) -> float:
     return repeated / max(1, sum(map(len, outputs)))
 
 
-def unchanged(sources: Lines, outputs: Lines) -> float:
-    """Return the share of outputs that equal their source."""
-    return sum(source == output for source, output in zip(sources, outputs, strict=True)) / len(sources)
-
-
 def exact(outputs: Lines, references: Sequence[Lines]) -> float:
-    """Return the share of outputs that equal a reference."""
+    """Return the share of outputs that equal a reference, or a source."""
     return sum(output in choices for output, *choices in zip(outputs, *references, strict=True)) / len(outputs)

@@ -23,12 +23,9 @@ KINDS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 
 def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False) -> list[float]:
-    """F1 of a corpus, 0 to 1, for each of `KINDS`.
+    """F1 of a corpus of documents, 0 to 1, for each of `KINDS`; `references` has a list for each reference.
 
-    Args:
-        outputs: one document each.
-        references: one list for each reference.
-        stem: compare the stems of words by Porter's algorithm, as ROUGE-1.5.5.pl -m.
+    `stem`: compare the stems of words by Porter's algorithm, as ROUGE-1.5.5.pl -m.
     """
     from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # takes seconds to import
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -34,8 +34,7 @@ ORDERS = (1, 2, 3, 4)
 Grams = Counter[tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class Sari:
+class Sari(NamedTuple):
     """SARI and its three parts, 0 to 1."""
 
     add: float
@@ -70,13 +69,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
-    """SARI of a corpus as EASSE computes it.
-
-    Args:
-        sources: text, one sentence each.
-        outputs: the simplified sentences.
-        references: simplified sentences by people, one list for each reference.
-    """
+    """SARI of a corpus of texts, a sentence each, as EASSE computes it; `references` has a list for each reference."""
     tokenise = Tokenizer13a()
     totals = np.zeros((len(ORDERS), 3, 3), dtype=np.int64)  # right, done and wanted by order and operation
     for sentence in zip(sources, outputs, *references, strict=True):
@@ -94,13 +87,7 @@ def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequ
 
 
 def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
-    """SARI of one sentence as the authors' script computes it.
-
-    Args:
-        source: tokens joined by spaces.
-        output: its simplification.
-        references: at least one.
-    """
+    """SARI of one sentence as the authors' script computes it, of tokens joined by spaces."""
     by_order = []
     for order in ORDERS:
         before, after, *wanted = (ngrams(text.lower().split(), order) for text in (source, output, *references))
@@ -123,11 +110,12 @@ def _mean_share(part: Grams, whole: Grams) -> float:
 
 def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
     """Mean of `sentence_sari` over a corpus; arguments as for `corpus_sari`."""
-    scores = [
-        sentence_sari(source, output, choices)
-        for source, output, *choices in zip(sources, outputs, *references, strict=True)
-    ]
-    return _mean([[score.add, score.keep, score.delete] for score in scores])
+    return _mean(
+        [
+            sentence_sari(source, output, choices)
+            for source, output, *choices in zip(sources, outputs, *references, strict=True)
+        ]
+    )
 
 
 def _mean(scores: Sequence[Sequence[float]]) -> Sari:

@@ -1,4 +1,4 @@
-"""What each mode is compared with, and what follows from a difference; for every command that runs several modes.
+"""What a lossless mode is compared with, and what follows from a difference; for all commands that run several modes.
 
 A speed-up with different outputs is worth nothing. A difference that rounding does not explain ends the command with an
 error.
@@ -6,6 +6,7 @@ error.
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes
@@ -15,102 +16,101 @@ from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner
 from fairseq_aggdec.lab.verify.differences import Difference, differences, near_tie_of, stock_computes
 
 BEAM_ONE, GREEDY = Mode.parse(f"{modes.BEAM}1"), Mode.parse(modes.GREEDY)
+EXACT = "exact"
+"""the precision of bit-exact decoding"""
+
+Lists = Mapping[int, Sequence[int]]
+"""`Output.lists` by sentence number"""
 
 
-def reference_of(mode: Mode, is_stock: bool, decoded: Sequence[Mode] | None = None) -> Mode | None:
-    """The mode whose output `mode` must have, in the same precision; None if there is none.
+@dataclass(frozen=True)
+class References:
+    """The references of lossless modes.
 
-    That is fairseq's own search with the same beam, or this plugin's search without drafts.
-
-    Args:
-        mode: a mode of this plugin.
-        is_stock: whether fairseq's own search has this precision and these options.
-        decoded: modes that are timed in this precision anyway: they are preferred, and modes with drafts are compared
-            with `greedy`. None: fairseq's own search is preferred.
+    They are fairseq's own search with the same beam, or this plugin's search without drafts, in the mode's precision.
     """
-    fairseqs, plain = mode.searches_as or BEAM_ONE, _without_drafts(mode)
-    if decoded is not None:
-        is_decoded = any(is_same(other, fairseqs) for other in decoded)
-        is_stock = is_stock and is_decoded and (plain is None or mode.searches_as is not None)
-    return fairseqs if is_stock else plain
+
+    device: str
+    """`cpu` or `cuda`"""
+    precision: Callable[[Mode], str]
+    """gives the precision of a mode, one of `PRECISIONS`"""
+    block_ngrams: bool = False
+    """whether --block-ngrams is on, which fairseq's own search does not have"""
+
+    def of(self, mode: Mode, timed: Sequence[Mode] | None = None) -> Mode | None:
+        """The mode whose output `mode` must have; None if there is none.
+
+        `timed`: modes that are timed in this precision anyway: they are preferred, and modes with drafts are compared
+        with `greedy`. None: fairseq's own search is preferred.
+        """
+        has_beam = mode.row.has_beam
+        fairseqs = Mode.parse(f"{modes.BEAM}{mode.beam}")
+        plain = Mode.parse(f"{modes.AGGRESSIVE_BEAM}:{mode.beam}:0") if has_beam else GREEDY
+        is_plain = mode.search == plain.search
+        is_stock = stock_computes(self.precision(mode), self.device) and not self.block_ngrams
+        if timed is not None:
+            is_timed = any(other.search == fairseqs.search for other in timed)
+            is_stock = is_stock and is_timed and (is_plain or has_beam)
+        if is_stock:
+            return fairseqs
+        return None if is_plain else plain
+
+    def missing(self, timed: Sequence[Mode]) -> list[Mode]:
+        """The modes to decode beside the timed ones, so that each lossless mode has a reference in its precision."""
+        missing: dict[str, None] = {}
+        for mode in timed:
+            alike = [other for other in timed if self.precision(other) == self.precision(mode)]
+            wanted = self.of(mode, alike) if mode.is_lossless else None
+            if wanted is not None and all(other.search != wanted.search for other in alike):
+                missing[f"{wanted.name}@{self.precision(mode)}"] = None
+        return [Mode.parse(name) for name in missing]
+
+    def differences(
+        self, runners: Sequence[Runner], results: Sequence[ModeResult], symbols: Sequence[str]
+    ) -> dict[str, list[Difference]]:
+        """Differences of each lossless mode from its reference, by its name; prints one line on stderr for each.
+
+        Modes without a reference are left out.
+
+        Args:
+            runners: the runners that decoded the results, those of `missing` among them, all of one batch size.
+            results: one for each runner.
+            symbols: the target dictionary's symbols, by token number.
+        """
+        found: dict[str, list[Difference]] = {}
+        for result in results:
+            mode, precision = result.mode, self.precision(result.mode)
+            alike = [
+                (runner, other)
+                for runner, other in zip(runners, results, strict=True)
+                if self.precision(other.mode) == precision
+            ]
+            wanted = self.of(mode, [other.mode for _, other in alike]) if mode.is_lossless else None
+            pairs = [pair for pair in alike if wanted is not None and pair[1].mode.search == wanted.search]
+            if not pairs:
+                continue
+            reference, expected = pairs[0]
+            assert isinstance(reference, FairseqRunner)
+            different = self.compare(reference, expected.lists, result.lists, precision)
+            for one in different:
+                print(one.describe(mode.name, in_words(reference.mode), symbols), file=sys.stderr)
+            # several settings of a mode, such as block sizes, share its name
+            found.setdefault(mode.name, []).extend(different)
+        return found
+
+    def compare(self, reference: FairseqRunner, expected: Lists, found: Lists, precision: str) -> list[Difference]:
+        """The differences of a mode from its reference, both in `precision`; bit-exact modes have no near-ties."""
+        is_exact = precision == EXACT and not reference.mode.row.is_fairseqs
+        return differences(expected, found, reference.gap(), 0.0 if is_exact else near_tie_of(precision, self.device))
 
 
-def _without_drafts(mode: Mode) -> Mode | None:
-    """This plugin's mode with the same output and without drafts; None if that is the mode itself."""
-    plain = GREEDY if mode.searches_as is None else Mode.parse(f"aggressive-beam:{mode.beam}:0")
-    return None if is_same(mode, plain) else plain
-
-
-def is_same(mode: Mode, other: Mode) -> bool:
-    """Whether two modes decode in the same way, but maybe in other precisions."""
-    first, second = ((m.implementation, m.decoding, m.beam, m.budget) for m in (mode, other))
-    return first == second
-
-
-def missing_references(
-    modes: Sequence[Mode], precision: Callable[[Mode], str], device: str, block_ngrams: bool = False
-) -> list[Mode]:
-    """The modes to add, so that each lossless mode has a reference in its own precision.
-
-    Args:
-        modes: all modes that are decoded.
-        precision: gives the precision of a mode, one of `PRECISIONS`.
-        device: `cpu` or `cuda`.
-        block_ngrams: whether --block-ngrams is on, which fairseq's own search does not have.
-    """
-    missing: dict[str, None] = {}
-    for mode in filter(_is_compared, modes):
-        alike = [other for other in modes if precision(other) == precision(mode)]
-        wanted = reference_of(mode, stock_computes(precision(mode), device) and not block_ngrams, alike)
-        if wanted is not None and not any(is_same(other, wanted) for other in alike):
-            missing[f"{wanted.name}@{precision(mode)}"] = None
-    return [Mode.parse(name) for name in missing]
-
-
-def find_differences(
-    runners: Sequence[Runner],
-    results: Sequence[ModeResult],
-    precision: Callable[[Mode], str],
-    symbols: Sequence[str],
-    block_ngrams: bool = False,
-) -> dict[str, list[Difference]]:
-    """Differences of each lossless mode from its reference; prints one line on stderr for each.
-
-    Args:
-        runners: the runners that decoded the results, those of `missing_references` among them.
-        results: one result for each runner, all of one batch size.
-        precision, block_ngrams: see `missing_references`.
-        symbols: the target dictionary's symbols, by token number.
-
-    Returns:
-        the differences by the name of the mode, an empty list where there are none; modes without a reference are
-        left out.
-    """
-    found: dict[str, list[Difference]] = {}
-    for result in filter(lambda each: _is_compared(each.mode), results):
-        mode, name = result.mode, precision(result.mode)
-        alike = {n: other.mode for n, other in enumerate(results) if precision(other.mode) == name}
-        device = next(runner.device for runner in runners if isinstance(runner, FairseqRunner))
-        is_stock = stock_computes(name, device) and not block_ngrams
-        wanted = reference_of(mode, is_stock, list(alike.values()))
-        number = next((n for n, other in alike.items() if wanted is not None and is_same(other, wanted)), None)
-        if number is None:
-            continue
-        reference = runners[number]
-        assert isinstance(reference, FairseqRunner)
-        near_tie = 0.0 if name == "exact" else near_tie_of(name, device)
-        different = differences(results[number].lists, result.lists, reference.gap(), near_tie)
-        words = "fairseq's beam of 1" if wanted == BEAM_ONE else GREEDY.name
-        words = words if mode.searches_as is None else f"the n-best list of a beam of {mode.beam}"
-        for one in different:
-            print(one.describe(mode.name, words, symbols), file=sys.stderr)
-        # several settings of a mode, such as block sizes, share its name
-        found.setdefault(mode.name, []).extend(different)
-    return found
+def in_words(reference: Mode) -> str:
+    """The name of a reference in messages and records."""
+    return f"fairseq's beam {reference.beam}" if reference.row.is_fairseqs else reference.search
 
 
 def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
-    """Raise `AggdecError` if rounding does not explain all differences of `find_differences`."""
+    """Raise `AggdecError` if rounding does not explain all differences."""
     refuse_differing({mode: sum(not one.near_tie for one in different) for mode, different in found.items()})
 
 
@@ -123,7 +123,3 @@ def refuse_differing(found: Mapping[str, int]) -> None:
             "not the n-best lists of fairseq's search, or of the one that does not look ahead): do not use it, and "
             "report the command with the lines above that name sentences and tokens"
         )
-
-
-def _is_compared(mode: Mode) -> bool:
-    return mode.lossless or mode.searches_as is not None

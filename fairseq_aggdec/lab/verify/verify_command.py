@@ -1,56 +1,48 @@
-"""Runs `aggdec verify`: from its options to its report."""
+"""Runs `aggdec verify`: from its options to its record."""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL
 from fairseq_aggdec.lab.bench.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.bench.runs import Runs
-from fairseq_aggdec.lab.bench.subject import Subject, random_subject, read_subject
-from fairseq_aggdec.lab.verify.verification import EXACT, verify
-from fairseq_aggdec.lab.verify.verification_report import Report
+from fairseq_aggdec.lab.bench.subject import Subject, chosen_subject
+from fairseq_aggdec.lab.verify.references import EXACT
+from fairseq_aggdec.lab.verify.verification import Verification, verify
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
 _SENTENCES, _THOROUGH_SENTENCES, _RANDOM_SENTENCES = 20, 100, 8
 _RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 
 
-def run(args: Any, command: str) -> Report:
+def run(args: Any, command: str) -> Verification:
     """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
-    Args:
-        args: the options of `aggdec verify`, already checked.
-        command: the command line, for the report.
+    `args` are already checked; `command` is the command line, for the record.
 
     Raises:
         AggdecError: files or options cannot be used.
     """
-    sentences = _THOROUGH_SENTENCES if args.thorough else _SENTENCES
-    args.limit = args.limit or (_RANDOM_SENTENCES if args.random_model else sentences)
     sizes = args.batch_sizes or ([1, 8, 32] if args.thorough else [1, 8])
     precisions = args.precisions or _precisions(args.device, args.thorough, args.bit_exact)
-    given = None if args.modes is None else _modes(args.modes)
-    with TemporaryDirectory(prefix="aggdec-verify-") as folder:
-        if args.random_model:
-            modes = given or _modes(_RANDOM_MODES)
-            subject = _uneven(random_subject(args, modes, Path(folder)))
-        else:
-            subject, _ = read_subject(args)
-            modes = given or _modes(_default_modes(subject, cut=args.drafts is None))
+    given = _RANDOM_MODES if args.modes is None and args.random_model else args.modes
+    modes = [] if given is None else _modes(given)
+    sentences = _RANDOM_SENTENCES if args.random_model else _THOROUGH_SENTENCES if args.thorough else _SENTENCES
+    with chosen_subject(args, modes, sentences) as subject:
         if not subject.sentences:
             raise AggdecError(f"{subject.name}: has no sentence; name another split by --gen-subset")
+        modes = modes or _modes(_default_modes(subject, cut=args.drafts is None))
         subject = replace(subject, drafts=args.drafts or ("whole" if args.random_model else "auto"))
+        if args.random_model:
+            subject = _uneven(subject)
         batches = ["alone" if size == 1 else f"in batches of {size}" for size in sizes]
         counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
         counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
         print(", ".join([*counted, *precisions, *batches]), file=sys.stderr)
-        done = verify(subject, modes, precisions, sizes, must_run=args.precisions is not None)
-    return Report(subject.title, command, done, dict(subject.generation))
+        return verify(subject, modes, precisions, sizes, args.precisions is not None, command)
 
 
 def _precisions(device: str, thorough: bool, bit_exact: bool | None) -> list[str]:
@@ -77,9 +69,7 @@ def _modes(names: str) -> list[Mode]:
 def _default_modes(subject: Subject, cut: bool) -> str:
     """All modes that the model can be decoded in.
 
-    Args:
-        subject: what is decoded.
-        cut: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
+    `cut`: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
     """
     drafters: set[str | None] = {None, COPIES}
     with Runs(subject) as runs:
@@ -106,4 +96,4 @@ def _uneven(subject: Subject) -> Subject:
     for number, sentence in enumerate(subject.sentences):
         *words, end = sentence
         sentences.append([*words[: 1 + (len(words) - 1 + 7 * number) % len(words)], end])
-    return replace(subject, sentences=sentences, generation={"match_source_len": True})
+    return replace(subject, sentences=sentences, search={"match_source_len": True})

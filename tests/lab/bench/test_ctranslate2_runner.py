@@ -12,7 +12,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench import ctranslate2_runner
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.random_models import RandomModel
-from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.rounds import compare, decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from tests.lab.bench.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 
@@ -30,8 +30,10 @@ def test_it_says_what_greedy_says(like_bart: bool, tiny: RandomModel, tmp_path: 
         assert theirs.outputs[number].stats is None
 
 
-def test_a_model_of_fairseq_hydra_train_is_converted(tiny: RandomModel, tmp_path: Path) -> None:
-    """Its options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
+def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
+    tiny: RandomModel, tmp_path: Path
+) -> None:
+    """The former's options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
     state = torch.load(tiny.checkpoint, weights_only=False)
     flat = vars(state["cfg"]["model"])
     names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers", "normalize_before")
@@ -39,14 +41,13 @@ def test_a_model_of_fairseq_hydra_train_is_converted(tiny: RandomModel, tmp_path
     unread = {name: 512 for name in flat if name.endswith(("_dim", "_layers", "_heads"))}
     state["cfg"]["model"] = {**flat, **unread, **groups, "_name": "transformer"}
     torch.save(state, tmp_path / "model.pt")
-    converted = ctranslate2_runner.convert(str(tmp_path / "model.pt"), str(tiny.folder), ("src", "tgt"), tmp_path)
-    assert (converted / "model.bin").is_file()
-
-
-def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
+    where = (str(tiny.folder), ("src", "tgt"))
+    assert (ctranslate2_runner.convert(str(tmp_path / "model.pt"), *where, tmp_path) / "model.bin").is_file()
+    empty = tmp_path / "empty"
+    empty.mkdir()
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
-        ctranslate2_runner.convert(str(tiny.drafter), str(tiny.folder), ("src", "tgt"), tmp_path)
-    assert not list(tmp_path.iterdir())
+        ctranslate2_runner.convert(str(tiny.drafter), *where, empty)
+    assert not list(empty.iterdir())
 
 
 def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
@@ -63,8 +64,7 @@ def test_it_has_a_process_of_its_own_which_is_named_if_it_is_killed(tiny: Random
     with Runs(tiny_subject(tiny)) as runs:
         runner = runs.runner(Mode.parse("ctranslate2:beam5@int8"), 4)
         assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
-        (result,) = compare([runner], repeats=1)
-        assert sorted(result.outputs) == list(range(5))
+        assert sorted(decode_once(runner).outputs) == list(range(5))
         assert runner.pid != os.getpid()
         os.kill(runner.pid, signal.SIGKILL)
         with pytest.raises(AggdecError, match=r"ctranslate2 in int8 on cpu: its process ended; if it was killed"):

@@ -42,19 +42,6 @@ def test_malformed_modes_are_refused(name: str) -> None:
         Mode.parse(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("beam5@int8", "fairseq's own search has no int8"),
-        ("aggressive-beam:5@exact", "only this plugin's modes without a beam can be bit-exact"),
-        ("ctranslate2:greedy@exact", "only this plugin's modes without a beam can be bit-exact"),
-    ],
-)
-def test_a_precision_that_a_search_lacks_is_refused(name: str, reason: str) -> None:
-    with pytest.raises(AggdecError, match=f"mode {name}: {reason}"):
-        Mode.parse(name)
-
-
 def test_peers_come_after_the_modes() -> None:
     modes = parse_modes("greedy", "ctranslate2", ["nat=a/nat.pt:1", "cmlm-4=b=c.pt:4:5", "levt=levt.pt"])
     names = [mode.name.removeprefix("ctranslate2:") for mode in modes]
@@ -66,14 +53,17 @@ def test_peers_come_after_the_modes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "reason"),
+    ("modes", "peers", "reason"),
     [
-        (["nat=a.pt:ten"], "--nat-peer nat=a.pt:ten: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]"),
-        (["nat=a.pt:0"], "such as cmlm=model.pt:10:5"),
-        (["greedy=a.pt"], "greedy is a mode's name; give the model another label"),
-        (["nat=a.pt", "nat=b.pt"], "--modes, --peers and --nat-peer: nat is given twice"),
+        ("beam5@int8", [], "mode beam5@int8: fairseq's own search has no int8"),
+        ("aggressive-beam:5@exact", [], "only this plugin's modes without a beam can be bit-exact"),
+        ("ctranslate2:greedy@exact", [], "only this plugin's modes without a beam can be bit-exact"),
+        ("greedy", ["nat=a.pt:ten"], "--nat-peer nat=a.pt:ten: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]"),
+        ("greedy", ["nat=a.pt:0"], "such as cmlm=model.pt:10:5"),
+        ("greedy", ["greedy=a.pt"], "greedy is a mode's name; give the model another label"),
+        ("greedy", ["nat=a.pt", "nat=b.pt"], "--modes, --peers and --nat-peer: nat is given twice"),
     ],
 )
-def test_malformed_peers_are_refused(texts: list[str], reason: str) -> None:
+def test_what_a_search_lacks_and_malformed_peers_are_refused(modes: str, peers: list[str], reason: str) -> None:
     with pytest.raises(AggdecError, match=re.escape(reason)):
-        parse_modes("greedy", nat_peers=texts)
+        parse_modes(modes, nat_peers=peers)

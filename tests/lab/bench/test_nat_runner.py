@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq import options
 from fairseq.data import Dictionary, data_utils
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
-from fairseq_aggdec.lab.bench.rounds import Output
+from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
-from tests.support.helpers import Generated, ToyModel, parse_generate
+from tests.support.helpers import ToyModel, generate_here, parse_generate
 from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
 
 PASSES = 4
@@ -31,40 +28,22 @@ def dictionary(toy_data: Path) -> Dictionary:
     return Dictionary.load(str(toy_data / "dict.src.txt"))
 
 
-@pytest.fixture(scope="module")
-def models(toy_data: Path, dictionary: Dictionary, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Checkpoints by architecture."""
-    folder = tmp_path_factory.mktemp("nat")
-    return {name: write_random_nat(folder / f"{name}.pt", name, dictionary) for name in ARCHITECTURES}
-
-
-def stock(data: Path, checkpoint: Path, length_beam: int, folder: Path, *more: str) -> dict[int, Generated]:
-    """What fairseq-generate writes for the validation set."""
-    from fairseq_cli import generate
-
-    line = f"{data} --gen-subset valid --task translation_lev --path {checkpoint} --cpu --batch-size 1 --print-step"
-    settings = f"--iter-decode-max-iter {PASSES - 1} --iter-decode-with-beam {length_beam} --results-path {folder}"
-    parser = options.get_generation_parser()
-    generate.main(options.parse_args_and_arch(parser, [*line.split(), *settings.split(), *more]))
-    return parse_generate((folder / "generate-valid.txt").read_text(encoding="utf-8"))
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_tokens_and_passes_are_those_of_fairseq_generate(
-    architecture: str, toy_data: Path, models: dict[str, Path], dictionary: Dictionary, tmp_path: Path
+    architecture: str, toy_data: Path, dictionary: Dictionary, tmp_path: Path
 ) -> None:
+    checkpoint = write_random_nat(tmp_path / "nat.pt", architecture, dictionary)
     beam = 3 if architecture in LENGTH_PREDICTORS else 1
     masks_again = architecture == "cmlm_transformer"  # so that it needs all passes
+    line = f"{toy_data} --gen-subset valid --task translation_lev --path {checkpoint} --cpu --batch-size 1 --print-step"
+    settings = f"--iter-decode-max-iter {PASSES - 1} --iter-decode-with-beam {beam}"
     all_passes = ["--iter-decode-force-max-iter"] * masks_again
-    expected = stock(toy_data, models[architecture], beam, tmp_path, *all_passes)
+    expected = parse_generate(generate_here(*line.split(), *settings.split(), *all_passes))
     source = data_utils.load_indexed_dataset(str(toy_data / "valid.src-tgt.src"), dictionary)
     subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
-    mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
     with Runs(subject) as runs:
-        runner = runs.runner(mode, 3)
-        found: dict[int, Output] = {}
-        for number in range(len(runner.batches)):
-            found |= runner.outputs(number, runner.decode(number))
+        mode = Mode("peer", "nat", nat=NatPeer("peer", str(checkpoint), PASSES, beam))
+        found = decode_once(runs.runner(mode, 3)).outputs
     assert sorted(found) == sorted(expected)
     for number, output in found.items():
         assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
@@ -74,25 +53,25 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     assert passes == {PASSES} if masks_again else 1 < max(passes) <= PASSES
 
 
-def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: dict[str, Path], tmp_path: Path) -> None:
+def test_peers_are_measured_beside_the_modes(
+    toy_model_dir: ToyModel, dictionary: Dictionary, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reference = tmp_path / "reference.txt"
     reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
-    levt = f"levt={models['levenshtein_transformer']}"
-    cmlm = f"cmlm2={models['cmlm_transformer']}:2:3"
+    levt = write_random_nat(tmp_path / "levt.pt", "levenshtein_transformer", dictionary)
+    cmlm = write_random_nat(tmp_path / "cmlm.pt", "cmlm_transformer", dictionary)
     places = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --reference {reference}"
     settings = f"--limit 4 --repeats 2 --modes greedy,iad --no-memory --json {tmp_path / 'bench.json'}"
-    with contextlib.redirect_stdout(StringIO()) as printed:
-        aggdec(["bench", *places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
-    greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
-    assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
-    for run in peers:
-        assert run["rounds"] == 2
+    peers = f"--nat-peer levt={levt} --nat-peer cmlm2={cmlm}:2:3"
+    aggdec(["bench", *places.split(), *settings.split(), *peers.split()])
+    _, _, *others = json.loads((tmp_path / "bench.json").read_text())["runs"]
+    assert [(run["mode"], run["implementation"]) for run in others] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
+    for run in others:
+        assert (run["rounds"], run["precision"], run["modules"], run["accepted"]) == (2, "fp32", None, None)
         assert run["bleu"] is not None
-        assert run["modules"] is run["accepted"] is None
-        assert run["precision"] == greedy["precision"] == "fp32"
-    assert peers[1]["iterations"] <= 2 * 4
-    first, *_ = printed.getvalue().splitlines()
-    assert first == f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds"
+    assert others[1]["iterations"] <= 2 * 4
+    title = f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds\n"
+    assert capsys.readouterr().out.startswith(title)
 
 
 def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def tiny_subject(model: RandomModel, **changes: object) -> Subject:
         "drafter_path": None if model.drafter is None else str(model.drafter),
         "small_drafter": str(model.small),
         "block_size": BLOCK if model.drafter else 0,
-        "generation": {"min_len": LENGTH, "max_len_a": 0, "max_len_b": LENGTH},
+        "search": {"min_len": LENGTH, "max_len_a": 0, "max_len_b": LENGTH},
         "oracle": OracleSettings(edit_ratio=0.25, accepted=3.0),
         "keep": str(model.folder),
     }

@@ -6,20 +6,11 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.lab.score.bleu import compound_split, detokenised_bleu, tokenised_bleu
 
-TEXT = ['Sie sagte: "Das ist schön, nicht wahr?"', "Tom hat zwei Brüder."]
-TOKENS = ['Sie sagte : " Das ist schön , nicht wahr ? "', "Tom hat zwei Brüder ."]
 
-
-@pytest.mark.parametrize(
-    ("line", "split"),
-    [
-        ("a well-known case", "a well ##AT##-##AT## known case"),
-        ("a-b-c", "a ##AT##-##AT## b-c"),  # one pass: b is used up
-        ("yes - no -x x-", "yes - no -x x-"),
-    ],
-)
-def test_compound_split(line: str, split: str) -> None:
-    assert compound_split(line) == split
+def test_compound_split() -> None:
+    assert compound_split("a well-known case") == "a well ##AT##-##AT## known case"
+    assert compound_split("a-b-c") == "a ##AT##-##AT## b-c"  # one pass: b is used up
+    assert compound_split("yes - no -x x-") == "yes - no -x x-"
 
 
 def test_a_sentence_may_have_fewer_references() -> None:

@@ -13,30 +13,26 @@ TOKENS = st.lists(st.sampled_from("ab"), max_size=4)
 
 
 def shortest_steps(source: list[str], output: list[str], substitution: int) -> set[tuple[Cell, Cell]]:
-    """Steps on shortest paths: those whose way there, cost and way on add up to the distance."""
-    n, m = len(source), len(output)
+    """All steps that are on a shortest path."""
+
+    def steps_from(i: int, j: int) -> list[tuple[Cell, int]]:
+        can_delete, can_insert = i < len(source), j < len(output)
+        steps = [((i + 1, j), 1)] * can_delete + [((i, j + 1), 1)] * can_insert
+        if can_delete and can_insert:
+            steps.append(((i + 1, j + 1), 0 if source[i] == output[j] else substitution))
+        return steps
 
     @cache
-    def distance(a: Cell, b: Cell) -> float:
-        if a == b:
-            return 0
-        return min(
-            (cost + distance(middle, b) for middle, cost in steps_from(a) if middle[0] <= b[0] and middle[1] <= b[1]),
-            default=float("inf"),
-        )
+    def left(cell: Cell) -> int:
+        return min((cost + left(after) for after, cost in steps_from(*cell)), default=0)
 
-    def steps_from(cell: Cell) -> list[tuple[Cell, int]]:
-        i, j = cell
-        diagonal = [((i + 1, j + 1), 0 if source[i] == output[j] else substitution)] if i < n and j < m else []
-        return diagonal + [((i + 1, j), 1)] * (i < n) + [((i, j + 1), 1)] * (j < m)
-
-    start, goal = (0, 0), (n, m)
-    return {
-        (cell, after)
-        for cell in product(range(n + 1), range(m + 1))
-        for after, cost in steps_from(cell)
-        if distance(start, cell) + cost + distance(after, goal) == distance(start, goal)
-    }
+    found, reached = set(), {(0, 0)}
+    for cell in product(range(len(source) + 1), range(len(output) + 1)):
+        for after, cost in steps_from(*cell) if cell in reached else ():
+            if left(cell) == cost + left(after):
+                found.add((cell, after))
+                reached.add(after)
+    return found
 
 
 def slow_arcs(source: list[str], output: list[str], most: int) -> dict[tuple[Cell, Cell], tuple[int, int]]:

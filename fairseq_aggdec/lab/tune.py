@@ -1,4 +1,4 @@
-"""Measures settings of GAD++ on a development set, and chooses two of them.
+"""Runs `aggdec tune`: measures settings of GAD++ on a development set, and chooses two of them.
 
 The authors (papers/000 §4.2.3) call two settings "high-quality" and "high-efficiency", and give no rule. The rule
 here, on the development set: high-quality is the fastest setting that scores at least `margin` above greedy decoding,
@@ -9,27 +9,67 @@ and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and β = 5, τ = 3; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.bulk.settings import difference
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import GAD_PLUS, GREEDY
+from fairseq_aggdec.files import file_sha256, read_text_lines
+from fairseq_aggdec.generation.modes import BEAM, GAD_PLUS, GREEDY
+from fairseq_aggdec.lab.bench.machine import machine
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import ModeResult
 from fairseq_aggdec.lab.bench.runs import Runs
+from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from fairseq_aggdec.lab.grid import text_table
+from fairseq_aggdec.lab.score.m2_file import read_m2
+from fairseq_aggdec.lab.score.metrics import choose_metrics
+from fairseq_aggdec.lab.score.reference_set import ReferenceSet, check_sources
 
 TOGETHER = 4
 """number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
 
-Quality = Callable[[Mapping[int, Sequence[int]]], float]
-"""gives the score of outputs: target token numbers, EOS included, by sentence number"""
+Quality = Callable[[ModeResult], float]
+"""gives the score of the outputs of all sentences"""
+
+
+def tune(args: Any) -> None:
+    """Measure the settings that the options ask for, and print them with the chosen ones.
+
+    Raises:
+        AggdecError: files do not belong together, or --output was measured under other conditions.
+    """
+    subject, test, dictionary = _read(args)
+    metric = choose_metrics([args.metric], test)[args.metric]
+
+    def quality(result: ModeResult) -> float:
+        lines = [_words(dictionary, output.tokens) for _, output in sorted(result.outputs.items())]
+        return round(metric.score(test, lines)[-1], 4)
+
+    sweep = Sweep.open(args.output, _conditions(args, subject, test))
+    with Runs(subject) as runs:
+
+        def measure(settings: Sequence[Setting]) -> None:
+            sweep.measure(args.output, runs, quality, settings, args.beam, args.batch_size, args.repeats)
+
+        sizes, by_size = args.block_sizes, all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
+        measure(by_size)
+        if not args.full_grid:
+            assert sweep.baselines is not None
+            first = [point for point in sweep.points if point.setting in by_size]
+            best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
+            sizes = [best.setting.block_size] if best else []
+        measure(all_settings(sizes, args.betas, args.tolerances))
+    print(table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
 @dataclass(frozen=True, order=True)
@@ -42,6 +82,11 @@ class Setting:
     """β: an accepted draft token is among the verifier's β best tokens"""
     tolerance: float
     """τ: its log-probability is at most τ (nats) below that of the best token"""
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the benchmark."""
+        return Mode.parse(f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}").having(block_size=self.block_size)
 
 
 def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
@@ -120,43 +165,28 @@ class Sweep:
     ) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
-        Args:
-            path: the file.
-            runs: of a subject with a drafter.
-            quality: scores outputs.
-            settings: those that are wanted.
-            beam: of fairseq's search, one of the baselines.
-            batch_size: sentences in a batch.
-            repeats: number of rounds.
+        `runs` are of a subject with a drafter; `beam` is that of fairseq's search, one of the baselines.
 
         Raises:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
                 output than greedy decoding.
         """
-
-        def score(result: ModeResult) -> float:
-            return round(quality({number: output.tokens for number, output in result.outputs.items()}), 4)
-
         greedy = runs.runner(Mode.parse(GREEDY), batch_size)
         if self.baselines is None:
-            searching = runs.runner(Mode.parse(f"beam{beam}"), batch_size)
+            searching = runs.runner(Mode.parse(f"{BEAM}{beam}"), batch_size)
             by_beam, plain = runs.compare_lossless([searching, greedy], repeats)
             seconds = round(by_beam.seconds, 6), round(plain.seconds, 6)
-            self.baselines = Baselines(beam, score(by_beam), seconds[0], score(plain), seconds[1])
+            self.baselines = Baselines(beam, quality(by_beam), seconds[0], quality(plain), seconds[1])
         known = {point.setting for point in self.points}
         missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
         for first in range(0, len(missing), TOGETHER):
             chosen = missing[first : first + TOGETHER]
-            modes = [Mode.parse(f"{GAD_PLUS}:{setting.beta}:{setting.tolerance:g}") for setting in chosen]
-            drafted = [
-                runs.runner(mode, batch_size, block_size=setting.block_size)
-                for mode, setting in zip(modes, chosen, strict=True)
-            ]
+            drafted = [runs.runner(setting.mode, batch_size) for setting in chosen]
             plain, *results = runs.compare_lossless([greedy, *drafted], repeats)
             for setting, result in zip(chosen, results, strict=True):
                 accepted = run_of(result, "").mean_accepted_tokens or 0.0
                 seconds = round(result.seconds, 6), round(plain.seconds, 6)
-                self.points.append(Point(setting, score(result), round(accepted, 4), *seconds))
+                self.points.append(Point(setting, quality(result), round(accepted, 4), *seconds))
             structured_files.write(path, self)
 
 
@@ -172,10 +202,7 @@ def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
 def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     """Mean accepted tokens, quality and speed over beam search of each setting (papers/000 Tables 6 and 7).
 
-    Args:
-        sweep: a sweep with baselines.
-        quality: name of the metric.
-        margin, loss: of the rule that chooses settings.
+    `quality`: the metric's name; `margin`, `loss`: of the rule that chooses settings.
     """
     baselines = sweep.baselines
     assert baselines is not None
@@ -196,3 +223,48 @@ def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     lines = [text_table(["", "k", "β", "τ", "Tok.", quality, "speed", "chosen"], rows)]
     lines += [f"{name}: none of these settings" for name, best in chosen.items() if best is None]
     return "\n".join(lines)
+
+
+def _read(args: Any) -> tuple[Subject, ReferenceSet, Any]:
+    """The sentences to decode, their references, and the target dictionary."""
+    subject, task = read_subject(args)
+    dataset = task.dataset(args.gen_subset)
+    if dataset.tgt is None:
+        raise AggdecError(f"{args.gen_subset} of {args.data} has no target side to compare with")
+    numbers = range(len(subject.sentences))
+    sources = [_words(task.source_dictionary, sentence) for sentence in subject.sentences]
+    references = [_words(task.target_dictionary, dataset.tgt[number].tolist()) for number in numbers]
+    text = read_text_lines(args.text_reference) if args.text_reference else []
+    gold = read_m2(args.m2) if args.m2 else []
+    for path, lines in ((args.text_reference, text), (args.m2, gold)):
+        if path is not None and len(lines) != len(dataset):
+            raise AggdecError(f"{path} has {len(lines)} sentences, {args.gen_subset} of {args.data} has {len(dataset)}")
+    gold = gold[: len(numbers)]
+    if gold:
+        check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
+    running = [text[: len(numbers)]] if text else []
+    return subject, ReferenceSet(sources, [references], running, task.languages[1], gold), task.target_dictionary
+
+
+def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
+    """The words of token numbers, with subwords joined and without EOS."""
+    return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
+
+
+def _conditions(args: Any, subject: Subject, test: ReferenceSet) -> dict[str, Any]:
+    """The conditions that must stay the same for measurements to be comparable; of files, their contents' SHA-256."""
+    files = [*args.path.split(":"), args.drafter_path]
+    return {
+        "models": {path: file_sha256(Path(path)) for path in files},
+        "data": f"{args.gen_subset} of {args.data}",
+        "sentences": len(subject.sentences),
+        "texts": sha256(repr(test).encode()).hexdigest(),
+        "metric": args.metric,
+        "beam": args.beam,
+        "batch_size": args.batch_size,
+        "repeats": args.repeats,
+        "device": subject.device,
+        "precision": subject.precision,
+        "threads": torch.get_num_threads(),
+        "machine": machine(),
+    }

@@ -1,4 +1,4 @@
-"""Fixtures of the benchmark's tests."""
+"""What several folders decode."""
 
 import pytest
 
@@ -9,6 +9,6 @@ from tests.lab.bench.tiny import tiny_model
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> RandomModel:
-    """A random model of two layers, and its drafter."""
+    """A random model of two layers, and its drafters."""
     register()
     return tiny_model(tmp_path_factory.mktemp("tiny"))
