@@ -56,11 +56,8 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
 
 
 def test_this_pytorch_has_them() -> None:
-    """Where the processor has the instructions: a new version that drops the functions must not go unnoticed."""
-    assert [can_prepack(kind) for kind in (torch.float32, torch.bfloat16)] == [
-        True,
-        torch.ops.mkldnn._is_mkldnn_bf16_supported(),
-    ]
+    """A new version that drops the functions must not go unnoticed."""
+    assert can_prepack()
 
 
 @pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
@@ -73,12 +70,10 @@ def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.M
     assert [arithmetic.precision for arithmetic in given] == [narrow, narrow, "own", "bf16"]
 
 
-@pytest.mark.parametrize("relu", [False, True])
-def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> None:
+@pytest.mark.parametrize("activation", [None, F.relu])
+def test_bf16_rounds_what_is_multiplied(activation: linear.Activation | None) -> None:
     torch.manual_seed(1)
     weight, bias, x = torch.randn(48, 64) / 8, torch.randn(48), torch.randn(4, 64)
     expected = F.linear(x, weight, bias)
-    monkeypatch.setattr(linear, "can_prepack", lambda kind: False)
-    plain = linear.product_with(weight, bias, relu, "bf16")
-    assert isinstance(plain, linear.Plain)
-    torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)
+    found = linear.InBfloat16(weight, bias, activation)(x)
+    torch.testing.assert_close(found, expected.relu() if activation else expected, atol=0.03, rtol=0.02)

@@ -4,32 +4,32 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, seed, settings
+from hypothesis import Phase, given, settings
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.tokens import Order
 from tests.fuzzing import run
-from tests.fuzzing.cases import ADVERSARIES, BACKENDS, KINDS, LANGUAGES, Case, cases
+from tests.fuzzing.cases import ADVERSARIES, BACKENDS, KINDS, LANGUAGES, Case, case_of, cases
 from tests.fuzzing.checking import check
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_random_cases_decode_as_stock_fairseq_does(number: int) -> None:
+@pytest.mark.parametrize("first", range(0, 160, 40))
+def test_random_cases_decode_as_stock_fairseq_does(first: int) -> None:
+    run.quiet()
     counts: Counter[str] = Counter()
-    test = given(cases())(run.checked(counts))
-    seed(number)(settings(max_examples=50, derandomize=True, **run.COMMON)(test))()
-    assert counts["cases"] >= 50
+    for seed in range(first, first + 40):
+        case = case_of(seed)
+        try:
+            counts.update(check(case))
+        except Exception as error:
+            error.add_note(f"case_of({seed}): {case}")
+            raise
     assert counts["refused"] < counts["decodings"], "fairseq itself refuses few"
     assert sum(count for name, count in counts.items() if "accepted" in name) > 0, "drafts that are right pass"
 
 
 def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
-    found: list[Case] = []
-
-    def draw(case: Case) -> None:
-        found.append(case)
-
-    settings(max_examples=1000, derandomize=True, **run.COMMON)(given(cases())(draw))()
+    found = list(map(case_of, range(1000)))
     models = [model for case in found for model in case.models]
     modes = [mode for case in found for mode in case.modes]
     assert {model["kind"] for model in models} == set(KINDS)
@@ -38,10 +38,11 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
         "greedy", "iad", "gad", "speculative", "blockwise", "aggressive-beam",
     }  # fmt: skip
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
-    assert {mode.get("precision") for mode in modes} == {None, "int8"}
+    assert {(mode.get("precision"), mode.get("bit_exact")) for mode in modes} == {
+        (None, None), (None, True), ("int8", None), ("int8", True),
+    }  # fmt: skip
     assert {case.language for case in found} == {"", *LANGUAGES}
-    assert {mode.get("bit_exact") for mode in modes} == {None, True}
-    assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32, 256}
+    assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32}
     assert {case.backend for case in found} == set(BACKENDS)
     assert {(case.threads, case.block_ngrams) for case in found} == {(1, False), (1, True), (2, False), (2, True)}
     assert any(len(case.models) == 2 for case in found)

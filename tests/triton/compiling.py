@@ -1,20 +1,30 @@
-"""Compiles all kernels that the files `launch_*.py` launch, without a GPU: `python -m tests.triton.compiling`.
+"""Compiles all kernels of the GPU engine, without a GPU: `python -m tests.triton.compiling`.
 
-Their function `launch` calls the package's functions with tensors of a type on the CPU, and what these would launch is
-compiled with the same arguments and options. For each kernel one line is printed: its name, the architecture, the type,
-and the bytes of shared memory of a program.
+The package's functions are called with tensors on the CPU, and what they would launch is compiled with the same
+arguments and options. For each kernel one line is printed: its name, the architecture, the type, and the bytes of
+shared memory of a program.
 """
 
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Sequence
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from fairseq.models.transformer import TransformerConfig
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
+from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from fairseq_aggdec.engine.cuda import launching
+from fairseq_aggdec.engine.cuda import kernels, launching
+from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
+from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers
+
+Size = tuple[int, int, int, str]
+"""numbers of a token, inside the feed-forward part, heads, and the activation"""
+BASE, UNEVEN, LARGE = (512, 2048, 8, "relu"), (768, 3072, 6, "relu"), (1024, 4096, 16, "gelu")
 
 
 class AbsentGPU:
@@ -33,7 +43,7 @@ class AbsentGPU:
         return 0
 
 
-def compile_all(architecture: int, dtype: torch.dtype) -> None:
+def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) -> None:
     """Compile, and print a line for each kernel."""
 
     def compile_only(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
@@ -46,12 +56,69 @@ def compile_all(architecture: int, dtype: torch.dtype) -> None:
     try:
         JITFunction.run = compile_only
         launching.capability = lambda device: (architecture // 10, architecture % 10)
-        for path in sorted(Path(__file__).parent.glob("launch_*.py")):
-            import_module(f"tests.triton.{path.stem}").launch(dtype)
+        for size in sizes:
+            launch_layers(dtype, size)
+            launch_around(dtype, size[0])
+        launch_choice(dtype)
     finally:
         JITFunction.run, launching.capability = run, capability
 
 
+def launch_choice(dtype: torch.dtype) -> None:
+    """For the vocabularies of small and of the largest models."""
+    numbers = torch.zeros(5, dtype=torch.long)
+    for symbols, count in ((32_768, 7), (260_000, 22)):
+        logits = torch.zeros(5, symbols, dtype=dtype)
+        best_entries(logits, numbers, numbers, count)
+        for proposed in (numbers, None):
+            chosen(logits, numbers, numbers, proposed)
+
+
+def launch_around(dtype: torch.dtype, dim: int) -> None:
+    """The embedding and the projection to the vocabulary."""
+    numbers = torch.zeros(5, dtype=torch.long)
+    features, weight = torch.zeros(5, dim, dtype=dtype), torch.zeros(1000, dim, dtype=dtype)
+    embedded(numbers, numbers, weight, 1.0, weight, weight)
+    for bias in (None, weight[:, 0].contiguous()):
+        projected(features, weight, bias)
+
+
+def launch_layers(dtype: torch.dtype, size: Size) -> None:
+    """Of two layers, since the first one's input is already normalised."""
+    same, (dim, _, heads, _) = layer(*size).to(dtype), size
+    decoder = TritonDecoderLayers(SimpleNamespace(layers=[same, same], layer_norm=None))
+    read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype))
+    compiled = how_many()
+    read(decoder, heads, torch.zeros(16, 16, dim, dtype=dtype), capacity=65, source=17, offset=1)
+    assert how_many() == compiled  # other sizes and addresses need no other machine code
+    if size is LARGE:
+        read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype), torch.zeros(1, 3, 5, dtype=torch.long))
+
+
+@cache
+def layer(dim: int, inner: int, heads: int, activation: str) -> Any:
+    config = TransformerConfig(activation_fn=activation)
+    for side in (config.encoder, config.decoder):
+        side.embed_dim, side.ffn_embed_dim, side.attention_heads = dim, inner, heads
+    return TransformerDecoderLayerBase(config)
+
+
+def read(
+    decoder: Any, heads: int, x: Tensor, paths: Any = None, capacity: int = 64, source: int = 64, offset: int = 0
+) -> None:
+    """Read a block whose numbers are a part of a buffer, from `offset` on."""
+    rows, _, dim = x.shape
+    memory, cross = (x.new_zeros(2, rows, heads, length, 2 * dim // heads) for length in (capacity, source))
+    starts = torch.zeros(rows + offset, dtype=torch.long)[offset:] if paths is None else paths[..., 0]
+    decoder.block(x, memory, starts, cross, torch.zeros(rows, source, dtype=torch.bool), paths=paths)
+
+
+def how_many() -> int:
+    """The number of kernels that are compiled."""
+    found = (kernels.product, kernels.projections, kernels.attention, kernels.norm)
+    return sum(len(caches[0]) for kernel in found for caches in kernel.device_caches.values())
+
+
 if __name__ == "__main__":
-    compile_all(80, torch.float16)
-    compile_all(90, torch.bfloat16)
+    compile_all(80, torch.float16, (BASE, UNEVEN, LARGE))
+    compile_all(90, torch.bfloat16, (BASE,))  # a kernel starts there while the one before it still runs

@@ -12,6 +12,15 @@ import pytest
 collect_ignore_glob = [] if os.environ.get("TRITON_INTERPRET") == "1" else ["test_*.py"]
 
 
+@pytest.fixture(autouse=True)
+def small_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of a small product has as many outputs as one of a large product; one of a choice has few symbols."""
+    from fairseq_aggdec.engine.cuda import choice, layers
+
+    monkeypatch.setattr(layers, "_PROGRAMS", 1)
+    monkeypatch.setattr(choice, "_CHUNKS", (64, 64))
+
+
 @pytest.fixture
 def products_as_on_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """All entries of a product are added up in one order; NumPy's order depends on where an entry stands."""

@@ -9,34 +9,20 @@ from fairseq.modules import gelu
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.cuda import layers
 from fairseq_aggdec.engine.cuda.layers import Norm, Product, TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache
 from tests.support.random_models import dictionary, random_network
 
-HAS_GPU = torch.cuda.is_available()  # then nothing is interpreted, and base's sizes are fast
-DEVICE = torch.device("cuda" if HAS_GPU else "cpu")
 VOCABULARY = dictionary(4)
-LAYERS, HEADS, HEAD_DIM, INNER = (2, 8, 64, 2048) if HAS_GPU else (2, 2, 16, 48)
+LAYERS, HEADS, HEAD_DIM, INNER = 2, 2, 16, 48
 DIM = HEADS * HEAD_DIM
-PRODUCTS = [(32, 16), (16, 144), (8, 528), (48, 32)]
-"""outputs and inputs"""
-if HAS_GPU:
-    PRODUCTS += [(1536, 512), (512, 2048), (3072, 768), (768, 3072), (3072, 1024), (4096, 1024), (1024, 4096)]
 
 pytestmark = pytest.mark.usefixtures("products_as_on_tensor_cores")
 
 
-@pytest.fixture(autouse=True)
-def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each program of a small product has as many outputs as one of a large product."""
-    if not HAS_GPU:
-        monkeypatch.setattr(layers, "_PROGRAMS", 1)
-
-
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).half().to(DEVICE)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).half()
 
 
 def network(dim: int = DIM, inner: int = INNER, heads: int = HEADS, layers: int = LAYERS, **options: Any) -> Any:
@@ -47,7 +33,7 @@ def network(dim: int = DIM, inner: int = INNER, heads: int = HEADS, layers: int 
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = 0.01
-    return model.half().float().to(DEVICE)
+    return model.half().float()
 
 
 POST_NORM: dict[str, Any] = {}
@@ -74,24 +60,22 @@ class Rows:
         """
         self.exact = PlainBackend(AS_THE_MODEL, model.decoder.embed_tokens.weight).decoder_layers(model.decoder)
         count, rows = len(model.decoder.layers), len(lengths)
-        self.cross = torch.linspace(1, loudest, longest)[:, None].half().to(DEVICE) * normal(
+        self.cross = torch.linspace(1, loudest, longest)[:, None].half() * normal(
             count, rows, HEADS, longest, 2 * HEAD_DIM, seed=1
         )
         place = torch.arange(longest)
-        self.padding = torch.stack(
-            [place < longest - n if row % 2 else place >= n for row, n in enumerate(lengths)]
-        ).to(DEVICE)
+        self.padding = torch.stack([place < longest - n if row % 2 else place >= n for row, n in enumerate(lengths)])
         self.exact.attend_to(self.cross.float(), self.padding)
         self.cache = KVCache(count, HEADS, HEAD_DIM)
         self.cache.start(rows, self.cross.float())
         self.kernels = TritonDecoderLayers(deepcopy(model.decoder).half())
-        self.memory = torch.full((count, rows, HEADS, capacity, 2 * HEAD_DIM), torch.nan).half().to(DEVICE)
+        self.memory = torch.full((count, rows, HEADS, capacity, 2 * HEAD_DIM), torch.nan).half()
 
     def read(self, x: Tensor, starts: Tensor, **options: Tensor) -> Tensor:
         return self.kernels.block(x, self.memory, starts, self.cross, self.padding, **options)
 
     def assert_read_rightly(self, x: Tensor, starts: list[int], reach: Tensor | None = None) -> None:
-        first = torch.tensor(starts, device=DEVICE)
+        first = torch.tensor(starts)
         exact = self.exact.block(x.float(), self.cache, first[:, None], max(starts) + x.size(1), reach=reach)
         assert_close(self.read(x, first, **({} if reach is None else {"reach": reach})), exact)
         for row, start in enumerate(starts):
@@ -127,20 +111,19 @@ def test_attention_over_several_tiles_of_which_the_first_may_be_hidden() -> None
 def test_tokens_attend_as_far_as_they_are_told() -> None:
     rows = Rows(network(), [9, 5])
     rows.assert_read_rightly(normal(2, 1, DIM), [0, 0])
-    rows.assert_read_rightly(normal(2, 3, DIM, seed=1), [1, 0], torch.tensor([[3, 3, 2], [0, 2, 2]], device=DEVICE))
+    rows.assert_read_rightly(normal(2, 3, DIM, seed=1), [1, 0], torch.tensor([[3, 3, 2], [0, 2, 2]]))
 
 
 @torch.no_grad()
 def test_tokens_of_trees_attend_to_their_paths() -> None:
     rows = Rows(network(), [9, 5])
     rows.assert_read_rightly(normal(2, 4, DIM), [0, 0])
-    depths = torch.tensor([[4, 2, 5], [4, 4, 4]], device=DEVICE)
+    depths = torch.tensor([[4, 2, 5], [4, 4, 4]])
     paths = torch.tensor(
         [
             [[0, 1, 2, 3, 7, 7], [0, 1, 5, 5, 5, 5], [0, 1, 2, 3, 7, 6]],  # the third token is behind the first
             [[0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 5, 5], [0, 1, 2, 3, 6, 6]],
         ],
-        device=DEVICE,
     )
     x = normal(2, 3, DIM, seed=1)
     exact = rows.exact.tree(x.float(), rows.cache, depths, paths, 8)
@@ -152,7 +135,7 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
 @pytest.mark.parametrize("options", [POST_NORM, PRE_NORM], ids=["post-norm", "pre-norm and GELU"])
 def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
     encoder = network(**options).encoder
-    x, padding = normal(2, 5, DIM), torch.tensor([[False] * 5, [False] * 3 + [True] * 2], device=DEVICE)
+    x, padding = normal(2, 5, DIM), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     exact = x.float().transpose(0, 1)
     for layer in encoder.layers:
         exact = layer(exact, encoder_padding_mask=padding)
@@ -163,10 +146,10 @@ def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("outputs", "inputs"), PRODUCTS)
+@pytest.mark.parametrize(("outputs", "inputs"), [(32, 16), (16, 144), (8, 528), (48, 32)])
 def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs: int) -> None:
     torch.manual_seed(0)
-    linear, layer_norm = nn.Linear(inputs, outputs).half().to(DEVICE), nn.LayerNorm(inputs, eps=0.1).half().to(DEVICE)
+    linear, layer_norm = nn.Linear(inputs, outputs).half(), nn.LayerNorm(inputs, eps=0.1).half()
     layer_norm.bias.normal_()
     norm = Norm.of(layer_norm, linear.weight[0])
     product = Product((outputs, inputs), linear, norm=norm, keeps=True, activation=2)
@@ -176,7 +159,7 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs
     exact = layer_norm.float()(x.float())
     assert_close(normed, exact)
     assert_close(y, gelu(linear.float()(exact)) + residual)
-    for rows in range(1, 34) if HAS_GPU else (1, 2, 15, 17, 32):
+    for rows in (1, 2, 15, 17, 32):
         alone = torch.empty_like(y[:rows])
         product(x[-rows:].contiguous(), alone, torch.empty_like(x[:rows]), residual[-rows:].contiguous())
         assert torch.equal(alone, y[-rows:]), rows
@@ -185,7 +168,7 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs
 @torch.no_grad()
 def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -> None:
     model = network()
-    x, start = normal(1, 3, DIM), torch.zeros(1, dtype=torch.long, device=DEVICE)
+    x, start = normal(1, 3, DIM), torch.zeros(1, dtype=torch.long)
     block = Rows(model, [5])
     together = block.read(x, start)
     alone = Rows(model, [5], capacity=70)
@@ -195,13 +178,13 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
     assert torch.equal(alone.memory[:, :, :, :3], block.memory[:, :, :, :3])
 
     batch = Rows(model, [70, 5], capacity=70, longest=70)
-    batch.padding[1] = torch.arange(70, device=DEVICE) >= 5
+    batch.padding[1] = torch.arange(70) >= 5
     batch.cross[:, 1, :, :9] = block.cross[:, 0]
     batch.cross[:, 1, :, 9:] = torch.nan  # padding, whatever it holds
-    wider = torch.full((LAYERS, 3, HEADS, 80, 2 * HEAD_DIM), torch.nan).half().to(DEVICE)
+    wider = torch.full((LAYERS, 3, HEADS, 80, 2 * HEAD_DIM), torch.nan).half()
     wider[:, 1, :, 3:68] = normal(LAYERS, HEADS, 65, 2 * HEAD_DIM, seed=3)
     batch.memory = wider[:, 1:, :, 3:73]
-    found = batch.read(torch.cat([normal(1, 3, DIM, seed=2), x]), torch.tensor([65, 0], device=DEVICE))
+    found = batch.read(torch.cat([normal(1, 3, DIM, seed=2), x]), torch.tensor([65, 0]))
     assert torch.equal(found[1:], together)
     assert torch.equal(batch.memory[:, 1:, :, :3], block.memory[:, :, :, :3])
     for around in (wider[:, 0], wider[..., :3, :], wider[:, 1, :, 71:], wider[:, 2, :, 6:]):
@@ -209,8 +192,8 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
 
     tree = Rows(model, [5])
     tree.read(x[:, :2], start)
-    paths = torch.tensor([[[0, 1, 9], [0, 1, 5]]], device=DEVICE)
-    leaves = tree.read(x[:, [2, 2]], torch.full((1, 2), 2, device=DEVICE), paths=paths)
+    paths = torch.tensor([[[0, 1, 9], [0, 1, 5]]])
+    leaves = tree.read(x[:, [2, 2]], torch.full((1, 2), 2), paths=paths)
     assert torch.equal(leaves, together[:, [2, 2]])
 
 
@@ -218,7 +201,7 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
 def test_tokens_behind_the_capacity_are_not_written() -> None:
     rows = Rows(network(), [9, 5])
     rows.memory[:] = 0
-    rows.read(normal(2, 3, DIM), torch.tensor([62, 0], device=DEVICE))
+    rows.read(normal(2, 3, DIM), torch.tensor([62, 0]))
     assert bool((rows.memory[:, 0, :, 62:] != 0).any(-1).all())
     assert bool((rows.memory[:, 0, :, :62] == 0).all())
     assert bool((rows.memory[:, 1, :, 3:] == 0).all())

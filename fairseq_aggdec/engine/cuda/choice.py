@@ -16,6 +16,8 @@ from fairseq_aggdec.engine.cuda.launching import launch_options
 
 _LARGEST = tl.constexpr(2**31 - 1)
 _NO_KEY = tl.constexpr(-(2**63))
+_CHUNKS = (1024, 4096)
+"""symbols that a program of `read_chunk` reads: of vocabularies up to 65,536, and of larger ones"""
 
 
 def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -109,11 +111,11 @@ def best_entries(
 def _read_in_chunks(inputs: tuple[Any, ...], count: int, alone: bool) -> tuple[Any, ...]:
     """What `read_chunk` finds in each of C chunks of a row; see `choose` for both tuples."""
     logits, positions, *_, symbols = inputs
-    chunk = 1024 if symbols <= 65_536 else 4096
+    chunk = _CHUNKS[symbols > 65_536]
     shape = (logits.size(0), triton.cdiv(symbols, chunk))
     numbers = [logits.new_empty(shape, dtype=torch.float32) for _ in range(3)]  # each aligned as all memory is
     parts = (positions.new_empty(*shape, count), *numbers, shape[1])
-    sizes = {"chunk": chunk, "count": count, "alone": alone, "num_warps": chunk // 256}
+    sizes = {"chunk": chunk, "count": count, "alone": alone, "num_warps": max(1, chunk // 256)}
     read_chunk[shape](inputs, parts, **sizes, **launch_options(logits.device))
     return parts
 

@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.plain.layers import (
     attend,
     attend_in_products,
 )
-from fairseq_aggdec.engine.plain.linear import Activation, Linear, Product
+from fairseq_aggdec.engine.plain.linear import Activation, InBfloat16, Linear, Product
 from fairseq_aggdec.engine.weights import fused_weights
 
 
@@ -39,7 +39,9 @@ class PlainBackend:
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O."""
-        return Linear(weight, bias, activation, self.arithmetic, prepacks=not self.waits)
+        if self.arithmetic.precision == "bf16":
+            return InBfloat16(weight, bias, activation)
+        return Linear(weight, bias, activation, prepacks=not self.waits)
 
     def fused(
         self, *projections: nn.Linear, activation: Activation | None = None, order: Tensor | None = None

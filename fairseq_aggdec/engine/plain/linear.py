@@ -13,14 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic, Precision
-
 Activation = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, in the input's type"""
 
 _TYPICAL_ROWS = 16  # weights are prepacked for this number of rows; any number can be multiplied
-_PREPACKED_TYPES = (torch.float32, torch.bfloat16)
 _MIN_MULTIPLICATIONS = 400_000  # with fewer multiplications oneDNN's fixed cost of a call is more than it saves
 _ROW_STEP = 16  # largest step of rounding; more additional rows would take longer than compiling now and then
 _WIDE_LAYER = 512  # inputs and outputs; such weights are read from memory, and half as many multiplications pay
@@ -30,25 +27,20 @@ class Linear:
     """activation(x W^T + b), without gradients."""
 
     def __init__(
-        self,
-        weight: Tensor,
-        bias: Tensor | None,
-        activation: Activation | None = None,
-        arithmetic: Arithmetic = AS_THE_MODEL,
-        prepacks: bool = True,
+        self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None, prepacks: bool = True
     ) -> None:
         """`weight`: O x I; `bias`: O; `activation`: applied to the result; `prepacks`: on a CPU."""
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
-        self._product = product_with(weight, bias, is_relu, arithmetic.precision, prepacks)
+        prepacks = prepacks and weight.dtype == torch.float32 and can_prepack()
+        self._product = Prepacked(weight, bias, is_relu) if prepacks else None
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE_LAYER else 1)  # multiplications per input
-        self._always = arithmetic.precision == "bf16"  # `F.linear` has the weights' own precision
-        self._plain = None if self._always else (weight, bias, activation)
+        self._plain = (weight, bias, activation)
 
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
-        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _MIN_MULTIPLICATIONS)
+        is_prepacked = self._product is not None and x.numel() * self._gain >= _MIN_MULTIPLICATIONS
         rows = computed = x.numel() // x.size(-1)
         if is_prepacked:
             computed = rounded_rows(rows)
@@ -64,7 +56,6 @@ class Linear:
             assert self._product is not None
             y, activation = self._product(x), self._behind
         else:
-            assert self._plain is not None
             weight, bias, activation = self._plain
             y = F.linear(x, weight, bias)
         return y if activation is None else activation(y)
@@ -76,57 +67,44 @@ def rounded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def product_with(
-    weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision, prepacks: bool = True
-) -> Product | None:
-    """x W^T + b, O x I, then a ReLU if `relu`; None where `F.linear` is as good. `prepacks`: weights, on a CPU."""
-    if precision == "bf16":
-        weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
-    if prepacks and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
-        return Prepacked(weight, bias, relu)
-    return Plain(weight, bias, relu) if precision == "bf16" else None
-
-
 class Prepacked:
-    """A product in the precision of the weights, fp32 or bf16, prepacked by oneDNN."""
+    """x W^T + b, then a ReLU if `relu`, in single precision, prepacked by oneDNN."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool) -> None:
-        self._dtype = weight.dtype
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), _TYPICAL_ROWS)
         self._bias = bias
         self._last = "relu" if relu else "none"
 
     def __call__(self, x: Tensor) -> Tensor:
-        own = x if x.dtype == self._dtype else x.to(self._dtype)
-        y = torch.ops.mkldnn._linear_pointwise(own, self._weight, self._bias, self._last, [], "")
-        return y if own is x else y.to(x.dtype)
+        return torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, self._last, [], "")
 
 
-class Plain:
-    """A product in the precision of the weights, where oneDNN has none."""
+class InBfloat16:
+    """activation(x W^T + b) in bfloat16; the input and the result have the model's precision."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool) -> None:
-        self._weight, self._bias, self._relu = weight, bias, relu
+    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> None:
+        self._weight = weight.detach().bfloat16()
+        self._bias = None if bias is None else bias.detach().bfloat16()
+        self._activation = activation
 
     def __call__(self, x: Tensor) -> Tensor:
-        y = F.linear(x.to(self._weight.dtype), self._weight, self._bias)
-        return (y.relu_() if self._relu else y).to(x.dtype)
+        y = F.linear(x.bfloat16(), self._weight, self._bias).to(x.dtype)
+        return y if self._activation is None else self._activation(y)
 
 
 @cache
-def can_prepack(dtype: torch.dtype) -> bool:
-    """Whether PyTorch has oneDNN's functions for this type, with the expected behaviour."""
+def can_prepack() -> bool:
+    """Whether PyTorch has oneDNN's functions, with the expected behaviour."""
     if not torch.backends.mkldnn.is_available():
         return False
-    weight, x = torch.linspace(-1, 1, 96).view(12, 8).to(dtype), torch.linspace(-2, 1, 48).view(1, 6, 8).to(dtype)
-    bias = torch.linspace(0, 1, 12).to(dtype)
+    weight, x = torch.linspace(-1, 1, 96).view(12, 8), torch.linspace(-2, 1, 48).view(1, 6, 8)
+    bias = torch.linspace(0, 1, 12)
     try:
         products = [Prepacked(weight, bias, relu)(x) for relu in (False, True)]
     except (RuntimeError, AttributeError, TypeError):
         return False
-    expected = F.linear(x.float(), weight.float(), bias.float())
-    tolerance = 1e-4 if dtype == torch.float32 else 2e-2
+    expected = F.linear(x, weight, bias)
     return all(
-        product.shape == right.shape and torch.allclose(product.float(), right, rtol=tolerance, atol=tolerance)
+        product.shape == right.shape and torch.allclose(product, right, rtol=1e-4, atol=1e-4)
         for product, right in zip(products, (expected, expected.relu()), strict=True)
     )
