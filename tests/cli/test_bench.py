@@ -1,4 +1,4 @@
-"""Files that `aggdec bench` refuses; what it measures: tests/lab/benchmarking."""
+"""Files that `aggdec bench` refuses; what it measures: tests/lab/bench."""
 
 from pathlib import Path
 
