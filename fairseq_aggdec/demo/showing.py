@@ -8,10 +8,11 @@ import torch
 from tabulate import tabulate
 
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GAD, GAD_PLUS, GREEDY, IAD
-from fairseq_aggdec.lab.bench.fairseq_runner import runners_of
+from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.machine import describe, machine
+from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.record import run_of
-from fairseq_aggdec.lab.bench.rounds import compare
+from fairseq_aggdec.lab.bench.rounds import compare, decode_once
 from fairseq_aggdec.lab.bench.tables import speed_table
 from fairseq_aggdec.lab.trace import Trace, segments, text
 from fairseq_aggdec.lab.verify.references import References, refuse_differences
@@ -43,7 +44,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     copies = demo.drafter is None
     title, *drafting = ("Grammar correction", IAD) if copies else ("English-German translation", *_BY_MODEL)
     modes = [f"{BEAM}5", f"{AGGRESSIVE_BEAM}:5", f"{BEAM}1", GREEDY, *drafting]
-    runners = runners_of(model.task, model.models, batches, modes)
+    runners = [FairseqRunner(model.task, model.models, batches, Mode.parse(mode)) for mode in modes]
     results = compare(runners, rounds)
     symbols = model.task.target_dictionary.symbols
     different = References("cpu", lambda mode: "fp32").differences(runners, results, symbols)
@@ -57,7 +58,8 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     drafted = "are copied from the input" if copies else "are the second model's"
     if chosen:
         edited = [batches[number] for number in chosen]
-        (decoded,) = compare(runners_of(model.task, model.models, edited, drafting[:1], retain_iter_history=True), 1)
+        mode = Mode.parse(drafting[0])
+        decoded = decode_once(FairseqRunner(model.task, model.models, edited, mode, retain_iter_history=True))
         traces = [
             _trace(model, number, sentences[number], decoded.outputs[number].hypothesis or {}) for number in chosen
         ]

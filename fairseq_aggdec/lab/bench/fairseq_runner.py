@@ -82,14 +82,3 @@ class FairseqRunner:
             )
             for sentence, found in zip(self.batches[number], decoded, strict=True)
         }  # fmt: skip
-
-
-def runners_of(
-    task: AggressiveTranslationTask,
-    models: list[BaseFairseqModel],
-    batches: Sequence[dict[str, Any]],
-    modes: Sequence[str],
-    **generation: Any,
-) -> list[FairseqRunner]:
-    """One runner for each mode, all in the precision of the given models."""
-    return [FairseqRunner(task, models, batches, Mode.parse(mode), **generation) for mode in modes]

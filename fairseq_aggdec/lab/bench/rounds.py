@@ -141,7 +141,7 @@ def warm_up(runner: Runner) -> None:
     runner.wait()
 
 
-def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any] = lambda count: None) -> None:
+def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any]) -> None:
     """Time one round over all batches, and add its times and outputs to `result`.
 
     `after_batch` is called with the number of sentences of each batch.

@@ -1,9 +1,13 @@
-"""A lossless mode whose output is another one ends every command that sees it."""
+"""A lossless mode whose output is another one ends every command that sees it, unless the difference is a near-tie."""
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
@@ -11,10 +15,12 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.tune import Setting, Sweep
+from fairseq_aggdec.lab.verify.differences import Decode, beam_gap_of, gap_of
 from fairseq_aggdec.lab.verify.references import References
 from fairseq_aggdec.models.sizes import SIZES
 from tests.lab.bench.tiny import TINY, tiny_subject
 from tests.support.engine_faults import blocks_see_what_follows, branches_see_each_other
+from tests.support.random_models import dictionary, random_batch, random_model
 
 
 def test_which_modes_promise_fairseqs_output() -> None:
@@ -77,3 +83,36 @@ def test_the_demo_and_tuning_fail_too(
     settings = [Setting(8, 1, 1.0), Setting(1, 1, 1.0)]  # the second differs nowhere, and has the name of the first
     with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy"):
         Sweep({}).measure(tmp_path / "sweep.json", runs, lambda outputs: 0.0, settings, 2, 1, 1)
+
+
+WORDS = dictionary(20)
+
+
+def decode_by(generator: SequenceGenerator, model: Any) -> Decode:
+    return lambda sample, prefix: generator.generate([model], sample, prefix_tokens=prefix)
+
+
+def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
+    """What the model itself gives after the same beginning, computed at once."""
+    model, sample = random_model(3, WORDS, WORDS), random_batch(1, WORDS, [6])
+    generator = SequenceGenerator([model], WORDS, beam_size=1)
+    ((best, *_),) = generator.generate([model], sample)
+    tokens = best["tokens"].tolist()
+    expected, found = tokens[3], 4 if tokens[3] != 4 else 5
+    read = torch.tensor([[WORDS.eos(), *tokens[:3]]])
+    with torch.no_grad():
+        logits = model(**sample["net_input"], prev_output_tokens=read)[0][0, -1]
+    gap = gap_of(decode_by(generator, model), {0: sample})(0, tokens[:3], expected, found)
+    assert math.isclose(gap, float(logits[expected] - logits[found]), abs_tol=1e-4)
+
+
+def test_a_beam_is_as_near_to_a_tie_as_its_nearest_candidates() -> None:
+    model, sample = random_model(3, WORDS, WORDS), random_batch(1, WORDS, [6])
+    generator = SequenceGenerator([model], WORDS, beam_size=3, max_len_b=8)
+    measure = beam_gap_of(decode_by(generator, model), {0: sample}, generator.search)
+    gap = measure(0, [], 5, 6)
+    assert 0.0 < gap < 0.5
+    assert gap == measure(0, [5], 7, 8), "of the whole sentence"
+    with torch.no_grad():
+        model.decoder.output_projection.weight[7] = model.decoder.output_projection.weight[6]
+    assert measure(0, [], 5, 6) == 0.0

@@ -1,8 +1,11 @@
-"""Tests of `fairseq_aggdec.lab.bench.nat_runner`: stock fairseq-generate gives the same."""
+"""Other programs beside this plugin's modes: CTranslate2, and fairseq's non-autoregressive models."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,12 +15,67 @@ from fairseq.data import Dictionary, data_utils
 import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.bench import ctranslate2_runner
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
+from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
+from tests.lab.bench.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 from tests.support.helpers import ToyModel, generate_here, parse_generate
 from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
+
+
+def test_ctranslate2_says_what_greedy_says(tmp_path: Path) -> None:
+    """Two programs, one model (like BART's; others: test_measure.py): the conversion and the limits are right."""
+    with Runs(tiny_subject(tiny_model(tmp_path, TINY_BART, drafter_layers=0))) as runs:
+        ours, theirs = (decode_once(runs.runner(Mode.parse(name), 2)) for name in ("greedy", "ctranslate2:greedy"))
+    for number, output in ours.outputs.items():
+        assert (theirs.outputs[number].tokens, theirs.outputs[number].stats) == (output.tokens, None)
+        assert len(output.tokens) == LENGTH + 1
+
+
+def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
+    tiny: RandomModel, tmp_path: Path
+) -> None:
+    """The former's options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
+    state = torch.load(tiny.checkpoint, weights_only=False)
+    flat = vars(state["cfg"]["model"])
+    names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers", "normalize_before")
+    groups = {side: {name: flat[f"{side}_{name}"] for name in names} for side in ("encoder", "decoder")}
+    unread = {name: 512 for name in flat if name.endswith(("_dim", "_layers", "_heads"))}
+    state["cfg"]["model"] = {**flat, **unread, **groups, "_name": "transformer"}
+    torch.save(state, tmp_path / "model.pt")
+    where = (str(tiny.folder), ("src", "tgt"))
+    assert (ctranslate2_runner.convert(str(tmp_path / "model.pt"), *where, tmp_path) / "model.bin").is_file()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
+        ctranslate2_runner.convert(str(tiny.drafter), *where, empty)
+    assert not list(empty.iterdir())
+
+
+def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
+    for mode, reason in (
+        ("ctranslate2:greedy@fp16", r"ctranslate2 in fp16 on cpu: ValueError: Requested float16"),
+        ("greedy@bf16", r"bf16 is for GPUs: on a CPU take --int8"),
+    ):
+        with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=reason):
+            runs.runner(Mode.parse(mode), 2).decode(0)
+
+
+def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(tiny: RandomModel) -> None:
+    """In the process of the other modes its threads would slow them."""
+    with Runs(tiny_subject(tiny)) as runs:
+        runner = runs.runner(Mode.parse("ctranslate2:beam5@int8"), 4)
+        assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
+        assert sorted(decode_once(runner).outputs) == list(range(5))
+        assert runner.pid != os.getpid()
+        os.kill(runner.pid, signal.SIGKILL)
+        with pytest.raises(AggdecError, match=r"ctranslate2 in int8 on cpu: its process ended; if it was killed"):
+            runner.decode(0)
+    assert not multiprocessing.active_children()
+
 
 PASSES = 4
 
