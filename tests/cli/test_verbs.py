@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import fairseq_aggdec
-from fairseq_aggdec.cli.verbs import GROUPS, VERBS
+from fairseq_aggdec.cli.verbs import GROUPS, VERBS, parse
 
 
 def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fairseq(tmp_path: Path) -> None:
@@ -24,3 +24,14 @@ def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fa
     assert Path(folder).is_absolute()
     assert [line[:-1] for line in printed if line.endswith(":")] == list(GROUPS)
     assert [line[2:].partition("  ")[0] for line in printed if line.startswith("  ")] == list(VERBS)
+
+
+def test_an_option_of_0_is_given() -> None:
+    verb = parse(["correct", "--mode", "iad++", "--tolerance", "0", "a text"])
+    assert verb.given(type(verb)) == {
+        "mode": "iad++",
+        "tolerance": 0,
+        "texts": ["a text"],
+        "input": [],
+        "precision": "fp32",
+    }
