@@ -53,8 +53,7 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
         if self.task != "translation" and of_translation:
             name = option_name(of_translation[0])
             raise AggdecError(f"{name} goes with the task translation, not with --task {self.task}")
-        self.refuse_random_with("reference", "nat_peer", *given_settings(self))
-        super().check()
+        self.check_model("reference", "nat_peer", *given_settings(self))
 
     def run(self) -> None:
         """Time the modes, print the table, and refuse outputs of a lossless mode that are not greedy decoding's."""

@@ -133,7 +133,7 @@ class Verb:
     def given(self, *groups: Any) -> dict[str, Any]:
         """The options of these groups that were given: neither None nor False."""
         values = {option.name: getattr(self, option.name) for group in groups for option in fields(group)}
-        return {name: value for name, value in values.items() if value not in (None, False)}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
 def read(kind: type[Verb], name: str, words: Sequence[str]) -> Verb:
@@ -246,20 +246,16 @@ class SubjectOrRandom(Search, Subject, Verb):
     block_size: Maybe[Count] = None  # number of tokens in a draft (default: what the drafter's checkpoint says)
     json: Maybe[Path] = None  # write all results to this file (of bench: for aggdec report)
 
-    def check(self) -> None:
-        """Raise `AggdecError` where the model is not named."""
-        if self.edit_ratio > 1:
-            raise AggdecError(f"--edit-ratio {self.edit_ratio}: must be from 0 to 1")
-        self.refuse_random_with()
-        if not self.random_model and not (self.data and self.path):
-            raise AggdecError("give DATA and --path, or --random-model")
-
-    def refuse_random_with(self, *names: str) -> None:
-        """Raise `AggdecError` where a random model is asked for, and one of these options as well, or DATA."""
+    def check_model(self, *names: str) -> None:
+        """Raise `AggdecError` where no model is named, or a random one, and one of these options as well, or DATA."""
         given = ["DATA"] * bool(self.data)
         given += [option_name(name) for name in ("path", "drafter_path", *names) if getattr(self, name)]
         if self.random_model and given:
             raise AggdecError(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
+        if not self.random_model and not (self.data and self.path):
+            raise AggdecError("give DATA and --path, or --random-model")
+        if self.edit_ratio > 1:
+            raise AggdecError(f"--edit-ratio {self.edit_ratio}: must be from 0 to 1")
 
     def start(self) -> None:
         """`start`; raises `AggdecError` also where --json would replace another kind of file."""

@@ -16,7 +16,7 @@ from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.options import SearchOptions, given_search_options
+from fairseq_aggdec.generation.options import SearchOptions
 
 _LENGTH = create_mutex_group(required=False, title="length")
 
@@ -93,7 +93,7 @@ class Distill(options.Bulk):
         data = DataBin.find(self.data, self.source_lang, self.target_lang)
         splits = list(dict.fromkeys(split for given in self.subset for split in given.split(",")))
         threads = self.threads or (max(1, (os.cpu_count() or 1) // self.workers) if self.workers > 1 else None)
-        search = SearchOptions(**{"beam": self.beam, **given_search_options(self)})
+        search = SearchOptions(self.beam, **self.given(options.Search))
         teacher = Teacher(self.teacher, data, search, self.decoding, self.precision or "fp32", self.cpu, threads)
         workers = Workers(self.engine, self.workers, threads or 1, self.cpu)
         limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)

@@ -14,7 +14,6 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Many, Maybe, Natural, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, read_text
-from fairseq_aggdec.generation.options import given_search_options
 from fairseq_aggdec.lab.bench.modes import PRECISIONS
 from fairseq_aggdec.text.shipped import SHIPPED
 
@@ -94,8 +93,7 @@ class Verify(options.SubjectOrRandom):
     """read where the model is loaded; --precisions replaces it"""
 
     def check(self) -> None:
-        self.refuse_random_with("draft_file", *given_search_options(self))
-        super().check()
+        self.check_model("draft_file", *self.given(options.Search))
         if self.bit_exact is False and "exact" in (self.precisions or ()):
             raise AggdecError("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
         is_exact = self.thorough if self.bit_exact is None else self.bit_exact

@@ -1,3 +1,5 @@
+"""Tests of `aggdec average`."""
+
 import argparse
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from fairseq_aggdec.train.averaging import last_checkpoints
 def save(path: Path, value: float, updates: int = 2, /, **other: torch.Tensor) -> None:
     state = {
         "args": argparse.Namespace(arch="x"),
-        "model": {"weight": torch.full((2,), value, dtype=torch.bfloat16), "count": torch.tensor([3]), **other},
+        "model": {"weight": torch.full((2,), value, dtype=torch.bfloat16), **other},
         "optimizer_history": [{"num_updates": 1}, {"num_updates": updates}],
         "last_optimizer_state": {"large": torch.zeros(1000)},
         "extra_state": {"epoch": 7, "train_iterator": {"epoch": 7}},
@@ -21,19 +23,26 @@ def save(path: Path, value: float, updates: int = 2, /, **other: torch.Tensor) -
     torch.save(state, path)
 
 
+def average(folder: Path, last: int) -> Path:
+    aggdec(["average", str(folder), "--last", str(last), "--output", str(folder / "model.pt")])
+    return folder / "model.pt"
+
+
 def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
-    for update, value in ((500, 100.0), (1000, 1.0), (10000, 2.0)):  # by number, not by name
-        save(tmp_path / f"checkpoint_1_{update}.pt", value)
+    """What was not trained stays to the bit, as a frozen encoder is known by a hash; a counter has its last value."""
+    frozen = torch.randn(200, generator=torch.Generator().manual_seed(1))
+    fingerprint = torch.tensor([0, 1, 255, 2**62 + 1])
+    for update, value in ((500, 100.0), (1000, 1.0), (2000, 3.0), (10000, 5.0)):  # by number, not by name
+        other = {"frozen": frozen, "fingerprint": fingerprint, "counter": torch.tensor(update)}
+        save(tmp_path / f"checkpoint_1_{update}.pt", value, **other)
     save(tmp_path / "checkpoint_best.pt", 7.0)
-    output = tmp_path / "model.pt"
-    aggdec(["average", str(tmp_path), "--last", "2", "--output", str(output)])
-    state = read_checkpoint(output)
-    assert state["model"]["weight"].tolist() == [1.5, 1.5]
-    assert state["model"]["weight"].dtype == torch.float32
-    assert state["model"]["count"].tolist() == [3]
-    assert state["last_optimizer_state"] is None
-    assert state["extra_state"]["epoch"] == 0
-    assert state["args"].arch == "x"
+    state = read_checkpoint(average(tmp_path, last=3))
+    weights = state["model"]
+    assert (weights["weight"].tolist(), weights["weight"].dtype) == ([3, 3], torch.float32)
+    assert weights["frozen"].equal(frozen)
+    assert weights["fingerprint"].equal(fingerprint)
+    assert weights["counter"].tolist() == 10000
+    assert (state["last_optimizer_state"], state["extra_state"]["epoch"], state["args"].arch) == (None, 0, "x")
 
 
 def test_the_last_checkpoints_of_a_training_that_numbers_some_by_epochs_and_some_by_updates(tmp_path: Path) -> None:
@@ -59,20 +68,5 @@ def test_what_has_no_mean_is_refused(tmp_path: Path, other: dict[str, torch.Tens
     if other is not None:
         save(tmp_path / "checkpoint_1_600.pt", 1.0, **other)
     with pytest.raises(AggdecError, match=message):
-        aggdec(["average", str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
+        average(tmp_path, last=2)
     assert not (tmp_path / "model.pt").exists()
-
-
-@pytest.mark.parametrize("number", [3, 7])
-def test_what_was_not_trained_stays_as_it_is(tmp_path: Path, number: int) -> None:
-    """A frozen encoder is recognised by a hash of its weights, to the bit; of a counter there is the last value."""
-    frozen = torch.randn(200, generator=torch.Generator().manual_seed(1))
-    fingerprint = torch.tensor([0, 1, 255, 2**62 + 1])
-    for update in range(number):
-        other = {"frozen": frozen, "fingerprint": fingerprint, "counter": torch.tensor(update)}
-        save(tmp_path / f"checkpoint_1_{update}.pt", update, **other)
-    aggdec(["average", str(tmp_path), "--last", str(number), "--output", str(tmp_path / "model.pt")])
-    weights = read_checkpoint(tmp_path / "model.pt")["model"]
-    assert weights["frozen"].equal(frozen)
-    assert weights["fingerprint"].equal(fingerprint)
-    assert weights["counter"].tolist() == number - 1

@@ -1,6 +1,7 @@
 """`--draft-file` and `load(...).decode(drafts=...)`: drafts change the number of iterations, and never an output."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,21 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result
 from tests.bulk.decoding import TRANSLATE, outputs, run
-from tests.cli.correction import (
-    SENTENCES,
-    WORDS,
-    Process,
-    assert_same_hypotheses,
-    generate_here,
-    interact,
-)
+from tests.cli.correction import SENTENCES, WORDS, Process, assert_same_hypotheses, generate_here, interact
 from tests.support.helpers import ToyModel, parse_generate
 
 
+@dataclass
 class Case:
     """The test set, what stock fairseq makes of it, and runs with drafts."""
 
-    def __init__(self, model: ToyModel, stock: str, folder: Path) -> None:
-        self.model, self.folder = model, folder
-        self.stock = [line for line in stock.splitlines() if line[:2] in ("S-", "H-", "P-")]
-        self.outputs = [sentence.tokens for _, sentence in sorted(parse_generate(stock).items())]
+    model: ToyModel
+    stock: str
+    folder: Path
+
+    @property
+    def outputs(self) -> list[list[str]]:
+        return [sentence.tokens for _, sentence in sorted(parse_generate(self.stock).items())]
 
     def decode(self, decoding: str, drafts: list[list[str]], *options: object) -> dict[int, dict[str, Any]]:
         """The statistics of each sentence; its hypothesis is that of stock fairseq."""
@@ -35,8 +33,8 @@ class Case:
         file.write_text("".join(" ".join(draft) + "\n" for draft in drafts), encoding="utf-8")
         output = generate_here(self.model, decoding, "--decoding-stats", stats, "--draft-file", file, *options)
         records = {record["id"]: record for record in map(json.loads, stats.read_text().splitlines())}
-        own = [line for line in self.stock if int(line[2:].split("\t")[0]) in records]
-        assert_same_hypotheses(output, "\n".join(own))
+        lines = [line for line in self.stock.splitlines() if line[:2] in ("S-", "H-", "P-")]
+        assert_same_hypotheses(output, "\n".join(line for line in lines if int(line[2:].split("\t")[0]) in records))
         return records
 
 

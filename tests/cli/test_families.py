@@ -5,6 +5,7 @@ many pass, and some do not.
 """
 
 import io
+import json
 import sys
 from argparse import Namespace
 from contextlib import redirect_stdout
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from fairseq import options, tasks
@@ -24,9 +26,8 @@ import fairseq_aggdec
 from fairseq_aggdec import load
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.cli.correction import PLUGIN, assert_same_hypotheses, assert_same_lists, at_once
-from tests.cli.test_any_task import make_speech
-from tests.support.helpers import ToyModel, generate_here, parse_generate, run_cli
+from tests.cli.correction import PLUGIN, assert_same_hypotheses, assert_same_lists
+from tests.support.helpers import ToyModel, generate_here, parse_generate
 from tests.support.random_models import draw_weights, let_end
 
 fairseq_aggdec.register()
@@ -90,6 +91,9 @@ FAMILIES = {
         "--truncate-source",
         saved="cfg",
         search="--beam 4 --lenpen 2.0 --min-len 5 --no-repeat-ngram-size 3",
+    ),
+    "IndicTrans2": Family(
+        f"--arch transformer {PRE_NORM} --layernorm-embedding --share-decoder-input-output-embed", saved="cfg"
     ),
     "IWSLT17": Family(
         "--arch multilingual_transformer_iwslt_de_en --share-decoders --share-decoder-input-output-embed",
@@ -276,53 +280,48 @@ def test_the_source_is_copied_past_the_language_tokens(name: str, correction_mod
     assert [result.text for result in model.decode(lines, mode="iad", max_len_b=12)] == answers
 
 
+def make_speech(folder: Path) -> Path:
+    """Words as four frames each, with noise, in one of several languages; dictionary and configuration beside them."""
+    rng = np.random.default_rng(1)
+    voices = rng.normal(size=(12, 4, 8))
+    rows = ["id\taudio\tn_frames\ttgt_text\ttgt_lang"]
+    for number in range(36):
+        words = rng.integers(12, size=rng.integers(1, 7))
+        frames = np.concatenate([voices[word] for word in words])
+        np.save(folder / f"{number}.npy", (frames + 0.1 * rng.normal(size=frames.shape)).astype(np.float32))
+        text = " ".join(f"w{word}" for word in words)
+        rows.append(f"test{number}\t{number}.npy\t{len(frames)}\t{text}\tde")
+    (folder / "test.tsv").write_text("\n".join(rows) + "\n")
+    (folder / "dict.txt").write_text("".join(f"w{word} 1\n" for word in range(12)) + "<lang:de> 1\n")
+    settings = {"vocab_filename": "dict.txt", "audio_root": folder, "input_feat_per_channel": 8}
+    lines = [f"{name}: {value}" for name, value in {**settings, "prepend_tgt_lang_tag": "true"}.items()]
+    (folder / "config.yaml").write_text("\n".join(lines))
+    return folder
+
+
 @pytest.mark.parametrize("arch", ["s2t_transformer_s", "convtransformer_espnet"])
-def test_speech_of_several_languages(arch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_speech(arch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As MuST-C's models, whose outputs begin with their language."""
     data = make_speech(tmp_path)
-    for split in ("train", "test"):
-        rows = (data / f"{split}.tsv").read_text().splitlines()
-        rows = [f"{row}\t{'tgt_lang' if number == 0 else 'de'}" for number, row in enumerate(rows)]
-        (data / f"{split}.tsv").write_text("\n".join(rows))
-    with (data / "dict.txt").open("a") as file:
-        file.write("<lang:de> 1\n")
-    with (data / "config.yaml").open("a") as file:
-        file.write("prepend_tgt_lang_tag: true\n")
     family = Family(f"--arch {arch}", "speech_to_text", languages="--max-source-positions 600")
     [path, _] = made(family, data, tmp_path)
-    stock = decode(family, data, path, None, "--beam", 1, "--batch-size", 4, "--prefix-size", 1)
-    drafts = write_drafts(stock, tmp_path / "drafts")
-    for mode, rest in {"greedy": [], "iad": ["--draft-file", drafts]}.items():
-        found = decode(family, data, path, mode, "--batch-size", 4, "--prefix-size", 1, *rest)
+    run = partial(decode, family, data, path)
+    stats = tmp_path / "stats.jsonl"
+    for size in (1, 16):  # the scores of speech depend on the batch
+        batch = ["--batch-size", size, "--prefix-size", 1]
+        stock = run(None, "--beam", 1, *batch)
+        drafts = write_drafts(stock, tmp_path / "drafts")
+        assert_same_hypotheses(run("greedy", *batch, "--decoding-stats", stats), stock)
+        found = run("iad", *batch, "--draft-file", drafts)
         assert_same_hypotheses(found, stock)
-    assert iterations(found) < 0.9
+        assert iterations(found) < 0.9
+        lists = ["--beam", 5, "--nbest", 5, *batch]
+        assert_same_lists(run("aggressive-beam", *lists), run(None, *lists), 5)
     assert "fairseq's own" not in caplog.text, "the engine decodes the text"
-
-
-def test_indictrans2(correction_data: Path, tmp_path: Path) -> None:
-    """Its architectures are in a user directory of its own, which imports the plugin."""
-    arch = f"--arch transformer {PRE_NORM} --layernorm-embedding --share-decoder-input-output-embed"
-    family = Family(arch, saved="cfg")
-    path, small = made(family, correction_data, tmp_path)
-    for file in (path, small):
-        state = read_checkpoint(file)
-        state["cfg"]["model"].arch = state["cfg"]["model"]._name = "transformer_base18L"
-        torch.save(state, file)
-    user = tmp_path / "of_indictrans2"
-    user.mkdir()
-    (user / "__init__.py").write_text("import fairseq_aggdec; fairseq_aggdec.register(); from . import architectures")
-    (user / "architectures.py").write_text(
-        "from fairseq.models import register_model_architecture\n"
-        "from fairseq.models.transformer import base_architecture\n\n"
-        'register_model_architecture("transformer", "transformer_base18L")(base_architecture)\n'
-    )
-    command = [correction_data, "--path", path, "--user-dir", user, "--cpu", *LENGTH]
-    stock = ["--task", "translation", "--beam", 1]
-    ours = ["--task", "aggressive_translation", "--decoding", "speculative", "--drafter-path", small, *WHOLE]
-    runs = at_once(*(partial(run_cli, "fairseq-generate", *command, *kind) for kind in (stock, ours)))
-    expected, found = (run.stdout for run in runs)
-    assert_same_hypotheses(found, expected)
-    assert iterations(found) < 0.8
+    records = list(map(json.loads, stats.read_text().splitlines()))
+    assert all(record["source_length"] % 4 == 0 for record in records), "frames"
+    with pytest.raises(AggdecError, match="--decoding aggressive drafts from the source's text"):
+        run("aggressive")
 
 
 def test_what_is_too_large_is_refused_by_name(correction_data: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.cli.correction import (
     LONGEST,
-    Process,
     assert_same_hypotheses,
     assert_same_lists,
     at_once,
@@ -40,34 +39,29 @@ def as_input(lines: list[str]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def answers(correction_model: ToyModel) -> list[Process]:
-    """Of stock beam one and of IAD, to the lines one by one from the standard input."""
-    runs = [partial(interact, correction_model, decoding, stdin=as_input(AWKWARD)) for decoding in (None, "iad")]
-    return at_once(*runs)
+def stock(correction_model: ToyModel) -> str:
+    """What beam one answers to the lines one by one."""
+    return interact(correction_model, None, stdin=as_input(AWKWARD)).stdout
 
 
-def test_awkward_lines(answers: list[Process]) -> None:
+def test_awkward_lines(correction_model: ToyModel, stock: str) -> None:
     """Whatever is on a line, the answer is that of beam one; unknown words are pointed out once."""
-    stock, iad = answers
+    iad = interact(correction_model, "iad", stdin=as_input(AWKWARD))
     assert len(parse_generate(iad.stdout)) == len(AWKWARD)
-    assert_same_hypotheses(iad.stdout, stock.stdout)
+    assert_same_hypotheses(iad.stdout, stock)
     [summary] = summaries(iad.stdout + iad.stderr)
     assert summary["sentences"] == len(AWKWARD)
     assert (iad.stdout + iad.stderr).count("name the subwords") == 1
 
 
 def test_awkward_lines_have_the_whole_lists_of_a_beam(correction_model: ToyModel) -> None:
+    run = partial(interact, correction_model, stdin=as_input(AWKWARD))
     lists = ["--beam", 4, "--nbest", 3]
-    stock, ours = at_once(
-        *(partial(interact, correction_model, decoding, *lists, stdin=as_input(AWKWARD))
-          for decoding in (None, "aggressive-beam"))
-    )  # fmt: skip
-    assert_same_lists(ours.stdout, stock.stdout, hypotheses=3)
+    expected, ours = at_once(partial(run, None, *lists), partial(run, "aggressive-beam", *lists))
+    assert_same_lists(ours.stdout, expected.stdout, hypotheses=3)
 
 
-def test_a_file_in_batches_without_too_long_lines(
-    correction_model: ToyModel, answers: list[Process], tmp_path: Path
-) -> None:
+def test_a_file_in_batches_without_too_long_lines(correction_model: ToyModel, stock: str, tmp_path: Path) -> None:
     """Short and long lines share batches, too long ones are left out, and statistics have the numbers of the lines."""
     lines = [*AWKWARD, "ba " * LONGEST, "ba"]
     (tmp_path / "input.txt").write_bytes(as_input(lines))
@@ -75,7 +69,7 @@ def test_a_file_in_batches_without_too_long_lines(
     options += ["--skip-invalid-size-inputs-valid-test", "--decoding-stats", tmp_path / "stats.jsonl"]
     found = parse_generate(interact(correction_model, "iad", *options).stdout)
     assert found.keys() == set(range(len(AWKWARD))) | {len(lines) - 1}
-    expected = parse_generate(answers[0].stdout)
+    expected = parse_generate(stock)
     assert [found[number].tokens for number in expected] == [sentence.tokens for sentence in expected.values()]
     records = map(json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines())
     lengths = {record["id"]: record["output_length"] for record in records}

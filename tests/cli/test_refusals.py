@@ -70,6 +70,7 @@ VERBS = {
     "export MODEL FILES/out --data BIN --decoding-block-size 2": "an ordinary model: only",
 }
 DRAFTS = "--draft-file FILES"
+MULTI = "iad --task aggressive_translation_multi_simple_epoch --encoder-langtok src --decoder-langtok"
 GENERATE = {
     "iad --bit-exact --path MODEL:MODEL": "--bit-exact takes one model, and --path names 2",
     "iad --decoding-stats /nowhere/stats.jsonl": "--decoding-stats",
@@ -93,6 +94,10 @@ GENERATE = {
     f"aggressive {DRAFTS}/latin": "FILES/latin, line 2: not valid UTF-8",
     f"greedy {DRAFTS}/short": "--draft-file is read by",
     f"aggressive {DRAFTS}/short --drafter-path DRAFTER": "--draft-file does not go with --drafter-path",
+    f"{MULTI} -s src -t tgt": "--lang-pairs is required",
+    f"{MULTI} --lang-pairs src-tgt -s src -t de": "check --langs",
+    "iad --task aggressive_translation_from_pretrained_bart -s src -t tgt": "check --langs",
+    "iad --task aggressive_multilingual_translation --lang-pairs src-tgt -s src -t de": "'de': check --langs",
 }
 
 

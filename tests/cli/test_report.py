@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from tests.lab.bench.tiny import made_up_record, made_up_run
 
 
@@ -36,11 +35,3 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
     assert names == [f"small_{name}.{suffix}" for name in figures for suffix in ("png", "svg")]
     printed = capsys.readouterr().out
     assert all(str(tmp_path / "figures" / name) in printed for name in names)
-
-
-def test_wrong_files_are_named(stored: Path, tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"nowhere.json: No such file"):
-        aggdec(["report", str(tmp_path / "nowhere.json")])
-    stored.write_text("{}")
-    with pytest.raises(AggdecError, match=r"small.json, title: required field missing; not written by this version"):
-        aggdec(["report", str(stored)])

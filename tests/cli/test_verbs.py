@@ -6,11 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import fairseq_aggdec
-from fairseq_aggdec.cli.verbs import GROUPS, VERBS, main
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.cli.verbs import GROUPS, VERBS, parse
 
 
 def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fairseq(tmp_path: Path) -> None:
@@ -29,6 +26,12 @@ def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fa
     assert [line[2:].partition("  ")[0] for line in printed if line.startswith("  ")] == list(VERBS)
 
 
-def test_an_unknown_verb_is_one_line_with_the_nearest() -> None:
-    with pytest.raises(AggdecError, match=r"^aggdec benhc: there is no such verb; the nearest is bench.*all$"):
-        main(["benhc"])
+def test_an_option_of_0_is_given() -> None:
+    verb = parse(["correct", "--mode", "iad++", "--tolerance", "0", "a text"])
+    assert verb.given(type(verb)) == {
+        "mode": "iad++",
+        "tolerance": 0,
+        "texts": ["a text"],
+        "input": [],
+        "precision": "fp32",
+    }

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.sizes import SIZES
 from tests.lab.bench.tiny import TINY
 from tests.support.engine_faults import blocks_see_what_follows
@@ -59,10 +58,3 @@ def test_a_fault_exits_with_1_after_the_report(
     printed = capsys.readouterr().out
     assert line in printed
     assert "FAILED: iad in fp32" in printed
-
-
-def test_modes_that_are_not_compared_are_refused_before_anything_is_loaded() -> None:
-    with pytest.raises(AggdecError, match="name precisions by --precisions"):
-        aggdec(["verify", "DATA", "--path", __file__, "--modes", "iad@int8"])
-    with pytest.raises(AggdecError, match="only this plugin's modes are compared"):
-        aggdec(["verify", "DATA", "--path", __file__, "--modes", "beam1"])
