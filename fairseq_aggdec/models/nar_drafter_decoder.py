@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.top_k import best_tokens
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.architectures import refuse_architectures
 from fairseq_aggdec.models.small_drafter import DrafterConfig
 from fairseq_aggdec.models.transformer_parts import (
@@ -52,20 +52,17 @@ class NarDrafterConfig(DrafterConfig):
     )
 
 
-def refuse_unsupported(cfg: NarDrafterConfig) -> None:
+def _refuse_unsupported(cfg: NarDrafterConfig) -> None:
     """Raise `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
     further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,
     }
     refuse_architectures(cfg, "the drafter", further)
-    if cfg.block_size < 1:
-        raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
-    if not 0 <= cfg.decoding_block_size <= cfg.block_size:
-        wanted, trained = cfg.decoding_block_size, cfg.block_size
-        raise AggdecError(f"--decoding-block-size {wanted}: give 1 to {trained}, or 0 for {trained}, as in training")
-    if cfg.transition_dim < 0:
-        raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
+    check_least(cfg, 1, "block_size")
+    check_least(cfg, 0, "decoding_block_size", "transition_dim")
+    if cfg.decoding_block_size > cfg.block_size:
+        raise AggdecError(f"--decoding-block-size {cfg.decoding_block_size}: more than --block-size {cfg.block_size}")
     if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:
         raise AggdecError("--transition-dim needs --decoder-output-dim to equal --decoder-embed-dim")
     if cfg.mask_source_copy and (cfg.no_token_positional_embeddings or cfg.encoder.embed_dim != cfg.decoder.embed_dim):
@@ -113,7 +110,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder, its layers unchanged, which reads a prefix and blocks of mask positions."""
 
     def __init__(self, cfg: NarDrafterConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any) -> None:
-        refuse_unsupported(cfg)
+        _refuse_unsupported(cfg)
         super().__init__(cfg, dictionary, embed_tokens, **options)
         self.block_size = cfg.block_size
         self.is_causal = cfg.prefix_attention == "causal"
@@ -214,7 +211,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
             hidden = encoder_out["encoder_padding_mask"][0]  # B x S
         else:
             hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
-        assert self.embed_positions is not None  # ensured by `refuse_unsupported`
+        assert self.embed_positions is not None  # ensured by `_refuse_unsupported`
         table = position_table(self.embed_positions, max(source.size(1), int(positions.max()) + 1), self.mask_embedding)
         keys = source + look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
         query = self.copy_query(look_up(table, positions))
