@@ -16,9 +16,8 @@ from fairseq_aggdec.models.small_drafter import DrafterConfig
 from fairseq_aggdec.models.transformer_parts import (
     KeysValues,
     additive_mask,
-    cross_keys_values,
+    keys_values,
     look_up,
-    own_keys_values,
     position_table,
     run_layer,
 )
@@ -148,17 +147,19 @@ class NarDrafterDecoder(TransformerDecoderBase):
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
         cross_mask = additive_mask(paddings[0], memory)[:, None, None] if paddings else None
-        cross = [cross_keys_values(layer, memory) for layer in self.layers]
+        cross = [keys_values(layer.encoder_attn, memory) for layer in self.layers]
         reading = Reading(prev_output_tokens, encoder_out, cross, cross_mask, [])
         if self.is_causal:
             width = prev_output_tokens.size(1)
             positions = torch.arange(width, device=memory.device)
             x = self._inputs(self.embed(prev_output_tokens), positions.expand_as(prev_output_tokens), width)[:, None]
             causal = additive_mask(positions > positions[:, None], x)
-            for layer, keys_values in zip(self.layers[:-1], cross, strict=False):
-                x, own = run_layer(layer, x, keys_values, cross_mask, causal)
+            for layer, of_source in zip(self.layers[:-1], cross, strict=False):
+                x, own = run_layer(layer, x, of_source, cross_mask, causal)
                 reading.prefix.append(own)
-            reading.prefix.append(own_keys_values(self.layers[-1], x))
+            last = self.layers[-1]
+            x = last.self_attn_layer_norm(x) if last.normalize_before else x
+            reading.prefix.append(keys_values(last.self_attn, x.flatten(1, 2)))
         return reading
 
     def draft(
