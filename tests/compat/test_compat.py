@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, iterative_refinement_generator, options
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
@@ -361,6 +361,12 @@ def test_non_autoregressive_models_keep_their_options(from_yaml: bool) -> None:
     inat = build("iterative_nonautoregressive_transformer", pred_length_offset=True, train_step=3)
     assert (inat.decoder.pred_length_offset, inat.train_step, inat.args.label_smoothing) == (True, 3, 0.2)
     assert build("levenshtein_transformer", early_exit="1,1,1").decoder.early_exit == [1, 1, 1]
+
+
+def test_the_best_length_is_chosen_in_bfloat16_and_on_a_gpu_too() -> None:
+    """numpy, of which fairseq asks it, reads neither."""
+    scores = [torch.tensor(score).bfloat16() for score in (-2.0, -1.0, -3.0)]
+    assert iterative_refinement_generator.np.argmax(scores) == 1
 
 
 def test_rows_of_some_sentences_are_filled_in_among_those_of_all() -> None:
