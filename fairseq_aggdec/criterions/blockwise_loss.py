@@ -1,6 +1,5 @@
 """The loss of proposal heads (papers/004 §6): cross-entropy of heads that are drawn for each batch."""
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.blockwise_transformer import trainable_heads
 
 
@@ -57,10 +56,8 @@ class BlockwiseLoss(SummedCriterion):
 
     def __init__(self, cfg: BlockwiseLossConfig, task: Any) -> None:
         super().__init__(cfg, task)
-        if cfg.heads_per_step < 1:
-            raise AggdecError(f"--heads-per-step {cfg.heads_per_step}: give at least 1")
-        if not 0 <= cfg.first_head_weight < math.inf:
-            raise AggdecError(f"--first-head-weight {cfg.first_head_weight}: give a number from 0 up")
+        check_least(cfg, 1, "heads_per_step")
+        check_least(cfg, 0, "first_head_weight")
         if cfg.first_head_teacher and not cfg.first_head_weight:
             raise AggdecError(f"--first-head-teacher {cfg.first_head_teacher} needs --first-head-weight")
         self._teacher: list[Any] = []  # the model, loaded at first use; in a list, so that it is not trained nor saved

@@ -160,7 +160,9 @@ def _filling_in(size: Size, option: str | None = None) -> Callable[[Any], None]:
         if option is not None:
             take_architecture(cfg, option)
         set_defaults(cfg, **size.options())
-        (bart_large_architecture if size.like_bart else base_architecture)(cfg)
+        if size.like_bart:
+            bart_large_architecture(cfg)
+        base_architecture(cfg)
 
     return fill_in
 

@@ -17,7 +17,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models, read_checkpoint
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.architectures import option_of, recorded_options, refuse_architectures, register_sizes
 from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
 from fairseq_aggdec.models.warm_start import shapes_of, take_weights
@@ -101,21 +101,15 @@ class BlockwiseTransformerConfig(TransformerConfig):
     )
 
 
-def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
-    """Raise `AggdecError` for an architecture that does not support heads, and for invalid numbers."""
-    refuse_architectures(cfg, "--arch blockwise_transformer")
-    if cfg.block_heads < 2:
-        raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")
-    if cfg.head_ffn_embed_dim < 0:
-        raise AggdecError(f"--head-ffn-embed-dim {cfg.head_ffn_embed_dim}: give at least 1, or 0 for the decoder's")
-
-
 class BlockwiseDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder with `heads` between its last layer and the vocabulary projection."""
 
     def __init__(
         self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
     ) -> None:
+        refuse_architectures(cfg, "--arch blockwise_transformer")
+        check_least(cfg, 2, "block_heads")
+        check_least(cfg, 0, "head_ffn_embed_dim")
         super().__init__(cfg, dictionary, embed_tokens, **options)
         hidden = cfg.head_ffn_embed_dim or cfg.decoder.ffn_embed_dim
         self.heads = ProposalHeads(
@@ -150,7 +144,6 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
         """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named."""
         config = BlockwiseTransformerConfig.from_namespace(cfg)
-        refuse_unsupported(config)
         model = super().build_model(config, task)
         if is_loading_models():  # its own checkpoint has all weights; the base checkpoint may be gone
             return model

@@ -10,15 +10,14 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.top_k import best_tokens
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.architectures import refuse_architectures
 from fairseq_aggdec.models.small_drafter import DrafterConfig
 from fairseq_aggdec.models.transformer_parts import (
     KeysValues,
     additive_mask,
-    cross_keys_values,
+    keys_values,
     look_up,
-    own_keys_values,
     position_table,
     run_layer,
 )
@@ -52,20 +51,17 @@ class NarDrafterConfig(DrafterConfig):
     )
 
 
-def refuse_unsupported(cfg: NarDrafterConfig) -> None:
+def _refuse_unsupported(cfg: NarDrafterConfig) -> None:
     """Raise `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
     further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,
     }
     refuse_architectures(cfg, "the drafter", further)
-    if cfg.block_size < 1:
-        raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
-    if not 0 <= cfg.decoding_block_size <= cfg.block_size:
-        wanted, trained = cfg.decoding_block_size, cfg.block_size
-        raise AggdecError(f"--decoding-block-size {wanted}: give 1 to {trained}, or 0 for {trained}, as in training")
-    if cfg.transition_dim < 0:
-        raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
+    check_least(cfg, 1, "block_size")
+    check_least(cfg, 0, "decoding_block_size", "transition_dim")
+    if cfg.decoding_block_size > cfg.block_size:
+        raise AggdecError(f"--decoding-block-size {cfg.decoding_block_size}: more than --block-size {cfg.block_size}")
     if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:
         raise AggdecError("--transition-dim needs --decoder-output-dim to equal --decoder-embed-dim")
     if cfg.mask_source_copy and (cfg.no_token_positional_embeddings or cfg.encoder.embed_dim != cfg.decoder.embed_dim):
@@ -113,7 +109,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder, its layers unchanged, which reads a prefix and blocks of mask positions."""
 
     def __init__(self, cfg: NarDrafterConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any) -> None:
-        refuse_unsupported(cfg)
+        _refuse_unsupported(cfg)
         super().__init__(cfg, dictionary, embed_tokens, **options)
         self.block_size = cfg.block_size
         self.is_causal = cfg.prefix_attention == "causal"
@@ -151,17 +147,19 @@ class NarDrafterDecoder(TransformerDecoderBase):
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
         cross_mask = additive_mask(paddings[0], memory)[:, None, None] if paddings else None
-        cross = [cross_keys_values(layer, memory) for layer in self.layers]
+        cross = [keys_values(layer.encoder_attn, memory) for layer in self.layers]
         reading = Reading(prev_output_tokens, encoder_out, cross, cross_mask, [])
         if self.is_causal:
             width = prev_output_tokens.size(1)
             positions = torch.arange(width, device=memory.device)
             x = self._inputs(self.embed(prev_output_tokens), positions.expand_as(prev_output_tokens), width)[:, None]
             causal = additive_mask(positions > positions[:, None], x)
-            for layer, keys_values in zip(self.layers[:-1], cross, strict=False):
-                x, own = run_layer(layer, x, keys_values, cross_mask, causal)
+            for layer, of_source in zip(self.layers[:-1], cross, strict=False):
+                x, own = run_layer(layer, x, of_source, cross_mask, causal)
                 reading.prefix.append(own)
-            reading.prefix.append(own_keys_values(self.layers[-1], x))
+            last = self.layers[-1]
+            x = last.self_attn_layer_norm(x) if last.normalize_before else x
+            reading.prefix.append(keys_values(last.self_attn, x.flatten(1, 2)))
         return reading
 
     def draft(
@@ -214,7 +212,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
             hidden = encoder_out["encoder_padding_mask"][0]  # B x S
         else:
             hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
-        assert self.embed_positions is not None  # ensured by `refuse_unsupported`
+        assert self.embed_positions is not None  # ensured by `_refuse_unsupported`
         table = position_table(self.embed_positions, max(source.size(1), int(positions.max()) + 1), self.mask_embedding)
         keys = source + look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
         query = self.copy_query(look_up(table, positions))

@@ -18,8 +18,6 @@ class TransformerOnCheckpoint(TransformerModelBase):
 
     config: type[TransformerConfig]
     """the model's options"""
-    instead_of_finetuning = ""
-    """further advice in the message about another checkpoint's frozen weights"""
 
     def __init__(self, cfg: Any, encoder: Any, decoder: Any) -> None:
         super().__init__(cfg, encoder, decoder)
@@ -55,7 +53,7 @@ class TransformerOnCheckpoint(TransformerModelBase):
             if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):
                 raise AggdecError(
                     f"the checkpoint of --restore-file or --finetune-from-model has another {name} than {self.origin}, "
-                    "where this weight is frozen: give another --save-dir for a new training"
-                    f"{self.instead_of_finetuning}"
+                    "where this weight is frozen: give another --save-dir for a new training, and for a drafter "
+                    "--decoder-from in place of --finetune-from-model"
                 )
         return super().load_state_dict(state_dict, *args, **options)

@@ -47,7 +47,6 @@ class DrafterConfig(TransformerConfig):
 class DrafterModel(TransformerOnCheckpoint):
     """What drafters have in common: they start from a verifier, and may keep its encoder as it is."""
 
-    instead_of_finetuning = ", and --decoder-from in place of --finetune-from-model"
     config = DrafterConfig
 
     def __init__(self, cfg: Any, encoder: Any, decoder: Any) -> None:

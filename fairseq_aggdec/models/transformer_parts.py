@@ -52,16 +52,10 @@ class KeysValues(NamedTuple):
     """B x H x N x D/H."""
 
 
-def cross_keys_values(layer: Any, memory: Tensor) -> KeysValues:
-    """A fairseq decoder layer's keys and values of the encoder output, B x S x C, the same for every block."""
-    return _keys_values(layer.encoder_attn, memory)
-
-
-def own_keys_values(layer: Any, x: Tensor) -> KeysValues:
-    """A layer's keys and values of its own input, B x R x n x D, to which later positions attend."""
-    if layer.normalize_before:
-        x = layer.self_attn_layer_norm(x)
-    return _keys_values(layer.self_attn, x.flatten(1, 2))
+def keys_values(attention: Any, x: Tensor) -> KeysValues:
+    """The keys and values of fairseq's `MultiheadAttention` for vectors, B x N x C."""
+    heads = attention.num_heads
+    return KeysValues(_split(attention.k_proj(x), heads), _split(attention.v_proj(x), heads))
 
 
 def run_layer(
@@ -78,7 +72,7 @@ def run_layer(
     Args:
         layer: fairseq's `TransformerDecoderLayerBase`.
         x: the blocks, B x R x n x D.
-        cross: keys and values of the source, from `cross_keys_values`.
+        cross: keys and values of the source, the same for every block.
         cross_mask: additive mask of the source, broadcast to B x H x (R n) x S; None hides nothing.
         own_mask: additive mask of a block over itself, broadcast to B x H x R x n x n; None hides nothing.
         prefix: keys and values of earlier positions; None where there are none.
@@ -111,7 +105,7 @@ def _attended_to_itself(
     """Attention of blocks to themselves and the prefix, B x R x n x D, and their keys and values; see `run_layer`."""
     blocks, flat = x.shape[1:3], x.flatten(1, 2)  # B x (R n) x D
     query = _split(attention.q_proj(flat) * attention.scaling, attention.num_heads)
-    own = _keys_values(attention, flat)
+    own = keys_values(attention, flat)
     own_keys, own_values = (part.unflatten(2, blocks) for part in own)  # B x H x R x n x D/H
     scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)  # B x H x R x n x n
     if own_mask is not None:
@@ -134,12 +128,6 @@ def _attended_to_source(attention: Any, x: Tensor, cross: KeysValues, cross_mask
         scores = scores + cross_mask
     attended = attention.dropout_module(scores.softmax(dim=-1)) @ cross.values
     return attention.out_proj(_join(attended)).view_as(x)
-
-
-def _keys_values(attention: Any, x: Tensor) -> KeysValues:
-    return KeysValues(
-        _split(attention.k_proj(x), attention.num_heads), _split(attention.v_proj(x), attention.num_heads)
-    )
 
 
 def _split(x: Tensor, heads: int) -> Tensor:

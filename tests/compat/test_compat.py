@@ -11,6 +11,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -18,12 +19,15 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, iterative_refinement_generator, options
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
+from fairseq.models import build_model
+from fairseq.models.nat import levenshtein_transformer
 from fairseq.tasks import FairseqTask
+from omegaconf import OmegaConf
 
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
@@ -67,8 +71,8 @@ def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: P
     """From the pickle before PyTorch's zip file, which is read as well."""
 
     def outputs(checkpoint: Path) -> dict[int, Generated]:
-        options = ["--user-dir", PLUGIN, "--beam", 1, "--max-len-b", 5, "--cpu", "--gen-subset", "valid"]
-        return parse_generate(generate_here(toy_model_dir.data, "--path", checkpoint, *options))
+        given = ["--user-dir", PLUGIN, "--beam", 1, "--max-len-b", 5, "--cpu", "--gen-subset", "valid"]
+        return parse_generate(generate_here(toy_model_dir.data, "--path", checkpoint, *given))
 
     new = outputs(toy_model_dir.checkpoint)
     assert len(new) == 15
@@ -336,3 +340,38 @@ def test_a_model_that_is_to_translate_the_other_way_is_warned_of_once(
         loading.load(str(model), str(PLUGIN / "demo/mt"), *languages)
     said = f"checkpoint {model}: was trained for en-de, and is to decode de-en here: check --source-lang and --target-"
     assert [message for message in caplog.messages if message.startswith(said)] == caplog.messages[-1:]
+
+
+@pytest.mark.parametrize("from_yaml", [False, True])
+def test_non_autoregressive_models_keep_their_options(from_yaml: bool) -> None:
+    """Without the mend a configuration's would be lost, and training end at the first batch."""
+    options: dict[str, Any] = {"encoder_embed_dim": 8, "decoder_layers": 1, "encoder_layers": 1, "decoder_embed_dim": 8}
+    options |= {"share_all_embeddings": True, "label_smoothing": 0.2}
+    words = Dictionary()
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+
+    def build(architecture: str, **more: Any) -> Any:
+        given = {**options, **more}
+        args: Any = argparse.Namespace(arch=architecture, **given)
+        if from_yaml:
+            args = OmegaConf.create({"criterion": 0.2, "model": {"_name": architecture, **given}}).model
+            args.label_smoothing = "${criterion}"
+        return build_model(args, task)
+
+    inat = build("iterative_nonautoregressive_transformer", pred_length_offset=True, train_step=3)
+    assert (inat.decoder.pred_length_offset, inat.train_step, inat.args.label_smoothing) == (True, 3, 0.2)
+    assert build("levenshtein_transformer", early_exit="1,1,1").decoder.early_exit == [1, 1, 1]
+
+
+def test_the_best_length_is_chosen_in_bfloat16_and_on_a_gpu_too() -> None:
+    """numpy, of which fairseq asks it, reads neither."""
+    scores = [torch.tensor(score).bfloat16() for score in (-2.0, -1.0, -3.0)]
+    assert iterative_refinement_generator.np.argmax(scores) == 1
+
+
+def test_rows_of_some_sentences_are_filled_in_among_those_of_all() -> None:
+    mask, rows = torch.tensor([True, False, True]), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    filled = levenshtein_transformer._fill(None, mask, rows, 0.0)
+    assert filled.tolist() == [[1, 2], [0, 0], [3, 4]]
+    assert levenshtein_transformer._fill(None, mask, None, 0.0) is None
+    assert levenshtein_transformer._fill(filled, ~mask, torch.tensor([[5.0]]), 9.0).tolist() == [[1, 2], [5, 9], [3, 4]]

@@ -14,13 +14,12 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
 from fairseq.models.transformer import TransformerModel
-from fairseq_cli import generate
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.compat.stored_options import is_plain
-from tests.support.helpers import PLUGIN, ToyModel
+from tests.support.helpers import PLUGIN, ToyModel, generate_here
 
 
 class Intruder:
@@ -53,25 +52,13 @@ def intruder(tmp_path: Path, toy_model_dir: ToyModel) -> Intruder:
 
 
 @pytest.fixture
-def generating(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Runs fairseq-generate's main function."""
-
-    def run(data: Path, *options: object) -> None:
-        task = ["--task", "aggressive_translation", "--cpu", "--user-dir", PLUGIN]
-        monkeypatch.setattr("sys.argv", ["fairseq-generate", *map(str, [data, *task, *options])])
-        generate.cli_main()
-
-    return run
-
-
-@pytest.fixture
-def entrances(intruder: Intruder, generating: Callable[..., None]) -> dict[str, Callable[[], object]]:
+def entrances(intruder: Intruder) -> dict[str, Callable[[], object]]:
     """The ways by which a checkpoint comes in."""
     path, data = str(intruder.path), intruder.data
-    drafter = ["--path", intruder.good, "--decoding", "gad", "--drafter-path", path]
+    generate = [data, "--task", "aggressive_translation", "--cpu", "--user-dir", PLUGIN, "--path"]
     return {
-        "--path": lambda: generating(data, "--path", path),
-        "--drafter-path": lambda: generating(data, *drafter),
+        "--path": lambda: generate_here(*generate, path),
+        "--drafter-path": lambda: generate_here(*generate, intruder.good, "--decoding", "gad", "--drafter-path", path),
         "--teacher": lambda: aggdec(["distill", str(data), str(intruder.folder / "out"), "--teacher", path, "--cpu"]),
         "from_pretrained": lambda: TransformerModel.from_pretrained(str(intruder.folder), "hostile.pt", str(data)),
         "fairseq's loader": lambda: checkpoint_utils.load_model_ensemble_and_task([path]),

@@ -164,7 +164,7 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 def test_refused() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"first_head_teacher": "a.pt"}, r"--first-head-teacher a\.pt needs --first-head-weight"),
-        ({"first_head_weight": math.nan}, "--first-head-weight nan: give a number from 0 up"),
+        ({"first_head_weight": math.nan}, "--first-head-weight nan: must be at least 0"),
         ({"heads_per_step": 0}, "--heads-per-step 0"),
     ]
     for options, message in refused:

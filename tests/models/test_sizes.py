@@ -27,6 +27,15 @@ def test_every_size_has_a_name_for_arch() -> None:
             assert f"-{args.encoder_layers}-{args.decoder_layers}" in name
 
 
+def test_bart_from_yaml_takes_the_weights_of_a_checkpoint() -> None:
+    """fairseq asks it for its task, which options from YAML lack; to those of a training none can be added later."""
+    cfg = OmegaConf.create({"_name": "bart_small", "encoder_layers": 1, "decoder_layers": 1})
+    OmegaConf.set_struct(cfg, True)
+    model = build_model(cfg, TASK)
+    model.load_state_dict(model.state_dict())
+    assert (len(model.encoder.layers), model.decoder.layers[0].fc1.out_features) == (1, 1024)
+
+
 @pytest.mark.parametrize(
     ("form", "options", "layers"),
     [

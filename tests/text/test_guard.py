@@ -46,36 +46,17 @@ def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) ->
 @pytest.mark.parametrize(
     ("source", "output", "kept"),
     [
+        # numbers, code and the ends of what is no sentence stay
         ("Dear Anna,", "Dear Anna,.", "Dear Anna,"),
         ("my holiday in the snow 🎿", "My holidays in the snow. 🎿", "my holidays in the snow 🎿"),
         ("i has a dog", "I have a dog.", "I have a dog"),
         ('he said "go."', 'He said "goes."', 'He said "goes."'),
-        (
-            "The 2 key are ab12-ef, it go on.",
-            "The 20 keys are ab12, it goes on.",
-            "The 2 keys are ab12-ef, it goes on.",
-        ),
+        ("The 2 key are ab12-ef, it go.", "The 20 keys are ab12, it goes.", "The 2 keys are ab12-ef, it goes."),
         ("It cost 5€ more.", "It costs 5€ , 5 more.", "It costs 5€ more."),
-        (
-            "See foo_bar, they is good in a.b/c.",
-            "See fobar, they are good in a.b.",
-            "See foo_bar, they are good in a.b/c.",
-        ),
-        (
-            "Call `for i in x` and it are well.",
-            "Call `for I in x` and it is well.",
-            "Call `for i in x` and it is well.",
-        ),
+        ("See foo_bar, they is in a.b/c.", "See fobar, they are in a.b.", "See foo_bar, they are in a.b/c."),
+        ("Call `for i in x`, it are ok.", "Call `for I in x`, it is ok.", "Call `for i in x`, it is ok."),
         ("I like it.But he go.", "I like it. But he goes.", "I like it. But he goes."),
-    ],
-)
-def test_numbers_code_and_the_ends_of_what_is_no_sentence_stay(source: str, output: str, kept: str) -> None:
-    assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept
-
-
-@pytest.mark.parametrize(
-    ("source", "output", "kept"),
-    [
+        # so do names, cells and the words of others
         ("Ralf", "??", "Ralf"),
         ("Dear Ralf,", "Dear python,", "Dear Ralf,"),
         ("From: Ralf", "From: Hurstwood", "From: Ralf"),
@@ -95,29 +76,16 @@ def test_numbers_code_and_the_ends_of_what_is_no_sentence_stay(source: str, outp
         ("git rebase --onto main", "get rebase --onto main", "git rebase --onto main"),
         ("> She have two brother.", "> She has two brothers.", "> She have two brother."),
         ('She say to me "yes" now.', "She says to me yes now.", 'She says to me "yes" now.'),
+        # misspellings, capitals and words written apart are corrected
+        *((wrong, right, right) for wrong, right in [
+            ("She speak english.", "She speaks English."),
+            ("I dont know alot.", "I don't know a lot."),
+            ("Yesterday I buyed it.", "Yesterday I bought it."),
+            ("Altough it was late, they came.", "Although it was late, they came."),
+            ("On monday we recieved thier letter.", "On Monday we received their letter."),
+            ("Infact, nobody can beleive it.", "In fact, nobody can believe it."),
+        ]),
     ],
 )  # fmt: skip
-def test_names_cells_numbers_and_the_words_of_others_stay(source: str, output: str, kept: str) -> None:
+def test_a_small_model_is_trusted_with_some_edits(source: str, output: str, kept: str) -> None:
     assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "She speaks English.", "I don't know a lot.", "Yesterday I bought it.", "Although it was late, they came.",
-        "On Monday we received their letter.", "In fact, nobody can believe it.",
-    ],
-)  # fmt: skip
-def test_misspellings_capitals_and_words_written_apart_are_corrected(output: str) -> None:
-    wrong = {
-        "speaks English": "speak english",
-        "don't": "dont",
-        "a lot": "alot",
-        "bought": "buyed",
-        "Although": "Altough",
-    }
-    wrong |= {"Monday": "monday", "received": "recieved", "their": "thier", "In fact": "Infact", "believe": "beleive"}
-    source = output
-    for right, misspelt in wrong.items():
-        source = source.replace(right, misspelt)
-    assert source != output == apply_edits(source, kept_edits(source, find_edits(source, output)))

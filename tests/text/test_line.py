@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.characters import PUNCTUATION, READ, plain
 from fairseq_aggdec.text.line import WrittenLine
+from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,10 @@ def test_every_letter_with_an_accent_is_read_without_it_or_its_word_is_kept() ->
     for letter in filter(str.isalpha, map(chr, range(0xC0, 0x250))):
         line = f"the {letter}b"
         assert WrittenLine(line).restored("the other") == line, unicodedata.name(letter)
+
+
+def test_nobody_gets_the_characters_of_another_line() -> None:
+    tokenizer = AsWrittenTokenizer()
+    tokenizer.encode("One €.")
+    with pytest.raises(AggdecError, match=r"--tokenizer as_written: only aggdec decode and fairseq-interactive with"):
+        tokenizer.decode("One $ .")
