@@ -71,6 +71,11 @@ class Teacher:
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load(self.path, folder, *languages, device, self.precision, decoding=Decoding(self.decoding))
 
+    @cached_property
+    def _sources(self) -> dict[str, Side]:
+        """The sources by split: fairseq reads a whole file when it opens it."""
+        return {}
+
     @property
     def longest_source(self) -> int:
         """The most tokens of a source that all models take, EOS included."""
@@ -78,7 +83,9 @@ class Teacher:
 
     def decode(self, shard: BatchShard) -> Decoded:
         """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
-        sources = self.data.source(shard.split)
+        if shard.split not in self._sources:
+            self._sources[shard.split] = self.data.source(shard.split)
+        sources = self._sources[shard.split]
         targets = [
             target
             for batch in shard.batches
