@@ -7,7 +7,6 @@ import math
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -18,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from tqdm import tqdm
 
 from fairseq_aggdec.bulk.folder import Decoded, Shard, ShardFolder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -75,13 +74,7 @@ def decode_shards(
     left = [shard for shard in shards if not folder.is_finished(shard)]
     total, size_left = (sum(shard.size for shard in some) for some in (shards, left))
     logger.info(f"to decode: {size_left:,} of {total:,} {unit}, {len(left):,} of {len(shards):,} shards")
-    bar = tqdm(
-        total=total,
-        initial=total - size_left,
-        unit=f" {unit}",
-        smoothing=0.05,
-        mininterval=0.5 if sys.stderr.isatty() else 30,
-    )
+    bar = Progress(total, f" {unit}", total - size_left)
     with bar, closing(_decoded(left, worker, workers)) as done:  # ends the workers, whatever happens
         for shard, decoded in done:
             folder.write(shard, decoded)

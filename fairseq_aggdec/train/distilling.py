@@ -36,8 +36,6 @@ RECORD = "distillation.json"
 """the file that records how the folder was made"""
 SKIPPED = "distillation.skipped.tsv"
 """the file with a line for each skipped sentence: split, number, number of source tokens, whether it was kept"""
-_NAMED = 5
-"""the most skipped sentences that are named"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,11 @@ class Teacher:
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load(self.path, folder, *languages, device, self.precision, decoding=Decoding(self.decoding))
 
+    @cached_property
+    def _sources(self) -> dict[str, Side]:
+        """The sources by split: fairseq reads a whole file when it opens it."""
+        return {}
+
     @property
     def longest_source(self) -> int:
         """The most tokens of a source that all models take, EOS included."""
@@ -78,7 +81,9 @@ class Teacher:
 
     def decode(self, shard: BatchShard) -> Decoded:
         """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
-        sources = self.data.source(shard.split)
+        if shard.split not in self._sources:
+            self._sources[shard.split] = self.data.source(shard.split)
+        sources = self._sources[shard.split]
         targets = [
             target
             for batch in shard.batches
@@ -160,7 +165,11 @@ def distil(
         sources = teacher.data.source(split)
         plans[split] = plan_batches(sources, made["longest_source"], max_tokens, batch_size)
         shards += plans[split].shards(split, shard_sentences)
-        _report(split, sources, plans[split], made["longest_source"])
+        batches, skipped = plans[split].batches, len(plans[split].skipped)
+        logger.info(
+            f"{split}: {len(sources):,} sentences, {sum(map(len, batches)):,} different sources in {len(batches):,} "
+            f"batches; {skipped:,} are empty or longer than {made['longest_source']} tokens and are skipped"
+        )
     folder = ShardFolder(
         output.with_name(output.name + ".shards"),
         {**made, **search, "shard_sentences": shard_sentences},
@@ -210,18 +219,6 @@ def _is_there(output: Path, origins: Mapping[str, dict[str, Any]], keep_skipped:
         raise AggdecError(f"{output}: is there, made in another way; delete it or choose another folder")
     logger.info(f"{output} is complete")
     return True
-
-
-def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:
-    """Log how many sentences are decoded and how many are skipped, and the first of these."""
-    decoded = sum(map(len, plan.batches))
-    logger.info(f"{split}: {len(sources):,} sentences, {decoded:,} different sources in {len(plan.batches):,} batches")
-    if len(plan.skipped):
-        named = ", ".join(f"{number} ({sources.sizes[number]} tokens)" for number in plan.skipped[:_NAMED])
-        logger.warning(
-            f"{split}: {len(plan.skipped):,} of {len(sources):,} sources are empty or longer than {longest} tokens and "
-            f"are skipped: number {named}{', ...' if len(plan.skipped) > _NAMED else ''}"
-        )
 
 
 def write_data_bin(
