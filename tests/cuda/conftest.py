@@ -1,7 +1,8 @@
 """Tests on a GPU. Where there is none they are not collected; AGGDEC_TEST_DEVICE=cpu rehearses them.
 
-All 62 have run once, on one H200 at commit 117cb7459fb1 (27 November 2026; docs/gpu.md), and passed. What was changed
-since has been rehearsed on a CPU alone, where nothing is captured and Triton is interpreted.
+They ran once as a whole, 62 cases on one H200 at commit 117cb7459fb1 (27 November 2026; docs/gpu.md), and passed. Cases
+that asked the same were taken out since; what changed has been rehearsed on a CPU alone, where nothing is captured and
+Triton is interpreted. `scripts/gpu_day.sh right` runs them beside `aggdec verify`.
 """
 
 import os

@@ -1,6 +1,7 @@
 """--bit-exact on the device: a token has the same bits in every pass, in layers of the papers' sizes.
 
-On a GPU in half precision by Triton's kernels; the rehearsal on a CPU has single precision and the kernels in C.
+On a GPU in half precision by Triton's kernels; the rehearsal on a CPU has single precision and the kernels in C. Whole
+outputs, in every mode and batch, are compared by `aggdec verify --precisions exact` (scripts/gpu_day.sh).
 """
 
 from argparse import Namespace
@@ -15,14 +16,11 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
 from tests.support.on_device import on
-from tests.support.oracle import OracleGenerator
-from tests.support.random_models import dictionary, random_batch, random_drafter
+from tests.support.random_models import dictionary, random_batch
 
 WORDS = dictionary(8_000)
 LENGTH = 6
@@ -33,7 +31,6 @@ OF_TWO_LAYERS = {
     for name, size in {**SIZES, "big, pre-norm": replace(SIZES["big"], pre_norm=True)}.items()
 }
 RULES = SearchRules(WORDS.pad(), WORDS.unk(), WORDS.eos(), max_len=40, symbols=len(WORDS), min_len=3)
-LIMIT: dict[str, Any] = {"max_len_b": 70}  # more than one bucket of positions
 
 
 def random_model(size: str) -> Any:
@@ -85,27 +82,3 @@ def test_every_pass_has_the_bits_of_one_token_alone(size: str, device: torch.dev
                 for widths in ([1] * LENGTH, [1, 4, 1], [LENGTH]):
                     found = bits(engines, model, list(range(rows)), widths, device)
                     assert torch.equal(found, alone[:, :rows]), (size, kind, rows, widths)
-
-
-def test_every_mode_and_batch_has_the_bits_of_greedy_on_each_sentence_alone(device: torch.device) -> None:
-    model, sizes = on(device, random_model("base"), exact_types(device, "base")[0]), OF_TWO_LAYERS["base"].options()
-    drafter = LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 6, **sizes))
-    engines = Engines(Arithmetic(bit_exact=True))
-    common: dict[str, Any] = {"src_dict": WORDS, "engines": engines, "drafts": "whole", **LIMIT}
-    greedy = AggressiveGenerator.of([model], WORDS, decoding="greedy", src_dict=WORDS, engines=engines, **LIMIT)
-
-    def outputs(generator: Any, rows: list[int]) -> list[tuple[list[int], list[float]]]:
-        found = generator.generate([model], sample_of(rows, device))
-        return [(one["tokens"].tolist(), one["positional_scores"].tolist()) for (one,) in found]
-
-    alone = [outputs(greedy, [row])[0] for row in range(24)]
-    for rows in (list(range(24)), list(range(23, -1, -3)), [7, 2]):
-        knows: dict[str, Any] = {"answers": {row: alone[row][0] for row in rows}, "seed": 9, "longest": 10}
-        for generator in (
-            greedy,
-            AggressiveGenerator.of([model], WORDS, decoding="iad", **common),
-            AggressiveGenerator.of([model], WORDS, decoding="gad", block_draft=BlockDraftOptions(drafter, 6), **common),
-            OracleGenerator.of([model], WORDS, decoding="iad", **knows, **common),
-        ):
-            assert outputs(generator, rows) == [alone[row] for row in rows], (generator.decoding, rows)
-        assert generator.totals.accepted > 0

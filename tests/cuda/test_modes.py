@@ -18,10 +18,12 @@ from tests.support.random_models import ENGINE_SHAPES, model_of_shape, random_bl
 from tests.support.small_generators import FEW_WORDS, WORDS, cached_model, generator
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+FIRST, *OTHER_SHAPES = ENGINE_SHAPES
 BY_DEFAULT, OTHERS = "", ("graphs", "plain")  # values of AGGDEC_BACKEND
 CASES = [
-    *((shape, precision, BY_DEFAULT) for shape in ENGINE_SHAPES for precision in DTYPES),
-    *((ENGINE_SHAPES[0], precision, backend) for precision in ("fp32", "fp16") for backend in OTHERS),
+    *((FIRST, precision, BY_DEFAULT) for precision in DTYPES),
+    *((shape, "fp16", BY_DEFAULT) for shape in OTHER_SHAPES),
+    *((FIRST, "fp16", backend) for backend in OTHERS),
 ]
 
 
@@ -73,29 +75,17 @@ def test_every_mode_gives_fairseqs_output(
             assert ours.totals.iterations < ours.totals.committed, "nothing was accepted"
 
 
-@pytest.mark.parametrize("heads", [1, 3, 8, 16])
-def test_the_papers_numbers_of_heads(heads: int, device: torch.device) -> None:
-    """Block attention takes another way where there are many heads."""
-    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
-             (("embed_dim", 48 if heads == 3 else 128), ("attention_heads", heads))}  # fmt: skip
-    models = [on(device, model_of_shape("post-norm sinusoidal", 1, FEW_WORDS, FEW_WORDS, 0.05, **sizes))]
-    for lengths in LENGTHS:
-        sample = batch(heads, lengths, device)
-        check(models, sample, knowing(models, sample, "iad").generate(models, sample), "fp32")
-
-
-@pytest.mark.parametrize("precision", list(DTYPES))
-def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.device) -> None:
+def test_proposal_heads_give_fairseqs_output(device: torch.device) -> None:
     model = random_blockwise("post-norm sinusoidal", "identity", 1, FEW_WORDS, FEW_WORDS, 4, eos_share=0.05)
-    models = [on(device, model, DTYPES[precision])]
+    models = [on(device, model, torch.float16)]
     ours = generator(models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 4), **LIMIT)
     for lengths in LENGTHS:
         sample = batch(2, lengths, device)
-        check(models, sample, ours.generate(models, sample), precision)
+        check(models, sample, ours.generate(models, sample), "fp16")
 
 
 @pytest.mark.parametrize(
-    ("shape", "backend"), [*((one, BY_DEFAULT) for one in ENGINE_SHAPES), *((ENGINE_SHAPES[0], one) for one in OTHERS)]
+    ("shape", "backend"), [(FIRST, BY_DEFAULT), (OTHER_SHAPES[2], BY_DEFAULT), *((FIRST, one) for one in OTHERS)]
 )
 def test_aggressive_beam_gives_fairseqs_lists(
     shape: str, backend: str, device: torch.device, monkeypatch: pytest.MonkeyPatch

@@ -37,14 +37,6 @@ def expected(model: Any, device: torch.device) -> Outputs:
         return outputs(model, Engines(), device)
 
 
-def test_two_generators_over_one_model(model: Any, device: torch.device, expected: Any) -> None:
-    for engines in (Engines(), Engines()) * 2:
-        assert outputs(model, engines, device) == expected
-    shared = Engines()
-    for _ in range(2):
-        assert outputs(model, shared, device) == expected
-
-
 def test_threads_with_engines_of_their_own_and_with_shared_ones(
     model: Any, device: torch.device, expected: Any
 ) -> None:
@@ -85,18 +77,3 @@ def test_a_capture_without_memory_is_said_and_not_needed(
     assert outputs(model, Engines(), device) == expected
     said = "runs without a CUDA graph from now on, slower and as exact: CUDA out of memory" in caplog.text
     assert said == bool(failed) == (device.type == "cuda")
-
-
-def test_a_pass_that_no_capture_allows_runs_without(
-    model: Any, device: torch.device, expected: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    layered = GraphDecoder.layered
-
-    def read_by_the_host(self: GraphDecoder, *arguments: Any, **options: Any) -> torch.Tensor:
-        x = layered(self, *arguments, **options)
-        float(x.sum())
-        return x
-
-    monkeypatch.setattr(GraphDecoder, "layered", read_by_the_host)
-    assert outputs(model, Engines(), device) == expected
-    assert ("runs without a CUDA graph" in caplog.text) == (device.type == "cuda")

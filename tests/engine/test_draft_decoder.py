@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from tests.support.random_models import DRAFTER_SHAPES, dictionary, draft_logits, random_batch, random_drafter, texts_of
+from tests.support.random_models import DRAFTER_SHAPES, dictionary, random_batch, random_drafter, texts_of
 from tests.support.scripted_decoding import PAD, examples
 
 pytestmark = pytest.mark.usefixtures("either_engine")
@@ -44,7 +44,8 @@ def check_drafts(
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
-        expected = draft_logits(model, **source, prefix_tokens=junk, prefix_lengths=torch.tensor(lengths) - 1)
+        features = model.decoder(junk, model.encode(**source), torch.tensor(lengths)[:, None] - 1)[:, 0]
+        expected = model.decoder.output_layer(features)
         assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
         torch.testing.assert_close(drafted, expected, atol=within, rtol=within)
         lengths = [min(length + rng.randint(1, block_size + 1), longest + 1) for length in lengths]

@@ -22,8 +22,7 @@ from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder, Shape
+from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.graphs.graphs import Graph, Packet
@@ -126,7 +125,9 @@ class Walk:
 
 @pytest.mark.parametrize("make", [GraphDecoder, as_on_a_gpu])
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[::2])
-def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[Any], GraphDecoder]) -> None:
+def test_blocks_are_judged_as_by_the_plain_engine(
+    shape: str, make: Callable[[Any], GraphDecoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = model_of_shape(shape, 1, VOCABULARY, VOCABULARY)
     encoder_out = encoded(model, [5, 9, 2, 7, 1])
     walk = Walk(make(model.decoder), BlockDecoder(model.decoder), 2, 5)
@@ -138,7 +139,9 @@ def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[An
     walk.step(3, ragged=True)
     walk.step(6, ranks=2, ragged=make is GraphDecoder)
     walk.keep([0, 2])
-    walk.step(3)
+    with monkeypatch.context() as patch:  # a pass without a graph between others
+        patch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 0)
+        walk.step(3)
     walk.keep([1])
     while walk.starts[0] < 21:  # beyond the end that is forced at 20
         walk.step(3, ranks=1)
@@ -218,19 +221,8 @@ def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None
     walk.step(3)
 
 
-def test_a_pass_too_large_for_a_graph_is_computed_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 12)
-    monkeypatch.setattr("fairseq_aggdec.engine.graphs.decoder._MOST_SCORES", 4 * len(VOCABULARY))
-    model = model_of_shape(SHAPE, 9, VOCABULARY, VOCABULARY)
-    walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 1, 3)
-    for verifier in walk.both:
-        verifier.start(encoded(model, [4, 8, 2]))
-    for widest in (1, 3, 9, 2, 1):
-        walk.step(widest, ranks=1)
-
-
 @pytest.mark.parametrize(
-    ("shape", "transition_dim"), [*((shape, 0) for shape in DRAFTER_SHAPES), ("causal, post-norm learned", 8)]
+    ("shape", "transition_dim"), [*((shape, 0) for shape in [*DRAFTER_SHAPES][::3]), ("causal, post-norm learned", 8)]
 )
 def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -> None:
     rng = random.Random(13)
@@ -298,18 +290,6 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     assert drafts.draft([[2]] * 3, 4).device == meta
 
 
-def test_under_bit_exact_no_block_decides_how_it_is_chosen_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels and PyTorch's operations round log-probabilities otherwise."""
-    model = model_of_shape(SHAPE, 5, VOCABULARY, VOCABULARY)
-    engine = GraphDecoder(model.decoder)
-    monkeypatch.setattr(engine, "_is_exact", True)
-    engine.start(encoded(model, [4, 2]))
-    small, large = Shape(1, 1, 64, 32), Shape(1024, 32, 2048, 2048)
-    for prefix, by_kernels in ((None, True), (torch.tensor([[5], [6]]), False)):
-        rules = dataclasses.replace(RULES, prefix=prefix)
-        assert {engine._can_choose(shape, rules, at) for shape in (small, large) for at in (0, 9)} == {by_kernels}
-
-
 def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
     """Each would be a copy for which the host waits."""
     model = model_of_shape(SHAPE, 18, VOCABULARY, VOCABULARY)
@@ -324,10 +304,3 @@ def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
     engine.keep(order)
     made = {**vars(block), **vars(block.ragged), **vars(order)}
     assert {name for name, part in made.items() if isinstance(part, Tensor)} == {"draft"}
-
-
-def test_buckets_hold_what_they_are_for() -> None:
-    assert [rows_bucket(rows) for rows in (1, 2, 3, 5, 32, 33, 160)] == [1, 2, 4, 8, 32, 64, 256]
-    assert [width_bucket(width) for width in (1, 2, 5, 9, 32, 33, 65)] == [1, 4, 8, 16, 32, 64, 96]
-    assert [positions_bucket(end) for end in (1, 64, 65, 129)] == [64, 64, 128, 256]
-    assert [source_bucket(length) for length in (1, 32, 33, 65)] == [32, 32, 64, 128]

@@ -1,6 +1,5 @@
 """Which functions are captured, kept, and called without a graph; the capture is a function of the test's."""
 
-import logging
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -117,13 +116,3 @@ def test_a_mistake_in_a_pass_is_not_hidden() -> None:
     graphs = Graphs(CPU, lambda: captures)
     with pytest.raises(AggdecError, match="too long"):
         graphs.run(pass_of(graphs, "a", wrong))
-
-
-def test_captures_that_take_long_are_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_aggdec.engine.graphs.graphs.time.perf_counter", iter([0.0, 0.7, 5.0, 5.5]).__next__)
-    graphs = Graphs(CPU, lambda: captures)
-    with caplog.at_level(logging.INFO):
-        graphs.run(pass_of(graphs, "a"))
-        assert caplog.text == ""
-        graphs.run(pass_of(graphs, "b"))
-    assert "2 new shapes of passes were captured as CUDA graphs in 1.2 s" in caplog.text

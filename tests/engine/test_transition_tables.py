@@ -25,11 +25,10 @@ def walk(model: NarDrafterModel, features: Tensor, last: int) -> tuple[list[int]
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
-@pytest.mark.parametrize("rows", [1, 3])
 @torch.no_grad()
-def test_each_token_is_the_best_after_the_one_before(shape: str, rows: int) -> None:
+def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
     differ = 0
-    for seed in range(6):
+    for seed, rows in enumerate((1, 3, 3)):
         model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, K, transition_dim=6)
         source = random_batch(seed, VOCABULARY, [4, 7, 2][:rows])["net_input"]
         tokens = torch.randint(VOCABULARY.nspecial, len(VOCABULARY), (rows, 9))

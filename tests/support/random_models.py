@@ -263,22 +263,6 @@ def texts_of(tokens: Tensor, lengths: Iterable[int]) -> list[list[int]]:
     return [row[: int(length)] for row, length in zip(tokens.tolist(), lengths, strict=True)]
 
 
-def draft_logits(
-    model: NarDrafterModel, src_tokens: Tensor, src_lengths: Tensor, prefix_tokens: Tensor, prefix_lengths: Tensor
-) -> Tensor:
-    """Logits of a draft, B x k x V, computed without a cache: the reference for the engine.
-
-    Args:
-        model: the drafter.
-        src_tokens: B x S.
-        src_lengths: B.
-        prefix_tokens: B x P, the start symbol, then at least the prefix.
-        prefix_lengths: B, the number of tokens in the prefix, without the start symbol, at most P-1.
-    """
-    encoder_out = model.encode(src_tokens, src_lengths)
-    return model.decoder.output_layer(model.decoder(prefix_tokens, encoder_out, prefix_lengths[:, None])[:, 0])
-
-
 HEAD_KINDS: dict[str, dict[str, Any]] = {
     "identity": {"identity_head": True},
     "learned": {},
