@@ -114,10 +114,13 @@ class BlockwiseLoss(SummedCriterion):
     def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
         """The teacher's logits at head 1's N targets, N x V, on the device of the trained model."""
         if not self._teacher:  # loaded at first use: validation does not need the file
-            self._teacher = _read_teacher(str(self.cfg.first_head_teacher), self.task)
+            path = str(self.cfg.first_head_teacher)
+            if not Path(path).is_file():
+                raise AggdecError(f"--first-head-teacher {path}: no such file")
+            self._teacher = checkpoint_utils.load_model_ensemble([path], task=self.task)[0]
         (teacher,), like = self._teacher, next(model.parameters())
-        logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**sample["net_input"])[0]
-        return logits[sample["target"].ne(self.padding_idx)]
+        teacher = teacher.eval().to(device=like.device, dtype=like.dtype)
+        return teacher(**sample["net_input"])[0][sample["target"].ne(self.padding_idx)]
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]
@@ -134,17 +137,6 @@ class BlockwiseLoss(SummedCriterion):
         loss, sample_size, log = self.summed(sample, *first[0], int(masks[0].sum()))
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
         return loss, sample_size, log
-
-
-def _read_teacher(path: str, task: Any) -> list[Any]:
-    """The teacher, frozen, in a list. Raises `AggdecError` where the file is missing or no checkpoint."""
-    if not Path(path).is_file():
-        raise AggdecError(f"--first-head-teacher {path}: no such file")
-    models, _ = checkpoint_utils.load_model_ensemble([path], task=task)
-    for teacher in models:
-        teacher.eval()
-        teacher.requires_grad_(False)
-    return list(models)
 
 
 def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
