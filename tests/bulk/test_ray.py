@@ -7,8 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import ray
 
+from fairseq_aggdec.errors import AggdecError
 from tests.bulk.decoding import CORRECT, IN_SHARDS, at_the_first_shard, outputs, run
 
 
@@ -23,6 +25,9 @@ def test_ray_writes_the_same_though_a_worker_is_killed(text: Path, whole: list[s
     try:
         with at_the_first_shard(tmp_path / "out", kill_an_actor):
             run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out", "--workers", 2, "--engine", "ray")
+        wrong = ["--bpe-codes", "/nowhere/codes", "--engine", "ray"]
+        with pytest.raises(AggdecError, match=r"--bpe subword_nmt: file /nowhere/codes not found$"):
+            run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "other", *wrong)
     finally:
         ray.shutdown()
         shutil.rmtree(Path(tempfile.gettempdir()) / "ray", ignore_errors=True)  # its logs
