@@ -35,8 +35,9 @@ DRAFTER = (
     f"--disable-validation --block-size {BLOCK_SIZE}"
 ).split()
 BLOCKWISE = (
-    "--arch blockwise_transformer --criterion blockwise_loss --identity-head --freeze-base --own-hidden "
-    f"--max-update 160 --log-format simple --best-checkpoint-metric accepted --maximize-best-checkpoint-metric --block-heads {HEADS}"
+    f"--arch blockwise_transformer --criterion blockwise_loss --identity-head --freeze-base --block-heads {HEADS} "
+    "--own-hidden --max-update 160 --log-format simple --best-checkpoint-metric accepted "
+    "--maximize-best-checkpoint-metric"
 ).split()
 WITHOUT_LONG = "--max-source-positions 20 --skip-invalid-size-inputs-valid-test".split()
 """leaves one sentence out, with which fairseq's search takes most of its time"""
