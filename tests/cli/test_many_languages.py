@@ -14,7 +14,9 @@ TASK = "translation_multi_simple_epoch"
 LANGUAGES = "--lang-pairs src-tgt --encoder-langtok src --decoder-langtok".split()
 
 
-def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(toy_data: Path, tmp_path: Path) -> None:
+def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(
+    toy_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The model drafts for itself, and its own outputs are a file of drafts: nearly all is accepted."""
     options = [*TINY_TRANSFORMER, "--task", TASK, *LANGUAGES, "--disable-validation"]
     model = train_toy(toy_data, tmp_path / "model", options, updates=50)
@@ -28,9 +30,13 @@ def test_verify_forces_what_the_task_forces_and_drafts_by_models_and_files(toy_d
 
     out = tmp_path / "verified.json"
     modes = ["--modes", "iad+whole,speculative+whole,aggressive-beam:3", "--drafter-path", str(model.checkpoint)]
+    capsys.readouterr()
     aggdec(["verify", *common, *modes, "--draft-file", str(drafts), "--limit", "5", "--thorough", "--json", str(out)])
+    said, *_ = capsys.readouterr().err.splitlines()
+    assert said == "5 sentences, 3 modes, fp32, int8, exact, alone, in batches of 8, in batches of 32"
     record = json.loads(out.read_text())
     assert record["passed"]
+    assert {check["precision"] for check in record["checks"]} | {*record["left_out"]} == {"fp32", "int8", "exact"}
     checks = [check for check in record["checks"] if check["precision"] != "int8" and "whole" in check["mode"]]
     assert {"fp32", "exact"} <= {check["precision"] for check in checks}
     assert all(check["accepted"] > 0.8 * check["drafted"] > 0 for check in checks)

@@ -32,18 +32,6 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     assert "torch" in record["machine"]["versions"]
 
 
-def test_thorough_verifies_every_precision_and_large_batches(
-    toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "verified.json"
-    model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
-    aggdec(["verify", *model, "--limit", "3", "--thorough", "--modes", "greedy,iad", "--json", str(out)])
-    first, *_ = capsys.readouterr().err.splitlines()
-    assert first == "3 sentences, 2 modes, fp32, int8, exact, alone, in batches of 8, in batches of 32"
-    record = json.loads(out.read_text())
-    assert {check["precision"] for check in record["checks"]} | set(record["left_out"]) == {*("fp32", "int8", "exact")}
-
-
 def test_a_fault_exits_with_1_after_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
