@@ -273,7 +273,7 @@ def random_blockwise(
 
 def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:
     """A checkpoint as fairseq-train leaves it, with the options of `random_model`."""
-    args = Namespace(arch="transformer", **{**TINY, **options})
+    args = Namespace(**{"arch": "transformer", **TINY, **options})
     torch.save({"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path)
     return path
 
