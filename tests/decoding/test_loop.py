@@ -74,25 +74,18 @@ def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) 
             for step, token in enumerate(expected)
         ]
         torch.testing.assert_close(sentence.log_probs, torch.tensor(log_probs))
-        check_stats(sentence)
         stats = sentence.stats
         for done, drafted in zip(accumulate(stats.committed, initial=0), stats.drafted, strict=False):
             assert done + drafted <= max_len, "no block reads behind the last position"
-
-
-def check_stats(sentence: Decoded) -> None:
-    stats = sentence.stats
-    assert len(stats.drafted) == len(stats.accepted) == len(stats.committed) == stats.iterations
-    assert sum(stats.committed) == sentence.tokens.numel()
-    assert 1 <= stats.iterations <= sentence.tokens.numel()
-    for number, (drafted, accepted, committed) in enumerate(
-        zip(stats.drafted, stats.accepted, stats.committed, strict=True)
-    ):
-        last = number == stats.iterations - 1
-        assert 0 <= accepted <= drafted
-        # the verifier adds one token of its own, unless an accepted EOS has ended the sentence
-        assert committed - accepted == 1 or (last and committed == accepted)
-    assert stats.single_steps == stats.drafted.count(0)
+        assert len(stats.drafted) == len(stats.accepted) == len(stats.committed) == stats.iterations
+        assert sum(stats.committed) == sentence.tokens.numel()
+        assert 1 <= stats.iterations <= sentence.tokens.numel()
+        counts = zip(stats.drafted, stats.accepted, stats.committed, strict=True)
+        for number, (drafted, accepted, committed) in enumerate(counts, 1):
+            assert 0 <= accepted <= drafted
+            # the verifier adds one token of its own, unless an accepted EOS has ended the sentence
+            assert committed - accepted == 1 or (number == stats.iterations and committed == accepted)
+        assert stats.single_steps == stats.drafted.count(0)
 
 
 class Foolish(DraftSchedule):

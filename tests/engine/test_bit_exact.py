@@ -56,8 +56,7 @@ PROJECTED = {
 
 
 @pytest.mark.parametrize(
-    "options",
-    [*list(SHAPES.values())[:4], *map(sizes, (1, 5, 7, 11, 13)), {**PROJECTED, "activation_fn": "gelu"}],
+    "options", [*list(SHAPES.values())[:4], *map(sizes, (1, 5, 7, 11, 13)), {**PROJECTED, "activation_fn": "gelu"}]
 )
 @pytest.mark.parametrize("precision", ["own", INT8])
 def test_it_holds_for_every_model(options: dict[str, Any], precision: Precision) -> None:

@@ -16,13 +16,7 @@ from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.plain.choice import PLAIN
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from tests.support.random_models import (
-    ALL_SHAPES,
-    ENGINE_SHAPES,
-    dictionary,
-    model_of_shape,
-    random_batch,
-)
+from tests.support.random_models import ALL_SHAPES, ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.support.scripted_decoding import PAD, examples, scored
 
 pytestmark = pytest.mark.usefixtures("either_engine")

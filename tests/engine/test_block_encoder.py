@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from tests.support.random_models import (
-    ENGINE_SHAPES,
-    dictionary,
-    model_of_shape,
-    random_batch,
-)
+from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.support.scripted_decoding import examples
 
 pytestmark = pytest.mark.usefixtures("either_engine")

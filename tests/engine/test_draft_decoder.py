@@ -6,9 +6,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.support.random_models import DRAFTER_SHAPES, dictionary, random_batch, random_drafter, texts_of
 from tests.support.scripted_decoding import PAD, examples
 
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("either_engine")
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
+FEW = dictionary(8)  # fewer symbols than candidates, so that the tables of a transition head decide among all
 
 
 @torch.no_grad()
@@ -103,3 +106,37 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
         torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
         assert encoded == [[2, 3]]
         lengths = lengths + 1
+
+
+def by_a_walk(model: NarDrafterModel, features: Tensor, last: int) -> tuple[list[int], Tensor]:
+    """Tokens of one block (k x D) after `last`, by a transition head over all words, and their logits, k x V."""
+    decoder, tokens, rows = model.decoder, [last], []
+    for feature in features:
+        logits = decoder.output_layer(decoder.transitions(feature, decoder.embed(torch.tensor(tokens[-1]))))
+        rows.append(logits.clone())
+        tokens.append(int(decoder.best_tokens(logits)))
+    return tokens[1:], torch.stack(rows)
+
+
+@pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
+@torch.no_grad()
+def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
+    differ = 0
+    for seed, rows in enumerate((1, 3, 3)):
+        model = random_drafter(shape, seed, FEW, FEW, 5, transition_dim=6)
+        source = random_batch(seed, FEW, [4, 7, 2][:rows])["net_input"]
+        tokens = torch.randint(FEW.nspecial, len(FEW), (rows, 9))
+        tokens[:, 0] = FEW.eos()
+        lengths = torch.tensor([3, 1, 6][:rows])
+        drafter, scorer = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
+        for engine in (drafter, scorer):
+            engine.start(model.encoder(**source))
+        drafted = drafter.draft(texts_of(tokens, lengths), 5)
+        logits = scorer._scores(texts_of(tokens, lengths), 5)
+        features = model.decoder(tokens, model.encode(**source), lengths[:, None] - 1)[:, 0]  # B x k x D
+        for row in range(rows):
+            expected, scores = by_a_walk(model, features[row], int(tokens[row, lengths[row] - 1]))
+            assert drafted[row].tolist() == expected
+            torch.testing.assert_close(logits[row], scores, atol=1e-4, rtol=1e-4)
+            differ += expected != model.decoder.best_tokens(model.decoder.output_layer(features[row])).tolist()
+    assert differ > 0, "the head changes some of the drafts"

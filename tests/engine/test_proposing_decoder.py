@@ -63,7 +63,7 @@ def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
         assert torch.equal(proposals, best_tokens(expected, model.decoder.never_proposed))
 
 
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[::3])
 def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_path: Path) -> None:
     base = random_model(3, WORDS, WORDS, **SHAPES[shape])
     path = save_base(base, tmp_path / "base.pt", **SHAPES[shape])

@@ -37,7 +37,7 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
 ) -> None:
     """After texts that accept all of the last draft, some or none, or go back, and after rows have left the batch.
 
-    Once two tokens follow what is accepted, as where an iteration had no draft.
+    At times two tokens follow what is accepted, as where an iteration had no draft.
     """
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
     small, sample = cached_model(shape, 2), random_batch(2, FEW_WORDS, [5, 9, 2, 7])
@@ -52,13 +52,12 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
             of_draft.reset_mock()
             drafts = model.draft(texts, 4).tolist()
             read = of_draft.call_args_list[0].args[3]
-            assert max(read) <= 2 or turn in (0, 4), (
-                "the bonus token, of a draft that passed as a whole the last one, too"
-            )
+            # the bonus token, of a draft that passed as a whole the last one, too
+            assert max(read) <= 2 + (turn % 2 == 0)
             for place, row in enumerate(rows):
                 own, _ = greedy(small, sample, row, texts[place], 4)
                 assert drafts[place][: len(own)] == own
-                texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + (turn == 3))]
+                texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + turn % 2)]
     values, _ = model.entries(texts, 3, 5)
     for of_row, row, text in zip(values.unflatten(0, (len(rows), -1)), rows, texts, strict=True):
         own, scores = greedy(small, sample, row, text, 3)

@@ -1,11 +1,9 @@
-"""Random cases: models, search options, batches and modes; from a seed, or as a strategy of hypothesis."""
+"""Random cases: models, search options, batches and modes."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from hypothesis import strategies as st
+from typing import Any
 
 _ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2, "speech": 3}
 """kinds of models that the block engine runs, and how often each is drawn"""
@@ -30,7 +28,6 @@ _DRAWN_LENGTHS = 17
 """number of sentences in a batch with lengths of their own; further ones have these lengths again"""
 
 Options = dict[str, Any]
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -75,37 +72,21 @@ class Case:
         return " + ".join(sorted(model["kind"] for model in self.models))
 
 
-class Drawing:
-    """Draws by a function of the least and the largest number; the first of several options is the one to shrink to."""
-
-    def __init__(self, number: Callable[[int, int], int]) -> None:
-        self.number = number
+class Drawing(random.Random):
+    """Draws what a case is made of."""
 
     def chance(self, percent: int) -> bool:
-        return self.number(0, 99) >= 100 - percent
-
-    def one(self, options: Sequence[Value]) -> Value:
-        return options[self.number(0, len(options) - 1)]
+        return self.randrange(100) < percent
 
 
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """Cases that hypothesis can make smaller; half of those that it draws vary the one before."""
-    return _case(Drawing(lambda least, most: draw(st.integers(least, most))))
-
-
-def case_of(seed: int) -> Case:
-    """The case of a seed, unlike those of its neighbours, in batches of at most 32 sentences."""
-    return _case(Drawing(random.Random(seed).randint), most=32)
-
-
-def _case(rng: Drawing, most: int = 256) -> Case:
-    """`most`: sentences of a batch."""
+def case_of(seed: int, most: int = 256) -> Case:
+    """The case of a seed, in batches of at most so many sentences."""
+    rng = Drawing(seed)
     many = rng.chance(5)
-    words = rng.one((2000, 3000)) if many else rng.number(6, 40)
-    kinds = [rng.one([kind for kind, count in KINDS.items() for _ in range(count)])]
+    words = rng.choice((2000, 3000)) if many else rng.randint(6, 40)
+    kinds = [rng.choice([kind for kind, count in KINDS.items() for _ in range(count)])]
     if kinds != ["speech"] and rng.chance(20):
-        kinds.append(rng.one([kind for kind in KINDS if kind != "speech"]))
+        kinds.append(rng.choice([kind for kind in KINDS if kind != "speech"]))
     joined = kinds != ["speech"] and (not rng.chance(40) or any(kind in _BARTS for kind in kinds))
     models = [model_options(rng, kind, joined) for kind in kinds]
     search, prefix = _search(rng)
@@ -114,26 +95,26 @@ def _case(rng: Drawing, most: int = 256) -> Case:
             model.pop("max_target_positions", None)
     arithmetic = None
     if len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS and rng.chance(30):
-        arithmetic = rng.one(_ARITHMETICS)
-    backend = "kernels" if arithmetic else rng.one(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
+        arithmetic = rng.choice(_ARITHMETICS)
+    backend = "kernels" if arithmetic else rng.choice(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
     most = min(most, 8 if many else 17 if backend == "graphs" else 32 if search["max_len_b"] == 200 else most)
     return Case(
-        seed=rng.number(0, 10**6),
-        words=[words, words if joined else rng.number(6, 40)],
+        seed=rng.randint(0, 10**6),
+        words=[words, words if joined else rng.randint(6, 40)],
         joined=joined,
         models=models,
-        eos_share=rng.one((0.1, 0.02, 0.05, 0.2)),
+        eos_share=rng.choice((0.1, 0.02, 0.05, 0.2)),
         # of speech no sentence can be decoded alone as padded in its batch, which near-ties need
-        twins="" if kinds == ["speech"] else rng.one(("", *[""] * 9, "equal", "apart")),
-        used=rng.one(("", *[""] * 3, "other weights", "inference mode", "a beam")),
-        batches=[_batch(rng, most) for _ in range(rng.number(1, 2))],
+        twins="" if kinds == ["speech"] else rng.choice(("", *[""] * 9, "equal", "apart")),
+        used=rng.choice(("", *[""] * 3, "other weights", "inference mode", "a beam")),
+        batches=[_batch(rng, most) for _ in range(rng.randint(1, 2))],
         left_pad=not rng.chance(30),
-        language=rng.one(("", "", "", *LANGUAGES["match_source_len" in search :])),  # with it no other EOS is taken
+        language=rng.choice(("", "", "", *LANGUAGES["match_source_len" in search :])),  # with it no other EOS is taken
         prefix=prefix,
         search=search,
         block_ngrams=rng.chance(50),
-        modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.number(1, 3))]
-        + [_beam(rng, models, joined) for _ in range(rng.number(0, 1))],
+        modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.randint(1, 3))]
+        + [_beam(rng, models, joined) for _ in range(rng.randint(0, 1))],
         backend=backend,
         threads=1 + rng.chance(5),
     )
@@ -146,34 +127,34 @@ def model_options(rng: Drawing, kind: str, joined: bool) -> Options:
 
 def _model(rng: Drawing, kind: str, joined: bool) -> Options:
     if kind == "LightConv":
-        convolutions = rng.one(("lightweight", "dynamic"))
+        convolutions = rng.choice(("lightweight", "dynamic"))
         return {
             "arch": "lightconv", "encoder_conv_type": convolutions, "decoder_conv_type": convolutions,
             "decoder_learned_pos": rng.chance(30), "encoder_glu": rng.chance(50),
             "decoder_glu": rng.chance(50), "decoder_normalize_before": rng.chance(50),
         }  # fmt: skip
     if kind == "fconv":
-        width, depth = rng.one((8, 16, 24)), rng.number(1, 3)
+        width, depth = rng.choice((8, 16, 24)), rng.randint(1, 3)
         return {
-            "arch": "fconv", "encoder_layers": f"[({width}, 3)] * {rng.number(1, 3)}",
-            "decoder_layers": f"[({width}, {rng.one((2, 3, 5))})] * {depth}",
-            "decoder_attention": rng.one(("True", f"[False] * {depth - 1} + [True]")),
+            "arch": "fconv", "encoder_layers": f"[({width}, 3)] * {rng.randint(1, 3)}",
+            "decoder_layers": f"[({width}, {rng.choice((2, 3, 5))})] * {depth}",
+            "decoder_attention": rng.choice(("True", f"[False] * {depth - 1} + [True]")),
         }  # fmt: skip
     if kind == "LSTM":
-        depth = rng.number(1, 3)
+        depth = rng.randint(1, 3)
         return {
             "arch": "lstm", "encoder_layers": depth, "decoder_layers": depth,
-            "encoder_bidirectional": rng.chance(50), "decoder_hidden_size": rng.one((8, 16, 24)),
-            "decoder_attention": rng.one(("1", "1", "1", "1", "0")),
+            "encoder_bidirectional": rng.chance(50), "decoder_hidden_size": rng.choice((8, 16, 24)),
+            "decoder_attention": rng.choice(("1", "1", "1", "1", "0")),
         }  # fmt: skip
     model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
     if kind == "transformer" and rng.chance(10):
-        model[rng.one(("encoder_layers", "decoder_layers"))] = 0
+        model[rng.choice(("encoder_layers", "decoder_layers"))] = 0
     if kind in _BARTS:
         for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
                      "no_token_positional_embeddings"):  # fmt: skip
             model.pop(name, None)
-        model["arch"] = rng.one(("bart_base", "bart_large", "bart_12_2")) if kind == "BART" else "mbart_base"
+        model["arch"] = rng.choice(("bart_base", "bart_large", "bart_12_2")) if kind == "BART" else "mbart_base"
         model["decoder_embed_dim"] = model["encoder_embed_dim"]
         model["decoder_attention_heads"] = model["encoder_attention_heads"]
     elif kind == "alignment":
@@ -182,7 +163,7 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
         for name in ("share_decoder_input_output_embed", "share_all_embeddings"):
             model.pop(name, None)
         model.update(adaptive_softmax_cutoff="4,7", adaptive_softmax_dropout=0.0)
-        model["adaptive_softmax_factor"] = rng.one((1, 2))
+        model["adaptive_softmax_factor"] = rng.choice((1, 2))
     elif kind == "cross-self-attention":
         model.update(cross_self_attention=True, no_cross_attention=True)
         for name in ("embed_dim", "attention_heads"):
@@ -192,24 +173,24 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
     elif kind == "speech":
         model.update(
             arch="s2t_transformer", input_channels=1, input_feat_per_channel=8, conv_channels=16,
-            conv_kernel_sizes=rng.one(("5,5", "3")),
+            conv_kernel_sizes=rng.choice(("5,5", "3")),
         )  # fmt: skip
     elif kind == "proposal heads":
         model.update(
-            arch="blockwise_transformer", block_heads=rng.number(2, 7), identity_head=rng.chance(50),
-            own_hidden=rng.chance(50), head_ffn_embed_dim=rng.one((8, 24)),
+            arch="blockwise_transformer", block_heads=rng.randint(2, 7), identity_head=rng.chance(50),
+            own_hidden=rng.chance(50), head_ffn_embed_dim=rng.choice((8, 24)),
         )  # fmt: skip
     return model
 
 
 def _transformer(rng: Drawing, joined: bool) -> Options:
     """Options of fairseq's plain Transformer."""
-    model: Options = {"encoder_layers": rng.number(1, 3), "decoder_layers": rng.number(1, 3)}
+    model: Options = {"encoder_layers": rng.randint(1, 3), "decoder_layers": rng.randint(1, 3)}
     for side in ("encoder", "decoder"):
-        heads = rng.one((1, 2, 3, 4, 8, 12, 16))
+        heads = rng.choice((1, 2, 3, 4, 8, 12, 16))
         model[f"{side}_attention_heads"] = heads
-        model[f"{side}_embed_dim"] = rng.one([dim for dim in (16, 20, 24, 36, 48, 64) if dim % heads == 0])
-        model[f"{side}_ffn_embed_dim"] = rng.one((20, 32, 64))
+        model[f"{side}_embed_dim"] = rng.choice([dim for dim in (16, 20, 24, 36, 48, 64) if dim % heads == 0])
+        model[f"{side}_ffn_embed_dim"] = rng.choice((20, 32, 64))
         model[f"{side}_normalize_before"] = rng.chance(50)
         model[f"{side}_learned_pos"] = rng.chance(40)
     if joined and rng.chance(30):
@@ -217,7 +198,7 @@ def _transformer(rng: Drawing, joined: bool) -> Options:
     elif rng.chance(30):
         model["share_decoder_input_output_embed"] = True
     elif rng.chance(15):
-        model.update(decoder_input_dim=12, decoder_output_dim=rng.one((12, 16)))
+        model.update(decoder_input_dim=12, decoder_output_dim=rng.choice((12, 16)))
     if rng.chance(15):
         model["no_token_positional_embeddings"] = True
     if rng.chance(30):
@@ -227,15 +208,15 @@ def _transformer(rng: Drawing, joined: bool) -> Options:
     if rng.chance(30):
         model["activation_fn"] = "gelu"
     if rng.chance(30):
-        model["max_target_positions"] = rng.one((12, 24))
+        model["max_target_positions"] = rng.choice((12, 24))
     return model
 
 
 def _batch(rng: Drawing, most: int) -> list[int]:
     """The lengths of at most `most` sentences."""
-    rows = min(most, rng.one(_MANY_ROWS if rng.chance(7) else _ROWS))
-    least, longest = rng.number(0, 1), rng.one((1, 4, 9, 20, 20))
-    lengths = [rng.number(least, longest) for _ in range(min(rows, _DRAWN_LENGTHS))]
+    rows = min(most, rng.choice(_MANY_ROWS if rng.chance(7) else _ROWS))
+    least, longest = rng.randint(0, 1), rng.choice((1, 4, 9, 20, 20))
+    lengths = [rng.randint(least, longest) for _ in range(min(rows, _DRAWN_LENGTHS))]
     return [lengths[row % len(lengths)] for row in range(rows)]
 
 
@@ -245,72 +226,72 @@ def _search(rng: Drawing) -> tuple[Options, int]:
     if not rng.chance(75):
         return search, 0
     if rng.chance(50):
-        a, b = rng.one(((0, 12), (0, 1), (0, 0), (0, 200), (0.7, 12), (1.2, 10), (0.5, 3), (2, 0)))
+        a, b = rng.choice(((0, 12), (0, 1), (0, 0), (0, 200), (0.7, 12), (1.2, 10), (0.5, 3), (2, 0)))
         search.update(max_len_a=a, max_len_b=b)
     if rng.chance(40):
-        search["unk_penalty"] = rng.one((1.5, -2.0, -8.0, -30.0, 100.0))
+        search["unk_penalty"] = rng.choice((1.5, -2.0, -8.0, -30.0, 100.0))
     if rng.chance(30):
-        search["temperature"] = rng.one((0.6, 1.7))
+        search["temperature"] = rng.choice((0.6, 1.7))
     if rng.chance(30):
-        search.update(len_penalty=rng.one((0.0, 0.6, 2.0)), normalize_scores=rng.chance(70))
+        search.update(len_penalty=rng.choice((0.0, 0.6, 2.0)), normalize_scores=rng.chance(70))
     if rng.chance(25):
-        search["no_repeat_ngram_size"] = rng.one((1, 2, 3))
+        search["no_repeat_ngram_size"] = rng.choice((1, 2, 3))
     if rng.chance(20):
-        search["tokens_to_suppress"] = rng.one((("w3",), ("w4", "w5", "<s>")))
+        search["tokens_to_suppress"] = rng.choice((("w3",), ("w4", "w5", "<s>")))
     if rng.chance(12):
         search["match_source_len"] = True
         search.pop("max_len_a", None)
     elif rng.chance(30):
         most = int(search.get("max_len_a", 0) + search["max_len_b"])  # of the shortest source
-        search["min_len"] = rng.one([least for least in (0, 2, 4, 10) if least <= min(most, 10)])
+        search["min_len"] = rng.choice([least for least in (0, 2, 4, 10) if least <= min(most, 10)])
     if search["max_len_b"] == 0 and "min_len" not in search and "match_source_len" not in search:
         search["min_len"] = 0
-    return search, rng.number(1, 6) if rng.chance(25) else 0
+    return search, rng.randint(1, 6) if rng.chance(25) else 0
 
 
 def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None) -> Options:
     has_heads, is_text = any("block_heads" in model for model in models), models[0]["kind"] != "speech"
     of_models = [*["gad", "gad", "speculative", "speculative"] * is_text, *["blockwise"] * (2 * has_heads)]
-    decoding = rng.one(["greedy", "iad", "iad", *of_models])
+    decoding = rng.choice(["greedy", "iad", "iad", *of_models])
     mode: Options = {"decoding": decoding}
     if decoding == "greedy":
         return mode | (arithmetic or {})
     if decoding == "speculative":
-        mode.update(block_size=rng.one((1, 2, 5)), drafter=_small_model(rng, joined))
+        mode.update(block_size=rng.choice((1, 2, 5)), drafter=_small_model(rng, joined))
     elif rng.chance(40):
-        mode["drafts"] = rng.one(ADVERSARIES)
-        mode["block_size"] = rng.one((0, 0, 1, 4, 9))  # 0: the adversary's own length
+        mode["drafts"] = rng.choice(ADVERSARIES)
+        mode["block_size"] = rng.choice((0, 0, 1, 4, 9))  # 0: the adversary's own length
     elif rng.chance(50) and (joined or decoding != "iad"):
         mode["drafts"] = "oracle"
     if mode.get("drafts", "oracle") == "oracle" and "drafter" not in mode:
         if decoding == "blockwise":
             heads = next(model["block_heads"] for model in models if "block_heads" in model)  # the ones used
-            mode["block_size"] = rng.one([size for size in (1, 2, 4, 7) if size <= heads])
+            mode["block_size"] = rng.choice([size for size in (1, 2, 4, 7) if size <= heads])
         elif decoding == "gad":
-            mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+            mode.update(block_size=rng.choice((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
         elif rng.chance(30):
-            mode["longest_copy"] = rng.one((0, 1, 5))
+            mode["longest_copy"] = rng.choice((0, 1, 5))
     if rng.chance(60 if decoding == "speculative" else 40):  # tiny models cost a verifier's steps
         mode["whole"] = True
     if arithmetic is not None:
-        mode.update(arithmetic, split=rng.one((0, 0, 1, 3)))
+        mode.update(arithmetic, split=rng.choice((0, 0, 1, 3)))
     return mode
 
 
 def _beam(rng: Drawing, models: list[Options], joined: bool) -> Options:
     """`aggressive-beam`."""
-    mode: Options = {"decoding": "aggressive-beam", "beam": rng.one((*range(1, 9), 20))}
+    mode: Options = {"decoding": "aggressive-beam", "beam": rng.choice((*range(1, 9), 20))}
     if rng.chance(50):
-        mode["budget"] = rng.one((1, 9, 20, 60))
+        mode["budget"] = rng.choice((1, 9, 20, 60))
     if models[0]["kind"] != "speech" and rng.chance(30):
         drafter = _small_model(rng, joined) if rng.chance(40) else _drafter(rng, models[0], joined)
-        mode.update(block_size=rng.one((1, 3, 8)), drafter=drafter)
+        mode.update(block_size=rng.choice((1, 3, 8)), drafter=drafter)
     return mode
 
 
 def _small_model(rng: Drawing, joined: bool) -> Options:
     """Options of an ordinary model that drafts; `kind` "alike": the first verifier's, with nearly its weights."""
-    kind = "alike" if rng.chance(70) else rng.one(("transformer", "proposal heads", "LightConv"))
+    kind = "alike" if rng.chance(70) else rng.choice(("transformer", "proposal heads", "LightConv"))
     return {"kind": kind} if kind == "alike" else model_options(rng, kind, joined)
 
 

@@ -14,18 +14,13 @@ def source(shown: str) -> str:
     return re.sub(r"\[-(.*?)-\]", r"\1", re.sub(r"\{\+.*?\+\}", "", shown))
 
 
-def test_the_pasted_paragraphs_are_corrected_as_the_page_shows() -> None:
-    shown = re.findall(r"```text\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.S)
-    texts = list(map(source, shown))
-    results = load.shipped("gec").correct(texts)
-    assert len(shown) == 10
-    assert [marked(result) for result in results] == shown
-
-
-def test_the_unseen_inputs_are_corrected_as_the_page_shows() -> None:
-    block = re.findall(r"```forty\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.S)[0]
-    lines = [line.replace(" ⏎ ", "\n").replace(" ⇥ ", "\t") for line in block.splitlines()]
-    shown = [line for line in lines if not line.startswith("    was ")]
+def test_texts_are_corrected_as_the_page_shows() -> None:
+    """Ten pasted paragraphs, and forty inputs that nobody had tried before."""
+    page = PAGE.read_text(encoding="utf-8")
+    paragraphs = re.findall(r"```text\n(.*?)\n```", page, re.S)
+    [forty] = re.findall(r"```forty\n(.*?)\n```", page, re.S)
+    lines = [line.replace(" ⏎ ", "\n").replace(" ⇥ ", "\t") for line in forty.splitlines()]
+    shown = [*paragraphs, *(line for line in lines if not line.startswith("    was "))]
+    assert len(shown) == 10 + 40
     results = load.shipped("gec").correct(list(map(source, shown)))
-    assert len(shown) == 40
     assert [marked(result) for result in results] == shown

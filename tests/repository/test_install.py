@@ -146,20 +146,3 @@ class TestSetup:
         assert "could not install PyTorch" in done.stderr
         assert "network" in done.stderr
         assert not (copy / ".venv" / ".setup-done").exists()
-
-
-def test_the_script_of_the_tests_says_how_long_all_of_them_take(tmp_path: Path) -> None:
-    """Nothing is set up or tested here."""
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/test.sh", tmp_path / "scripts")
-    (tmp_path / "scripts/setup.sh").touch()
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    for name in ("python", "ruff", "mypy"):
-        program = tmp_path / ".venv/bin" / name
-        program.write_text('#!/bin/sh\n[ "$1" = -c ] && echo 12 || echo "$@"\n')
-        program.chmod(0o755)
-    for arguments, said in (([], "test: a quarter of an hour on two quiet cores"), (["tests/x.py"], "== ruff check")):
-        command = ["bash", str(tmp_path / "scripts/test.sh"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        assert done.stderr.startswith(said)
-        assert "-u -m pytest --numprocesses 2" in done.stdout  # unbuffered: a file shows the progress, too

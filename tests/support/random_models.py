@@ -4,19 +4,16 @@
 """
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import LearnedPositionalEmbedding
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from torch import Tensor
 
 import fairseq_aggdec
@@ -185,33 +182,24 @@ def share_encoder(drafter: Any, verifier: Any) -> None:
     drafter.encoder_fingerprint.copy_(encoder_fingerprint(verifier.encoder))
 
 
+_PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+_LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+_ADAPTIVE: dict[str, Any] = {"adaptive_softmax_cutoff": "8,12", "adaptive_softmax_dropout": 0.0}
 SHAPES: dict[str, dict[str, Any]] = {
     "post-norm sinusoidal": {},
-    "pre-norm sinusoidal": {"encoder_normalize_before": True, "decoder_normalize_before": True},
-    "post-norm learned": {"encoder_learned_pos": True, "decoder_learned_pos": True},
-    "pre-norm learned, layernorm_embedding": {
-        "encoder_normalize_before": True,
-        "decoder_normalize_before": True,
-        "encoder_learned_pos": True,
-        "decoder_learned_pos": True,
-        "layernorm_embedding": True,
-    },
+    "pre-norm sinusoidal": _PRE_NORM,
+    "post-norm learned": _LEARNED,
+    "pre-norm learned, layernorm_embedding": {**_PRE_NORM, **_LEARNED, "layernorm_embedding": True},
     "shared output projection": {"share_decoder_input_output_embed": True},
     "narrow embeddings": {"decoder_embed_dim": 24, "decoder_output_dim": 16, "decoder_input_dim": 16},
     "no positions": {"no_token_positional_embeddings": True},
     "gelu, three layers": {"activation_fn": "gelu", "decoder_layers": 3},
 }
 FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
-    "adaptive softmax": {"adaptive_softmax_cutoff": "8,12", "adaptive_softmax_dropout": 0.0},
-    "adaptive softmax, learned positions": {
-        "adaptive_softmax_cutoff": "8,12",
-        "adaptive_softmax_dropout": 0.0,
-        "decoder_learned_pos": True,
-    },
+    "adaptive softmax": _ADAPTIVE,
+    "adaptive softmax, learned positions": {**_ADAPTIVE, "decoder_learned_pos": True},
     "cross-self-attention": {"cross_self_attention": True, "no_cross_attention": True},
 }
-
-
 LIGHTCONV_SHAPES: dict[str, dict[str, Any]] = {
     "lightweight convolutions": {"encoder_conv_type": "lightweight", "decoder_conv_type": "lightweight"},
     "dynamic convolutions": {"encoder_conv_type": "dynamic", "decoder_conv_type": "dynamic"},
@@ -272,15 +260,9 @@ HEAD_KINDS: dict[str, dict[str, Any]] = {
 
 
 def random_blockwise(
-    shape: str,
-    kind: str,
-    seed: int,
-    src_dict: Dictionary,
-    tgt_dict: Dictionary,
-    heads: int,
-    eos_share: float = 0.0,
+    shape: str, kind: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, heads: int, eos_share: float = 0.0,
     **changes: Any,
-) -> BlockwiseTransformerModel:
+) -> BlockwiseTransformerModel:  # fmt: skip
     """A model of a named shape with heads of a named kind, with architecture options changed as given."""
     options = {**SHAPES[shape], **HEAD_KINDS[kind], **changes}
     return random_network(
@@ -291,12 +273,7 @@ def random_blockwise(
 
 def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:
     """A checkpoint as fairseq-train leaves it, with the options of `random_model`."""
-    args = Namespace(
-        arch="transformer", encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
-        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
-        max_source_positions=64, max_target_positions=64, dropout=0.0,
-    )  # fmt: skip
-    vars(args).update(options)
+    args = Namespace(**{"arch": "transformer", **TINY, **options})
     torch.save({"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path)
     return path
 
@@ -325,15 +302,3 @@ def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: 
         "id": torch.arange(len(lengths)),
         "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(lengths) + 1},
     }
-
-
-@contextmanager
-def mended_ngram_blocker() -> Iterator[None]:
-    """fairseq's own blocker is shown the output without the padding behind it, in which it looks for n-grams, too."""
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
-    with mock.patch.object(NGramRepeatBlock, "forward", blocks):
-        yield

@@ -123,7 +123,7 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
         [
             [[0, 1, 2, 3, 7, 7], [0, 1, 5, 5, 5, 5], [0, 1, 2, 3, 7, 6]],  # the third token is behind the first
             [[0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 5, 5], [0, 1, 2, 3, 6, 6]],
-        ],
+        ]
     )
     x = normal(2, 3, DIM, seed=1)
     exact = rows.exact.tree(x.float(), rows.cache, depths, paths, 8)
