@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing.util
 import os
 import sys
 import tempfile
@@ -72,6 +73,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     (torchinductor_*), of a pytest that a test runs (pytest-of-*) and of `fork_server` (commands-*).
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
+    multiprocessing.util.get_temp_dir()  # this process's, which goes when it ends
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tests-") as folder:
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
