@@ -83,7 +83,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             self.len_penalty,
             max(0.0, -self.unk_penalty),
         )
-        planner = self.make_planner(net_input, encoder_outs, options)
+        planner = self._planner(net_input, encoder_outs, options)
         step = None
         forced = rules.common_prefix
         is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
@@ -105,30 +105,26 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         assert isinstance(sentence, _Scored)
         return torch.tensor(sentence.score, dtype=torch.float)
 
-    def make_planner(
+    def _planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
     ) -> Planner | None:
-        """The planner of a batch; None where looking ahead does not pay. Subclasses may return another."""
+        """The planner of a batch; None where looking ahead does not pay."""
         source = net_input["src_tokens"]
-        if self._budget is None and is_asynchronous(source.device):
+        device = source.device
+        if self._budget is None and is_asynchronous(device):
             return None  # a GPU takes a step of a beam in the time of a token, and the planner works on the host
-        schedule = self._look_ahead(source.device)
-        if not schedule.pays(options.size, source.size(0)):
-            return None
-        if self.block_draft is None and self.src_dict is None:
-            return LookAhead(schedule)
-        if self.block_draft is None:
-            return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
-        model = self._drafting.block_model(net_input, encoder_outs)
-        drafter = RowDrafter(model, self.block_draft.block_size, options.entries)
-        return LookAhead(schedule, drafter=drafter)
-
-    def _look_ahead(self, device: torch.device) -> AheadSchedule:
-        """The schedule that decides how many prefixes a pass scores."""
         if device not in self._schedules:
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device] = own
-        return self._schedules[device]
+        schedule = self._schedules[device]
+        if not schedule.pays(options.size, source.size(0)):
+            return None
+        if self.block_draft is not None:
+            model = self._drafting.block_model(net_input, encoder_outs)
+            return LookAhead(schedule, drafter=RowDrafter(model, self.block_draft.block_size, options.entries))
+        if self.src_dict is None:
+            return LookAhead(schedule)
+        return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""

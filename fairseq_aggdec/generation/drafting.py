@@ -22,7 +22,7 @@ from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.shortlist import shortlisted
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, DRAFTS, HEADS, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -101,7 +101,7 @@ class Drafting:
         For one sentence it pays if drafting takes a step per token, or if the verifiers exceed the caches, so that each
         pass reads their weights from memory.
         """
-        is_auto = self._decoding.drafts == DRAFTS[0] and self._decoding.row.reads("drafts") and self.accept.is_exact
+        is_auto = self._decoding.drafts == "auto" and self._decoding.row.reads("drafts") and self.accept.is_exact
         if not is_auto or is_asynchronous(device):
             return VERIFY_ALL
         if device not in self._schedules:
