@@ -18,7 +18,7 @@ from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
 from fairseq_aggdec.decoding.beam.roles import Entries, Planner, Sentence, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.native.beam_step import beam_step
@@ -90,8 +90,9 @@ class TableDecoder(FairseqIncrementalDecoder):
 class TableVerifier(TreeVerifier):
     """Reads prefixes by what the block says that its tokens see; slots that nobody wrote are an error."""
 
-    def __init__(self, table: Table, sentences: list[int], piece: int = 1000) -> None:
-        self.table = table
+    def __init__(self, table: Table, sentences: list[int], piece: int = 1000, temperature: float = 1.0) -> None:
+        """`piece`: number of rows of a chunk."""
+        self.table, self.temperature = table, temperature
         self.sentences = sentences
         self.read: list[dict[int, tuple[int, int]]] = [{} for _ in sentences]  # position and token by slot
         self.piece = piece
@@ -120,7 +121,7 @@ class TableVerifier(TreeVerifier):
             assert [place for place, _ in seen] == list(range(position + 1)), "a prefix has each position once"
             logits.append(self.table.logits(self.sentences[row], [token for _, token in seen]))
         self.sizes.append([rows.count(row) for row in range(len(self.sentences))])
-        yield from torch.stack(logits).split(self.piece)
+        yield from (torch.stack(logits) / self.temperature).split(self.piece)
 
     def keep(self, order: Order) -> None:
         self.sentences = [self.sentences[row] for row in order.rows]
@@ -182,8 +183,4 @@ def by_us(
         found = plain_beam_search(verifier, rules, options, first, step)
     else:
         found = aggressive_beam_search(verifier, rules, options, planner or LookAhead(FixedBudget(0)), first)
-    return [[_plain(output) for output in outputs] for outputs, _ in found]
-
-
-def _plain(output: Output) -> tuple[list[int], float, list[float]]:
-    return output.tokens, output.score, output.log_probs
+    return [[(one.tokens, one.score, one.log_probs) for one in outputs] for outputs, _ in found]

@@ -92,20 +92,10 @@ class PlainBackend:
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))
         preceding = torch.cat([first, candidates[:, :-1]], dim=1)
         hidden = F.embedding(preceding, before).add_(here[:, :, None]).relu_()  # B x k x C x H
-        transitions = hidden @ F.embedding(candidates, after).transpose(-1, -2)  # B x k x C x C
-        return chained(candidates, scores, transitions)
-
-
-def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
-    """The result of `PlainBackend.chain`, by a walk through small tables.
-
-    `transitions`: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the position
-    before. The first position has one token before it, and reads entry i = 0.
-    """
-    best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best j after each i
-    chosen = best_after.new_zeros(best_after.size(0), 1)
-    picks = []
-    for position in best_after.unbind(dim=1):
-        chosen = position.gather(1, chosen)
-        picks.append(chosen)
-    return candidates.gather(2, torch.stack(picks, dim=1)).squeeze(2)
+        transitions = hidden @ F.embedding(candidates, after).transpose(-1, -2)  # B x k x C x C, the later token last
+        best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best after each candidate
+        chosen, picks = best_after.new_zeros(best_after.size(0), 1), []  # the token before the first is at every place
+        for position in best_after.unbind(dim=1):
+            chosen = position.gather(1, chosen)
+            picks.append(chosen)
+        return candidates.gather(2, torch.stack(picks, dim=1)).squeeze(2)

@@ -9,11 +9,9 @@ import torch
 from fairseq import search
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from fairseq_aggdec.decoding.beam import prefix_tree
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
-from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.support.random_models import dictionary
@@ -78,16 +76,6 @@ def few_slots() -> Iterator[None]:
         yield
 
 
-class Warm(TableVerifier):
-    """At a temperature."""
-
-    temperature = 1.0
-
-    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
-        for logits in super().score_tree(block):
-            yield logits / self.temperature
-
-
 def check(
     table: Table, size: int, batch: int, options: dict[str, Any], fairseq: dict[str, Any] | None = None, **others: Any
 ) -> list[Outputs]:
@@ -107,8 +95,7 @@ def check(
         LookAhead(FixedBudget(9), sources),
     )
     for planner, piece in zip(planners, (1000, 3, 7, 5, 1000), strict=True):
-        verifier = Warm(table, sentences, piece)
-        verifier.temperature = options.get("temperature", 1.0)
+        verifier = TableVerifier(table, sentences, piece, options.get("temperature", 1.0))
         assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
     return stock
 
