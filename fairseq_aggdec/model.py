@@ -142,7 +142,7 @@ class Model:
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
-        decoding = Decoding.of(Namespace(**{"decoding": AGGRESSIVE, **of_task}))
+        decoding = Decoding.of(Namespace(**{"decoding": of_task.pop("decoding", AGGRESSIVE), **of_task}))
         if drafter is not None:
             decoding = replace(decoding, drafter=os.fspath(drafter))
         self.task, self.models = loading.load(

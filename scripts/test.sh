@@ -9,7 +9,7 @@ bin=.venv/bin
 # one process and one thread a core: many tests wait for commands that they start
 export OMP_NUM_THREADS=1
 export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
-(($#)) || echo "test: a quarter of an hour on two quiet cores; half as long again where .venv or .venv-3.12 has to be made" >&2
+(($#)) || echo "test: eleven minutes on two quiet cores; half as long again where .venv or .venv-3.12 has to be made" >&2
 
 other= log=
 made_of=$bin/python # or what scripts/setup.sh tries first

@@ -21,11 +21,11 @@ def sizes() -> list[Row]:
     command_line = _lines((package / "cli").rglob("*.py"))
     pages, records = list(docs.glob("*.md")), list(docs.rglob("*.json"))
     return [
-        ("fairseq_aggdec, lines of Python", whole, 26_480),
-        (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 5_090),
-        ("- command line: cli", command_line, 1_435),
-        ("- plugin: all else", whole - laboratory - command_line, 19_960),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 19_910),
+        ("fairseq_aggdec, lines of Python", whole, 25_445),
+        (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 4_845),
+        ("- command line: cli", command_line, 1_265),
+        ("- plugin: all else", whole - laboratory - command_line, 19_335),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_540),
         ("docs, pages at the top", len(pages), 16),
         ("- their lines", _lines(pages), 2_400),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 3),
