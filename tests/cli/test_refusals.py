@@ -45,7 +45,7 @@ WITHOUT_MEANING = {
 """options that make no sense together: nothing is read"""
 VERBS = {
     "benhc": "aggdec benhc: there is no such verb; the nearest is bench, aggdec --help lists all",
-    "bench BIN --path MODEL --reference FILES/short": f"short has 1 lines, test of BIN by MODEL has {SENTENCES} sentences",
+    "bench BIN --path MODEL --reference FILES/short": f"short has 1 lines, test of BIN by MODEL has {SENTENCES} ",
     "bench none --path MODEL --json FILES/dict.txt": "dict.txt: exists and is another kind of file",
     "verify none --path MODEL --json FILES/dict.txt": "dict.txt: exists and is another kind of file",
     "verify DATA --path MODEL --modes iad@int8": "name precisions by --precisions",
