@@ -70,7 +70,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """A temporary directory for this run and the commands that it starts; nothing may be left in it.
 
     With it goes what PyTorch's data workers leave when they are killed (pymp-*), and the folders of its compiler
-    (torchinductor_*), of a pytest that a test runs (pytest-of-*) and of `fork_server` (commands-*).
+    (torchinductor_*), of a pytest that a test runs (pytest-of-*, tests-*) and of `fork_server` (commands-*).
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
     multiprocessing.util.get_temp_dir()  # this process's, which goes when it ends
@@ -78,7 +78,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
-        goes = ("pymp-", "torchinductor_", "pytest-of-", "commands-")
+        goes = ("pymp-", "torchinductor_", "pytest-of-", "tests-", "commands-")
         left = [path.name for path in Path(folder).iterdir() if not path.name.startswith(goes)]
         assert not left, f"left behind in the temporary directory: {left}"
 

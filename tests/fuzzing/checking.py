@@ -17,6 +17,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
@@ -164,7 +165,10 @@ class _Checker:
         def decode(sample: dict[str, Any], prefix: Tensor | None) -> Any:
             prefix = self._prefix(sample) if prefix is None else prefix
             first = self.language if self.case.language == "first token" else None
-            return generator.generate(self.models, sample, prefix_tokens=prefix, bos_token=first)
+            # fairseq's own generator of one beam fails over a BART that another has searched with a beam
+            is_greedy = type(generator) is SequenceGenerator and generator.beam_size == 1
+            with plain_attention(self.models) if is_greedy else nullcontext():
+                return generator.generate(self.models, sample, prefix_tokens=prefix, bos_token=first)
 
         return decode
 

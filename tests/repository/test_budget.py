@@ -25,7 +25,7 @@ def sizes() -> list[Row]:
         (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 4_845),
         ("- command line: cli", command_line, 1_265),
         ("- plugin: all else", whole - laboratory - command_line, 19_335),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_540),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_542),
         ("docs, pages at the top", len(pages), 16),
         ("- their lines", _lines(pages), 2_400),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 3),
