@@ -12,7 +12,7 @@ import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,14 +26,47 @@ from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
 
+_OF_KERNELS = (torch.float16, torch.bfloat16)  # types of weights
 
-def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
-    """The backend of a model with such weights and such an activation in its layers.
+
+class Way(NamedTuple):
+    """One way to run a model."""
+
+    name: str
+    captures: bool = False
+    """whether passes are captured as CUDA graphs, over buffers that stay where they are"""
+    kernels: bool = False
+    """whether Triton kernels compute where they are the faster way"""
+
+
+ONE_BY_ONE = Way("PyTorch's operations one by one")  # on a CPU the kernels in C, where they compute such a model
+GRAPHS = Way("CUDA graphs", captures=True)
+KERNELS = Way("Triton kernels in CUDA graphs", captures=True, kernels=True)
+
+
+def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
+    """The ways to run a model with such a weight, the fastest first."""
+    may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
+    if not may_be or _wanted() == "plain" or not (is_asynchronous(weight.device) or _wanted()):
+        return [ONE_BY_ONE]
+    by_kernels = has_triton(weight.device)
+    if arithmetic.bit_exact:  # no other way has the bits
+        return [KERNELS if by_kernels else GRAPHS]
+    by_kernels = by_kernels and weight.dtype in _OF_KERNELS
+    return [*[KERNELS] * by_kernels, GRAPHS, ONE_BY_ONE]
+
+
+def choose_backend(
+    weight: Tensor, arithmetic: Arithmetic, activation: Any = None, way: Way = ONE_BY_ONE
+) -> PlainBackend:
+    """The backend of a model with such weights and such an activation in its layers, run in this way.
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
     """
-    device = weight.device
-    if not is_asynchronous(device):
+    waits = is_asynchronous(weight.device)
+    if waits:
+        _plan_no_attention()
+    elif not way.captures:
         native = native_backend(weight, arithmetic, activation)
         if native is not None:
             return native
@@ -41,20 +74,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
         if modules.kernels() is not None:
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
-    refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
-    _plan_no_attention()
-    return PlainBackend(arithmetic, weight, waits=True)
-
-
-def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> PlainBackend:
-    """The backend of a model with such weights whose passes are captured; `kernels`: by Triton, if they have its type.
-
-    Raises `AggdecError` for --int8 and --bit-exact where these kernels cannot.
-    """
-    waits = is_asynchronous(weight.device)
-    if waits:
-        _plan_no_attention()
-    if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
+    if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
         return CudaBackend(arithmetic, weight, waits)
@@ -101,12 +121,6 @@ def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
         why = _why_no_kernels(weight.device) or f"AGGDEC_BACKEND={_wanted()} leaves them out"
         return f"are missing here ({why}): leave the option out"
     return "compute in half precision on a GPU: add --fp16, or --cpu for single precision"
-
-
-def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
-    """Whether passes are captured as CUDA graphs, over buffers that stay where they are."""
-    may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
-    return may_be and _wanted() != "plain" and (is_asynchronous(device) or _wanted() != "")
 
 
 def _wanted() -> str:

@@ -15,8 +15,10 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.choose_backend import choose_backend
+from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
+from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.graphs.captured import Captured, Shape
+from fairseq_aggdec.engine.graphs.graphs import Function
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
@@ -29,7 +31,7 @@ class LateStart:
     """A model that encodes a batch before its first draft: in a large batch perhaps never."""
 
     def __init__(self, engine: Any) -> None:
-        """`engine`: what decodes, with `start` and `keep` as of `BlockDecoder`."""
+        """`engine`: what decodes, with `start` and `keep` as of `Decoder`."""
         self._engine = engine
         self._encode: Encode | None = None  # to be called before the first draft
         self._rows: Tensor | None = None  # B, the rows still to encode; None: all
@@ -73,29 +75,43 @@ class LateStart:
 class DraftDecoder(LateStart):
     """A `drafters.block.BlockModel` over a `NarDrafterDecoder`.
 
-    A bidirectional prefix attends to the block, so it is read again for every draft.
+    A bidirectional prefix attends to the block, so it is read again for every draft. Where passes are captured, a draft
+    is one graph; it stays on the device, where the verifier reads it, and the next draft overwrites it.
     """
 
-    _engine: BlockDecoder
+    _engine: Decoder
 
-    def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """The decoder must be in evaluation mode. Raises as `BlockDecoder`."""
+    def __init__(
+        self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL, way: Way = ONE_BY_ONE
+    ) -> None:
+        """The decoder must be in evaluation mode. Raises as `Decoder`."""
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
-        super().__init__(self._new_engine(arithmetic, mask))
+        super().__init__(Decoder(decoder, arithmetic, way, mask))
         self.waits = self._engine.backend.waits
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
 
-    def _new_engine(self, arithmetic: Arithmetic, mask: Tensor | None) -> BlockDecoder:
-        """The engine of the layers; `mask`: the input at mask positions, 1 x D, where it is the same at all."""
-        return BlockDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask)
-
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        return self._choose(*self._block(texts, block_size))
+        self._begin()
+        captured, width = self._engine.captured, self._width(texts, block_size)
+        shape = None
+        if captured is not None and not self._copies_source:
+            shape = captured.shape_of(width, max(self._read))
+        if captured is None or shape is None:
+            return self._choose(*self._block(texts, block_size))
+        numbers_of_row, key = 2 + 2 * shape.width + block_size, ("draft", shape, block_size)
+        graph = captured.graphs.get(
+            key, shape.rows * numbers_of_row, lambda: (self._pass(captured, shape, block_size), ())
+        )
+        numbers = graph.numbers().reshape(shape.rows, numbers_of_row)
+        numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
+        captured.graphs.run(graph)
+        self._have_read(texts)
+        return graph.results[0][: len(texts)]
 
     def choose(
         self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
@@ -127,7 +143,7 @@ class DraftDecoder(LateStart):
         if head is not None:
             before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
             features = head(features, self._decoder.embed(before))
-        return self._engine.project(features)
+        return self._engine.parts.project(features)
 
     def go_back(self, lengths: Sequence[int]) -> None:
         if self._encode is None:
@@ -146,7 +162,7 @@ class DraftDecoder(LateStart):
 
     def _choose(self, features: Tensor, last: Tensor) -> Tensor:
         """Draft tokens, B x k; `last`: the token before each block, B."""
-        logits = self._engine.project(features)
+        logits = self._engine.parts.project(features)
         if self._transitions is None:
             return self._decoder.best_tokens(logits)
         exclude(logits, self._decoder.never_drafted)
@@ -165,13 +181,25 @@ class DraftDecoder(LateStart):
         last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
 
         inputs = None
-        if not engine.reads_extra_embeddings:
+        if self._copies_source:
             columns = torch.arange(width, device=parts.device)
             masks = decoder.mask_inputs(begin + columns, self._encoder_out)
-            inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.embed(block))
+            inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.parts.embed(block))
         features = engine.features(block, begin[:, 0], last_start, reach=reach, embeddings=inputs, wanted=wanted)
         self._have_read(texts)
         return features, last[:, 0]
+
+    def _pass(self, captured: Captured, shape: Shape, block_size: int) -> Function:
+        """The function of a captured draft."""
+        sizes = [1, 1, shape.width, shape.width, block_size]
+        columns = torch.arange(shape.width, device=captured.device)
+
+        def draft(numbers: Tensor) -> tuple[Tensor, ...]:
+            last, starts, block, reach, wanted = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
+            features = captured.layered(block, starts + columns, shape, reach=reach, wanted=wanted)
+            return numbers[:0], self._choose(features, last[:, 0])
+
+        return draft
 
     def _width(self, texts: Sequence[Sequence[int]], block_size: int) -> int:
         """The width of the next block."""
@@ -181,7 +209,7 @@ class DraftDecoder(LateStart):
         """For each row: last token, start, `width` tokens, as many positions that they reach, wanted columns."""
         decoder, is_causal = self._decoder, self._decoder.is_causal
         # padding stands for masks whose inputs the caller computes
-        mask = decoder.embed_tokens.num_embeddings if self._engine.reads_extra_embeddings else decoder.padding_idx
+        mask = decoder.padding_idx if self._copies_source else decoder.embed_tokens.num_embeddings
         numbers = array("q")
         for text, start in zip(texts, self._read, strict=True):
             fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask

@@ -5,9 +5,8 @@ import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
@@ -15,22 +14,17 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import choose_backend, has_triton, in_graphs, is_asynchronous
+from fairseq_aggdec.engine.choose_backend import GRAPHS, KERNELS, ONE_BY_ONE, choose_backend, is_asynchronous, ways
 from fairseq_aggdec.engine.cuda.launching import give_up
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
-from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
-from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
+from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
-from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.self_check import decoder_objection, encoder_objection
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
@@ -118,31 +112,6 @@ def _batch(lock: threading.RLock, *caches: _EngineCache[Any, Any]) -> Iterator[N
                 cache.current_keys.clear()
 
 
-class _Level(NamedTuple):
-    """One way to run a model, and the functions that build its engines."""
-
-    name: str
-    decoder: Callable[..., Any]
-    proposing: Callable[..., Any]
-    encoder: Callable[..., Any]
-    drafter: Callable[..., Any]
-
-
-_OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
-_GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
-_KERNELS = _Level("Triton kernels in CUDA graphs", *(partial(kind, kernels=True) for kind in _GRAPHS[1:]))
-
-
-def _levels(weight: Tensor, arithmetic: Arithmetic) -> list[_Level]:
-    """The ways to run a model with such a weight, the fastest first."""
-    if not in_graphs(weight.device, arithmetic):
-        return [_OPERATIONS]
-    if arithmetic.bit_exact:  # no other level has the bits
-        return [_KERNELS if has_triton(weight.device) else _GRAPHS]
-    by_kernels = has_triton(weight.device) and weight.dtype in (torch.float16, torch.bfloat16)
-    return [*[_KERNELS] * by_kernels, _GRAPHS, _OPERATIONS]
-
-
 class Engines:
     """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
 
@@ -155,8 +124,8 @@ class Engines:
         self.lock = threading.RLock()
         """held while a batch is decoded, since an engine has the batch's cache"""
         self.encoders_made = 0
-        self._decoders: _EngineCache[nn.Module, tuple[BlockDecoder | None, str | None]] = _EngineCache()
-        self._encoders: _EngineCache[nn.Module, BlockEncoder | None] = _EngineCache()
+        self._decoders: _EngineCache[nn.Module, tuple[Decoder | None, str | None]] = _EngineCache()
+        self._encoders: _EngineCache[nn.Module, Encoder | None] = _EngineCache()
 
     def batch(self) -> AbstractContextManager[None]:
         """For a batch: hold `lock`, and check the models' weights only once."""
@@ -166,7 +135,7 @@ class Engines:
         """The reason why a decoder has no engine; None where it has one. See `decoder`."""
         return self._decoder_or_reason(decoder)[1]
 
-    def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
+    def decoder(self, decoder: nn.Module) -> Decoder | None:
         """The engine of a decoder; None where fairseq's own code decodes, see `unsupported`.
 
         Raises `AggdecError` where the arithmetic is not available for this decoder, or on its device.
@@ -194,18 +163,17 @@ class Engines:
     def __reduce__(self) -> tuple[Any, ...]:
         return Engines, (self.arithmetic,)
 
-    def _decoder_or_reason(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
+    def _decoder_or_reason(self, decoder: nn.Module) -> tuple[Decoder | None, str | None]:
         def make() -> tuple[Any, str | None]:
-            kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
-            return self._new(kind, decoder, unsupported_decoder(decoder), decoder_objection)
+            return self._new(Decoder, decoder, unsupported_decoder(decoder), decoder_objection)
 
         return self._decoders.current(decoder, decoder, make)
 
-    def _new_encoder(self, model: FairseqEncoderDecoderModel) -> BlockEncoder | None:
+    def _new_encoder(self, model: FairseqEncoderDecoderModel) -> Encoder | None:
         reads_speech = not hasattr(model.encoder, "embed_tokens")  # in whose batches sentences change each other
         if self.decoder(model.decoder) is None or (reads_speech and not self.arithmetic.bit_exact):
             return None
-        engine, reason = self._new("encoder", model.encoder, unsupported_encoder(model.encoder), encoder_objection)
+        engine, reason = self._new(Encoder, model.encoder, unsupported_encoder(model.encoder), encoder_objection)
         if engine is None:
             logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
         else:
@@ -213,27 +181,30 @@ class Engines:
         return engine
 
     def _new(
-        self, kind: str, module: nn.Module, reason: str | None, objection: Callable[[Any, nn.Module], str | None]
+        self,
+        kind: Callable[..., Any],
+        module: nn.Module,
+        reason: str | None,
+        objection: Callable[[Any, nn.Module], str | None],
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        `kind`: a field of `_Level`; `reason`: why there is none, if that is known. For another precision, an engine in
-        the model's precision is compared.
+        `kind`: `Decoder` or `Encoder`; `reason`: why there is none, if that is known. For another precision, an engine
+        in the model's precision is compared.
         """
         if reason is None:
-            check_weights(module, "encoder" if kind == "encoder" else "decoder")
+            check_weights(module, "encoder" if kind is Encoder else "decoder")
             weight = next(module.parameters())
             if not is_asynchronous(weight.device):
                 keep_freed_memory()
             fault = None
-            for level in _levels(weight, self.arithmetic):
+            for way in ways(weight, self.arithmetic):
                 if reason is not None:
-                    logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
+                    logger.warning(f"{way.name} compute, slower and as exact, because of {reason}")
                 try:
-                    make = getattr(level, kind)
-                    engine = make(module, arithmetic=self.arithmetic)
-                    is_own = self.arithmetic == AS_THE_MODEL or level is _KERNELS
-                    reason = objection(engine if is_own else make(module), module)
+                    engine = kind(module, self.arithmetic, way)
+                    is_own = self.arithmetic == AS_THE_MODEL or way is KERNELS
+                    reason = objection(engine if is_own else kind(module, AS_THE_MODEL, way), module)
                 except AggdecError:
                     raise
                 except Exception as error:  # a model with unknown parts may raise anything
@@ -241,12 +212,12 @@ class Engines:
                     if isinstance(error, ValueError):  # kernels refuse it by name
                         continue
                 if reason is None:
-                    if fault is not None and level is _GRAPHS:  # else it is the model that is unlike fairseq's
+                    if fault is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
                         give_up(fault)
-                    if level is not _OPERATIONS:
-                        logger.info(f"{level.name} compute the {type(module).__name__}")
+                    if way is not ONE_BY_ONE:
+                        logger.info(f"{way.name} compute the {type(module).__name__}")
                     return engine, None
-                if level is _KERNELS:
+                if way is KERNELS:
                     fault = reason
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
@@ -255,16 +226,16 @@ class Engines:
         return None, reason
 
 
-def _made(kind: str, module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
-    """The fastest engine that supports a part of a drafter; `kind` as in `Engines._new`. Drafts need not be trusted.
+def _made(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+    """The fastest engine of a kind that supports a part of a drafter. Drafts need not be trusted.
 
     Raises `ValueError` where no engine does.
     """
-    *faster, last = [getattr(level, kind) for level in _levels(module.embed_tokens.weight, arithmetic)]
-    for make in faster:
+    *faster, last = ways(module.embed_tokens.weight, arithmetic)
+    for way in faster:
         with suppress(ValueError):
-            return make(module, arithmetic=arithmetic, **options)
-    return last(module, arithmetic=arithmetic, **options)
+            return kind(module, arithmetic, way, **options)
+    return kind(module, arithmetic, last, **options)
 
 
 class LoadedDrafter:
@@ -284,7 +255,7 @@ class LoadedDrafter:
         self.lock = threading.RLock()
         """as `Engines.lock`, for generators that share a drafter but no engines"""
         self._engines: _EngineCache[Arithmetic, DraftDecoder | SmallModel] = _EngineCache()
-        self._encoders: _EngineCache[Arithmetic, BlockEncoder | None] = _EngineCache()
+        self._encoders: _EngineCache[Arithmetic, Encoder | None] = _EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 
@@ -360,19 +331,18 @@ class LoadedDrafter:
         self.forget_verifiers()  # the encoder's weights may have changed, too
         decoder = self.model.decoder
         if not self.is_stepwise:
-            return _made("drafter", decoder, arithmetic)
+            return _made(DraftDecoder, decoder, arithmetic)
         choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
         if self._why_no_engine is None:
-            kind = "proposing" if isinstance(decoder, BlockwiseDecoder) else "decoder"
-            return SmallModel(_made(kind, decoder, arithmetic), decoder, choice)
+            return SmallModel(_made(Decoder, decoder, arithmetic), decoder, choice)
         logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
         return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
 
-    def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
+    def _new_encoder(self, arithmetic: Arithmetic) -> Encoder | None:
         encoder = self.model.encoder
         if self._why_no_engine is not None or unsupported_encoder(encoder) is not None:
             return None
-        return _made("encoder", encoder, arithmetic, clamps=True)
+        return _made(Encoder, encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Ragged
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.choose_backend import is_asynchronous
+from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.encoder import Encoder
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
@@ -28,7 +28,7 @@ _BLOCK_WIDTHS = (3, 2)
 """widths of the blocks of the test; no block is wider than the first"""
 
 
-def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
+def decoder_objection(engine: Decoder, decoder: Any) -> str | None:
     """The difference between an engine and its decoder, as text; None where they agree.
 
     Compared are log-probabilities after all tokens, those of chosen and of draft tokens, and the best after a tree's.
@@ -88,7 +88,7 @@ def _tree(tokens: Tensor) -> TreeBlock:
     return TreeBlock(tokens.flatten(), depths.repeat(rows), 0, width - 1, paths.repeat(rows, 1), width, ragged)
 
 
-def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
+def encoder_objection(engine: Encoder, encoder: Any) -> str | None:
     """The difference between the states of an engine and of its encoder, as text; None where they agree."""
     with _undisturbed(encoder):
         width = min(max(_SOURCE_LENGTHS), int(encoder.max_positions()))

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import is_asynchronous
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 
 LARGE = 100_000
@@ -35,9 +34,9 @@ class Shortlist:
     """
 
     def __init__(self, engine: Any, decoder: Any) -> None:
-        """`engine`: of `decoder`; only a `BlockDecoder` that is not captured can restrict its vocabulary."""
-        self._applies = shortlisted(decoder) is not None and isinstance(engine, BlockDecoder)
-        self._applies = self._applies and not isinstance(engine, GraphDecoder)
+        """`engine`: of `decoder`; only a `Decoder` whose passes are not captured can restrict its vocabulary."""
+        is_own = isinstance(engine, Decoder) and engine.captured is None
+        self._applies = is_own and shortlisted(decoder) is not None
         self._engine, self._decoder = engine, decoder
         self._symbols = set(range(FIRST))
         self._numbers = torch.empty(0, dtype=torch.long)  # the symbols that the engine scores, in ascending order
@@ -54,7 +53,7 @@ class Shortlist:
             weight = self._decoder.output_projection.weight.detach()
             part = nn.Linear(weight.size(1), len(self._numbers), bias=False, device="meta")
             part.weight = nn.Parameter(weight[self._numbers], requires_grad=False)
-            self._engine.restrict_vocabulary(self._engine.backend.fused(part))
+            self._engine.parts.vocabulary = self._engine.backend.fused(part)
 
     def symbols(self, numbers: Tensor) -> Tensor:
         """The symbols of these indices into the engine's vocabulary, any shape."""

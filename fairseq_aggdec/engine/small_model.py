@@ -10,9 +10,9 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Order
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
+from fairseq_aggdec.engine.graphs.steps import continued
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.shortlist import Shortlist
@@ -25,10 +25,10 @@ class SmallModel(LateStart):
     are not read again; those that it has rejected are overwritten.
     """
 
-    _engine: BlockDecoder | RecomputeVerifier
+    _engine: Decoder | RecomputeVerifier
     waits = False  # its drafts are on the host: it has read each token or, from a graph, all of them
 
-    def __init__(self, engine: BlockDecoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
+    def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
         """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
         super().__init__(engine)
         self.max_positions: int = decoder.max_positions()
@@ -41,8 +41,8 @@ class SmallModel(LateStart):
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         self._begin()
-        if isinstance(self._engine, GraphDecoder):
-            drafts = self._engine.continued(self._unread(texts), block_size, self._rules)
+        if isinstance(self._engine, Decoder) and self._engine.captured is not None:
+            drafts = continued(self._engine.captured, self._unread(texts), block_size, self._rules)
             if drafts is not None:
                 return self._have_drafted(texts, drafts)
         return self._drafted(texts, block_size, lambda block: self._engine.verify(block, self._rules).tokens)

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 STOCK_DECODERS: tuple[type, ...] = (
@@ -34,6 +35,7 @@ STOCK_DECODERS: tuple[type, ...] = (
     TransformerDecoderNoExtra,
 )
 VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
+DECODERS: tuple[type, ...] = (*VERIFIERS, NarDrafterDecoder)
 _DECODER_LAYERS = (TransformerDecoderLayer, TransformerDecoderLayerBase)
 _ENCODER_LAYERS = (TransformerEncoderLayer, TransformerEncoderLayerBase)
 _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedding)

@@ -18,7 +18,6 @@ from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, is_asynchronous
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.shortlist import shortlisted
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
@@ -136,8 +135,8 @@ class Drafting:
         assert self._block is not None
         for model in self._models:
             engine = self._engines.decoder(model.decoder)
-            if isinstance(engine, ProposingDecoder):
-                return HeadDrafter(engine, self._block.block_size, self._eos)
+            if engine is not None and engine.proposals is not None:
+                return HeadDrafter(engine.proposals, self._block.block_size, self._eos)
         reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(
             f"--decoding {self._decoding.mode} needs this plugin's engine, which does not support {reason}"

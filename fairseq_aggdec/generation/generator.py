@@ -25,8 +25,8 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend, is_asynchronous, on_device
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 _FAIRSEQ_ARGUMENTS = signature(SequenceGenerator.__init__).parameters
 
-ModelVerifier = BlockDecoder | RecomputeVerifier
+ModelVerifier = Decoder | RecomputeVerifier
 
 NAN_SCORES = (
     "scores are NaN: in half precision (--fp16) a model may overflow, so decode in --bf16 or in single precision; "
@@ -321,7 +321,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
-        shorten_waits(all(isinstance(own, BlockDecoder) and own.backend.name == "native" for own in verifiers))
+        shorten_waits(all(isinstance(own, Decoder) and own.backend.name == "native" for own in verifiers))
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
         return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers, self._choice())

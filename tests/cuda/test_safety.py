@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.graphs.graphs import CudaCapture
 from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
 from tests.support.random_models import model_of_shape
@@ -55,10 +54,11 @@ def test_a_model_that_moves_and_comes_back(model: Any, device: torch.device, exp
 def test_few_graphs_are_kept(model: Any, device: torch.device, expected: Any) -> None:
     engines = Engines()
     engine = engines.decoder(model.decoder)
-    assert isinstance(engine, GraphDecoder)
-    engine.graphs._most = 2
+    assert engine is not None
+    assert engine.captured is not None
+    engine.captured.graphs._most = 2
     assert outputs(model, engines, device) == expected
-    assert len(engine.graphs._graphs) == 2
+    assert len(engine.captured.graphs._graphs) == 2
 
 
 def test_a_capture_without_memory_is_said_and_not_needed(

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError
@@ -27,7 +27,7 @@ INT8 = pytest.param("int8", marks=pytest.mark.int8)
 def has_same_bits(model: Any, precision: Precision) -> bool:
     """Whether each row has, alone and in blocks of any width, the scores that it has in a batch and one block."""
     arithmetic = Arithmetic(precision, bit_exact=True)
-    encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
+    encoder, decoder = Encoder(model.encoder, arithmetic), Decoder(model.decoder, arithmetic)
 
     def scores(tokens: Tensor, target: Tensor, width: int) -> Tensor:
         decoder.start(encoder(tokens))

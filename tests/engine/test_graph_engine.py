@@ -18,15 +18,15 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Draft, Order, Ragged
 from fairseq_aggdec.decoding.verification import EXACT, judge
-from fairseq_aggdec.engine import choose_backend
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine import choose_backend, decoder
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
+from fairseq_aggdec.engine.choose_backend import GRAPHS
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
-from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
-from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
 from fairseq_aggdec.engine.graphs.graphs import Graph, Packet
-from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.proposals import Proposals
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
@@ -68,11 +68,20 @@ def test_buffers_that_suffice_are_kept_and_grow_within_a_share_of_the_memory(
     assert found == moves
 
 
-def as_on_a_gpu(decoder: Any) -> GraphDecoder:
+def captured(decoder: Any) -> Decoder:
+    return Decoder(decoder, AS_THE_MODEL, GRAPHS)
+
+
+def as_on_a_gpu(decoder: Any) -> Decoder:
     """An engine whose host waits for the device, and has not seen drafts that are on it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose_backend, "is_asynchronous", lambda device: True)
-        return GraphDecoder(decoder)
+        return captured(decoder)
+
+
+def proposals_of(engine: Decoder) -> Proposals:
+    assert engine.proposals is not None
+    return engine.proposals
 
 
 def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
@@ -123,42 +132,42 @@ class Walk:
         self.starts = [self.starts[row] for row in rows]
 
 
-@pytest.mark.parametrize("make", [GraphDecoder, as_on_a_gpu])
+@pytest.mark.parametrize("make", [captured, as_on_a_gpu])
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[::2])
 def test_blocks_are_judged_as_by_the_plain_engine(
-    shape: str, make: Callable[[Any], GraphDecoder], monkeypatch: pytest.MonkeyPatch
+    shape: str, make: Callable[[Any], Decoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = model_of_shape(shape, 1, VOCABULARY, VOCABULARY)
     encoder_out = encoded(model, [5, 9, 2, 7, 1])
-    walk = Walk(make(model.decoder), BlockDecoder(model.decoder), 2, 5)
+    walk = Walk(make(model.decoder), Decoder(model.decoder), 2, 5)
     for verifier in walk.both:
         verifier.start(encoder_out, 1.5)
     walk.step(5)
     walk.step(9, ranks=2)
     walk.keep([0, 4, 2])  # a row takes the place of another
     walk.step(3, ragged=True)
-    walk.step(6, ranks=2, ragged=make is GraphDecoder)
+    walk.step(6, ranks=2, ragged=make is captured)
     walk.keep([0, 2])
     with monkeypatch.context() as patch:  # a pass without a graph between others
-        patch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 0)
+        patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", 0)
         walk.step(3)
     walk.keep([1])
     while walk.starts[0] < 21:  # beyond the end that is forced at 20
         walk.step(3, ranks=1)
 
 
-@pytest.mark.parametrize("make", [GraphDecoder, as_on_a_gpu])
+@pytest.mark.parametrize("make", [captured, as_on_a_gpu])
 @pytest.mark.parametrize("ranks", [0, 2])
 def test_a_forced_beginning_is_chosen_in_the_graph(make: Any, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first block has it before the draft, as `Outputs.unread` gives it."""
     model = model_of_shape(SHAPE, 4, VOCABULARY, VOCABULARY)
-    both, prefix = (make(model.decoder), BlockDecoder(model.decoder)), torch.tensor([[5, 9], [8, 6]])
+    both, prefix = (make(model.decoder), Decoder(model.decoder)), torch.tensor([[5, 9], [8, 6]])
     for verifier in both:
         verifier.start(encoded(model, [4, 8]))
     rules = dataclasses.replace(RULES, prefix=prefix)
     block = Block.of_draft([2, 2], [0, 0], torch.cat([prefix, torch.tensor([[4, 7], [5, 5]])], dim=1), None, CPU)
     expected = both[1].verify(block, rules, ranks)
-    monkeypatch.setattr(BlockDecoder, "verify", None)
+    monkeypatch.setattr(decoder, "choose_block", None)
     found = both[0].verify(block, rules, ranks)
     assert_alike(found, expected, block.ragged, ranks=0)  # how a forced token would be judged does not matter
     assert (found.ranks is None) == (ranks == 0)
@@ -167,7 +176,7 @@ def test_a_forced_beginning_is_chosen_in_the_graph(make: Any, ranks: int, monkey
 def test_one_batch_after_another_of_any_size() -> None:
     """Memory of larger batches and of longer outputs is used again, by rows and sources of other buckets."""
     model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=400, max_source_positions=200)
-    walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 0, 1)
+    walk = Walk(captured(model.decoder), Decoder(model.decoder), 0, 1)
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=400)
     for lengths, reached in (([4, 6, 3], 10), ([3], 80), ([40, 2], 10), ([5] * 9, 30), ([70], 150), ([3, 4], 10)):
         walk.starts = [0] * len(lengths)
@@ -179,15 +188,17 @@ def test_one_batch_after_another_of_any_size() -> None:
 
 def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
     model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=16)
-    engine = GraphDecoder(model.decoder)
-    table: Any = engine._positions
+    engine = captured(model.decoder)
+    assert engine.captured is not None
+    graphs = engine.captured.graphs
+    table: Any = engine.parts.positions
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=400)
 
     def passes(start: int = 0) -> tuple[list[int], set[Graph]]:
         """Where the memory and the embeddings of positions are, and the passes over them."""
         engine.verify(Block.of(torch.full((1, 3), 5), [start]), rules)
-        memory = (engine._cache.memory, engine._cache.sources(1)[0], table.reaching(1))
-        return [x.data_ptr() for x in memory], set(engine.graphs._graphs.values())
+        memory = (engine.memory.cache.memory, engine.memory.cross, table.reaching(1))
+        return [x.data_ptr() for x in memory], set(graphs._graphs.values())
 
     engine.start(encoded(model, [5, 9, 4]))
     engine.keep(Order([1], CPU))
@@ -208,13 +219,13 @@ def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None:
     model = model_of_shape(SHAPE, 7, VOCABULARY, VOCABULARY)
-    engine = GraphDecoder(model.decoder)
+    engine = captured(model.decoder)
     encoder_out = encoded(model, [5, 30])
     encoder_out["encoder_out"][0].fill_(broken)
     engine.start(encoder_out)
     lost = engine.verify(Block.of(torch.full((2, 30), 5), [0, 0]), RULES)
     assert lost.log_probs.isnan().all()
-    walk = Walk(engine, BlockDecoder(model.decoder), 8, 2)
+    walk = Walk(engine, Decoder(model.decoder), 8, 2)
     for verifier in walk.both:
         verifier.start(encoded(model, [3, 4]))
     walk.step(3)
@@ -227,7 +238,7 @@ def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None
 def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -> None:
     rng = random.Random(13)
     model = random_drafter(shape, 13, VOCABULARY, VOCABULARY, 4, transition_dim=transition_dim)
-    engines = [GraphDraftDecoder(model.decoder), DraftDecoder(model.decoder)]
+    engines = [DraftDecoder(model.decoder, AS_THE_MODEL, GRAPHS), DraftDecoder(model.decoder)]
     for rows in (3, 2):
         for engine in engines:
             engine.start(encoded(model, [5, 9, 2][:rows], rows))
@@ -247,22 +258,26 @@ def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -
 @pytest.mark.parametrize("kind", HEAD_KINDS)
 def test_proposals_are_those_of_the_plain_engine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_blockwise(SHAPE, kind, 14, VOCABULARY, VOCABULARY, heads=5)
-    found, expected = GraphProposingDecoder(model.decoder), ProposingDecoder(model.decoder)
+    found, expected = captured(model.decoder), Decoder(model.decoder)
     walk = Walk(found, expected, 15, 3)
     for rules in (RULES, SearchRules(pad=1, unk=3, eos=2, max_len=20, unk_penalty=0.1)):  # chosen in and behind a graph
         walk.starts = [0] * 3
         for engine in walk.both:
             engine.start(encoded(model, [5, 9, 2]))
-            assert engine.propose([1, 1, 1], 3) is None
+            assert proposals_of(engine).propose([1, 1, 1], 3) is None
         for last_head in (2, 5, 3, 4, 2):
             with monkeypatch.context() as patch:
                 if last_head == 3:  # a pass without a graph between others
-                    patch.setattr("fairseq_aggdec.engine.graphs.decoder.MOST_TOKENS", 0)
+                    patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", 0)
                 walk.step(4, rules)
             if len(walk.starts) == 3 and last_head == 5:
                 walk.keep([2, 1])
-            proposed = [engine.propose([start + 1 for start in walk.starts], last_head) for engine in walk.both]
-            assert torch.equal(*proposed)
+            proposed = [
+                proposals_of(engine).propose([start + 1 for start in walk.starts], last_head) for engine in walk.both
+            ]
+            assert proposed[0] is not None
+            assert proposed[1] is not None
+            assert torch.equal(proposed[0], proposed[1])
 
 
 def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,12 +285,12 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     meta = torch.device("meta")
     monkeypatch.setattr(Packet, "up", lambda packet, numbers: None)
     model = random_blockwise(SHAPE, "learned", 16, VOCABULARY, VOCABULARY, heads=3).to(meta).half()
-    encoder_out = GraphEncoder(model.encoder)(torch.full((3, 9), 5, device=meta))
-    engine = GraphProposingDecoder(model.decoder)
+    encoder_out = Encoder(model.encoder, AS_THE_MODEL, GRAPHS)(torch.full((3, 9), 5, device=meta))
+    engine = captured(model.decoder)
     engine.start(encoder_out)
     for draft in (torch.full((3, 3), 5), torch.full((3, 3), 5, device=meta)):  # seen by the host, or not
         engine.verify(Block.of_draft([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
-    proposed = engine.propose([2] * 3, 3)
+    proposed = proposals_of(engine).propose([2] * 3, 3)
     assert proposed is not None
     assert proposed.device == meta
     engine.keep(Order([0, 2], meta))
@@ -285,7 +300,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
         iter(engine.verify_tree(TreeBlock(tokens, slots[:, 0], 0, 0, slots, 1, Ragged.of([1] * 3, CPU)), RULES, 3))
     )
     drafter = random_drafter("causal, post-norm learned", 17, VOCABULARY, VOCABULARY, 4, transition_dim=8)
-    drafts = GraphDraftDecoder(drafter.to(meta).half().decoder)
+    drafts = DraftDecoder(drafter.to(meta).half().decoder, AS_THE_MODEL, GRAPHS)
     drafts.start(encoder_out)
     assert drafts.draft([[2]] * 3, 4).device == meta
 
@@ -293,7 +308,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
 def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
     """Each would be a copy for which the host waits."""
     model = model_of_shape(SHAPE, 18, VOCABULARY, VOCABULARY)
-    engine = GraphDecoder(model.decoder)
+    engine = captured(model.decoder)
     engine.start(encoded(model, [5, 9, 2]))
     outputs = Outputs(torch.full((3,), RULES.eos), RULES)
     draft = Draft.of_known(torch.tensor([[5, 6, 7], [5, 0, 0], [0, 0, 0]]), [3, 1, 0])

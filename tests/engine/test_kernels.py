@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.native import library, modules
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.modules import Embedding, PackedProduct, best_entries, likeliest
@@ -221,7 +221,7 @@ def test_layers_keep_their_weights_alive() -> None:
     """The model that they were read from may be gone."""
     encoder = random_model(1, WORDS, WORDS).encoder
     tokens = random_batch(1, WORDS, [5, 9])["net_input"]["src_tokens"]
-    engine = BlockEncoder(encoder)
+    engine = Encoder(encoder)
     before = engine(tokens)["encoder_out"][0].clone()
     with torch.no_grad():
         for layer in encoder.layers:

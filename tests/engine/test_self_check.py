@@ -9,7 +9,7 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -67,15 +67,15 @@ def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq() -> No
 def test_an_engine_that_chooses_or_reads_trees_wrongly_is_not_trusted(
     method: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = getattr(BlockDecoder, method)
+    right = getattr(Decoder, method)
 
-    def in_another_order(self: BlockDecoder, *inputs: Any, **options: Any) -> Any:
+    def in_another_order(self: Decoder, *inputs: Any, **options: Any) -> Any:
         found = right(self, *inputs, **options)
         chunks = [chunk._replace(**{part: getattr(chunk, part).roll(1, 0)}) for chunk in (found if tree else [found])]
         return chunks if tree else chunks[0]
 
     tree = method == "verify_tree"
-    monkeypatch.setattr(BlockDecoder, method, in_another_order)
+    monkeypatch.setattr(Decoder, method, in_another_order)
     reason = Engines().unsupported(model().decoder) or ""
     assert reason.startswith("log-probabilities of chosen tokens that differ by ")
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
-from fairseq_aggdec.engine.choose_backend import backend_of_graphs
+from fairseq_aggdec.engine.choose_backend import KERNELS, choose_backend
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
 from fairseq_aggdec.errors import AggdecError
 
@@ -91,4 +91,4 @@ def test_what_a_gpu_cannot_do_is_refused_by_name(
     monkeypatch.setenv("AGGDEC_BACKEND", wanted)
     weight = torch.empty(1, device="meta")  # no CPU
     with pytest.raises(AggdecError, match=reason):
-        backend_of_graphs(weight, Arithmetic(precision, bit_exact=precision == "own"), kernels=True)
+        choose_backend(weight, Arithmetic(precision, bit_exact=precision == "own"), way=KERNELS)

@@ -11,7 +11,6 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda import backend, launching
 from fairseq_aggdec.engine.cuda.backend import DecoderKernels
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -35,6 +34,14 @@ def by_interpreted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def half_model(**options: Any) -> Any:
     return model_of_shape(SHAPE, 1, WORDS, WORDS, 0.1, **{**SIZES, **options}).half()
+
+
+def kernels_of(model: Any) -> DecoderKernels | None:
+    """The kernels of a model's captured passes."""
+    engine = Engines().decoder(model.decoder)
+    assert engine is not None
+    assert engine.captured is not None
+    return engine.captured.kernels
 
 
 def half_drafter() -> Any:
@@ -92,14 +99,14 @@ def test_a_model_that_is_unlike_fairseqs_leaves_the_kernels_to_others() -> None:
     odd.decoder.layers[0].register_forward_hook(lambda module, inputs, output: (1.5 * output[0], *output[1:]))
     assert Engines().decoder(odd.decoder) is None
     assert launching.why_no_triton() is None
-    assert getattr(Engines().decoder(good.decoder), "_kernels", None) is not None
+    assert kernels_of(good) is not None
 
 
 def test_kernels_that_compute_something_else_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "_failures", [])
     layered = DecoderKernels.layered
     monkeypatch.setattr(DecoderKernels, "layered", lambda *given, **options: 1.5 * layered(*given, **options))
-    assert type(Engines().decoder(half_model().decoder)) is GraphDecoder
+    assert kernels_of(half_model()) is None
     assert "log-probabilities that differ by" in str(launching.why_no_triton())
 
 

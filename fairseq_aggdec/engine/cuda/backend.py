@@ -88,7 +88,7 @@ class DecoderKernels:
         """Copy the weights of a decoder; raises `ValueError` where the kernels do not support it.
 
         `computes`: whether kernels compute the layers of a pass of so many tokens.
-        `extra_embeddings`: see `BlockDecoder`.
+        `extra_embeddings`: see `Parts`.
         """
         self.computes = computes
         self._layers = TritonDecoderLayers(decoder)
@@ -115,7 +115,7 @@ class DecoderKernels:
         wanted: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """The output of the layers, see `GraphDecoder.layered`.
+        """The output of the layers, see `Captured.layered`.
 
         `memory` of the same rows; `sources`: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
         """

@@ -289,7 +289,7 @@ class Embedding:
         positions: Positions | None,
         extra_embeddings: Tensor | None = None,
     ) -> None:
-        """`words`: token embeddings, V x D, fp32, multiplied by `scale`; `extra_embeddings`: see `BlockDecoder`."""
+        """`words`: token embeddings, V x D, fp32, multiplied by `scale`; `extra_embeddings`: see `Parts`."""
         if positions is not None and positions.reaching(1).size(1) != words.size(1):
             raise ValueError("embeddings and positions differ in size")
         self._kernels = found

@@ -14,14 +14,15 @@ from unittest import mock
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.lab.bench.rounds import Runner, decode_once, warm_up
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
-    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
+    "verifier's decoder": [(Decoder, "start"), (Decoder, "features"), (Parts, "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [
         *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter)),

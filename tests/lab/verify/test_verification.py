@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.generation import drafting
 from fairseq_aggdec.lab.bench.modes import parse_modes
 from fairseq_aggdec.lab.bench.random_models import RandomModel
@@ -71,12 +71,12 @@ def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
 
 
 def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = BlockDecoder.project
+    project = Parts.project
 
-    def noisy(decoder: BlockDecoder, features: Tensor) -> Tensor:
+    def noisy(decoder: Parts, features: Tensor) -> Tensor:
         return project(decoder, features) * (1 + 1e-6 * (features.size(0) > 1))
 
-    monkeypatch.setattr(BlockDecoder, "project", noisy)
+    monkeypatch.setattr(Parts, "project", noisy)
     done = verified(subject, "greedy", "fp32", "exact")
     assert {(check.precision, check.batch_size) for check in done.failed} == {("exact", 3)}
     assert not any(check.differences for check in done.failed)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.encoder import Encoder
 from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.support.scripted_decoding import examples
 
@@ -32,7 +32,7 @@ def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], l
     encoder = model_of_shape(shape, seed, VOCABULARY, VOCABULARY).encoder
     net_input = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
     expected = encoder(**net_input)
-    actual = BlockEncoder(encoder)(net_input["src_tokens"])
+    actual = Encoder(encoder)(net_input["src_tokens"])
     for part in ("encoder_embedding", "encoder_padding_mask"):
         torch.testing.assert_close(actual[part][0], expected[part][0], atol=1e-5, rtol=1e-5)
     assert_same_text(actual, expected)
@@ -41,7 +41,7 @@ def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], l
 @torch.no_grad()
 def test_sinusoidal_positions_go_on_behind_those_computed_ahead() -> None:
     encoder = model_of_shape("post-norm sinusoidal", 2, VOCABULARY, VOCABULARY).encoder
-    engine = BlockEncoder(encoder)
+    engine = Encoder(encoder)
     for lengths in ([200], [3], [90, 260]):
         net_input = random_batch(3, VOCABULARY, lengths)["net_input"]
         assert_same_text(engine(net_input["src_tokens"]), encoder(**net_input))

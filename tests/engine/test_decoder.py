@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Block, Order
-from fairseq_aggdec.engine import block_decoder
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine import decoder
+from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.plain.choice import PLAIN
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.support.random_models import ALL_SHAPES, ENGINE_SHAPES, dictionary, model_of_shape, random_batch
@@ -89,7 +89,7 @@ class Walk:
 
 
 def verifier_of(model: Any, shape: str) -> Any:
-    return BlockDecoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD, PLAIN)
+    return Decoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD, PLAIN)
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
@@ -112,7 +112,7 @@ def test_layers_of_one_head_share_a_mask() -> None:
     """Which has the shape of their scores, in so many rows that all are computed at once."""
     one = {f"{side}_attention_heads": 1 for side in ("encoder", "decoder")}
     model = model_of_shape("post-norm sinusoidal", 3, VOCABULARY, VOCABULARY, decoder_layers=3, **one)
-    walk = Walk(model, BlockDecoder(model.decoder), 1, rows=20)
+    walk = Walk(model, Decoder(model.decoder), 1, rows=20)
     for _ in range(3):
         walk.step(widest=9)
 
@@ -122,8 +122,8 @@ def test_layers_of_one_head_share_a_mask() -> None:
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())
 def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, ragged: bool) -> None:
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
-    walk = Walk(model, BlockDecoder(model.decoder), seed, rows)
-    with mock.patch.object(block_decoder, "_LOGITS_CHUNK", tokens), torch.no_grad():
+    walk = Walk(model, Decoder(model.decoder), seed, rows)
+    with mock.patch.object(decoder, "_LOGITS_CHUNK", tokens), torch.no_grad():
         for _ in range(2):
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)
@@ -139,7 +139,7 @@ def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: in
 def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
     """Outputs far beyond the cache's first size, and beyond the sinusoidal positions that were computed ahead."""
     model = model_of_shape(shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions)
-    walk = Walk(model, BlockDecoder(model.decoder), 6, rows)
+    walk = Walk(model, Decoder(model.decoder), 6, rows)
     while max(walk.done) < 150:
         walk.step(widest=60)
 

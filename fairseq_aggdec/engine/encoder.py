@@ -3,13 +3,15 @@
 fairseq's encoder is built for training: for one sentence it takes longer between the matrix products than in them.
 """
 
+import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.choose_backend import choose_backend
-from fairseq_aggdec.engine.plain.backend import PlainBackend
+from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
+from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, rows_bucket, source_bucket
+from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -17,17 +19,20 @@ from fairseq_aggdec.errors import AggdecError
 _KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
 
 
-class BlockEncoder:
-    """Computes the output of a fairseq encoder in evaluation mode."""
+class Encoder:
+    """Computes the output of a fairseq encoder in evaluation mode.
+
+    For captured passes batches are filled up to a few sizes with padding.
+    """
 
     def __init__(
         self,
         encoder: TransformerEncoderBase,
         arithmetic: Arithmetic = AS_THE_MODEL,
+        way: Way = ONE_BY_ONE,
         clamps: bool = False,
-        backend: PlainBackend | None = None,
     ) -> None:
-        """From the present weights of fairseq's encoder. `backend` and errors as of `BlockDecoder`.
+        """From the present weights of fairseq's encoder. Raises as `Decoder`.
 
         `clamps`: give tokens after the last learned position that position, as a drafter may.
         """
@@ -36,7 +41,7 @@ class BlockEncoder:
             raise ValueError(f"the block engine does not support {reason}")
         self._encoder, self._clamps = encoder, clamps
         embedding = encoder.embed_tokens.weight
-        backend = backend or choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
+        backend = choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn, way)
         self._layers = backend.encoder_layers(encoder)
         self._waits = backend.waits
         self.backend = backend
@@ -47,6 +52,7 @@ class BlockEncoder:
         self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
         self.pad: int = encoder.padding_idx
         self.symbols, self.device, self.dtype = embedding.size(0), embedding.device, embedding.dtype
+        self._graphs = Graphs.on(self.device, backend.drop_kernels) if way.captures else None
 
     def __call__(self, tokens: Tensor) -> dict[str, list[Tensor]]:
         """Encode a batch, B x S, padded on either side.
@@ -82,10 +88,31 @@ class BlockEncoder:
 
     def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The encoder's states and the embeddings of its tokens, B x S x C each, and the padding, B x S."""
-        hidden = tokens.eq(self.pad)
-        # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
-        padding = hidden if self._waits or bool(hidden.any()) else None
-        return *self._states(tokens, padding), hidden
+        hidden, (batch_size, length) = tokens.eq(self.pad), tokens.shape
+        rows, source = rows_bucket(batch_size), source_bucket(length)
+        if self._graphs is None or (rows * source > MOST_TOKENS and not self._aligns):
+            # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
+            padding = hidden if self._waits or bool(hidden.any()) else None
+            return *self._states(tokens, padding), hidden
+        # sinusoidal positions that grow move
+        table = None if self._positions is None else self._positions.reaching(source).data_ptr()
+        graph = self._graphs.get(("encoder", rows, source, table), 0, lambda: self._pass(rows, source))
+        read = graph.inputs[0]
+        read.fill_(self.pad)
+        read[:batch_size, :length] = tokens
+        self._graphs.run(graph)
+        # copies: other batches' passes overwrite the results, and a drafter may read them late
+        states, embedding = (result[:batch_size, :length].clone() for result in graph.results)
+        return states, embedding, hidden
+
+    def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:
+        """The function of a captured pass, and its input, the tokens."""
+        tokens = torch.full((rows, source), self.pad, dtype=torch.long, device=self.device)
+
+        def encode(numbers: Tensor) -> tuple[Tensor, ...]:
+            return numbers, *self._states(tokens, tokens.eq(self.pad))
+
+        return encode, [tokens]
 
     def _states(self, tokens: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
         """States and embeddings, B x S x C each; `hidden`: the padding, B x S; None without padding."""

@@ -8,8 +8,7 @@ import torch
 
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.decoding.top_k import best_tokens
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.decoder import Decoder
 from tests.support.random_models import (
     ENGINE_SHAPES,
     HEAD_KINDS,
@@ -43,9 +42,10 @@ def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
     encoder_out = model.encoder(**random_batch(1, WORDS, [4, 7, 2])["net_input"])
     tokens = torch.randint(4, 24, (3, 9), generator=torch.Generator().manual_seed(1))
     features = model.decoder.extract_features(tokens, encoder_out)[0]
-    engine = ProposingDecoder(model.decoder)
+    engine = Decoder(model.decoder)
+    assert engine.proposals is not None
     engine.start(encoder_out)
-    assert engine.propose([2, 2, 2], K) is None
+    assert engine.proposals.propose([2, 2, 2], K) is None
     first = scored(engine, tokens[:, :4], torch.zeros(3, dtype=torch.long))
     torch.testing.assert_close(first, model.decoder.output_layer(features[:, :4]), rtol=1e-4, atol=1e-4)
     starts = torch.tensor([2, 0, 4])
@@ -56,7 +56,7 @@ def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
     for rows, last in ((torch.arange(3), K), (kept, K), (kept, 2), (kept, 3)):
         if rows is kept and last == K:
             engine.keep(Order(kept.tolist(), kept.device))
-        proposals = engine.propose(lengths[rows].tolist(), last)
+        proposals = engine.proposals.propose(lengths[rows].tolist(), last)
         assert proposals is not None
         at = features[rows, lengths[rows] - 2]
         expected = torch.stack([model.decoder.head_logits(at, head) for head in range(2, last + 1)], dim=1)
@@ -69,7 +69,7 @@ def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_
     path = save_base(base, tmp_path / "base.pt", **SHAPES[shape])
     model = on_base(path, WORDS, WORDS, identity_head=True, freeze_base=True).eval()
     draw_heads(model)
-    engines = (BlockDecoder(base.decoder), ProposingDecoder(model.decoder))
+    engines = (Decoder(base.decoder), Decoder(model.decoder))
     encoder_out = base.encoder(**random_batch(1, WORDS, [4, 7])["net_input"])
     block = torch.randint(4, 24, (2, 5), generator=torch.Generator().manual_seed(1))
     scores = []
