@@ -16,6 +16,8 @@ from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 
+STATIC = "static"
+"""entry of the encoder output of a captured pass: states, embeddings and padding in buffers that stay where they are"""
 _KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
 
 
@@ -58,14 +60,22 @@ class Encoder:
         """Encode a batch, B x S, padded on either side.
 
         Returns fairseq's encoder output: `encoder_out` S x B x C, undefined at padding, `encoder_padding_mask` B x S,
-        `encoder_embedding` B x S x C; other entries are empty. With `same_bits` S is larger, all padding on the right.
+        `encoder_embedding` B x S x C; other entries are empty, and
+        of captured passes `STATIC`, where these are views. With `same_bits` S is larger, all padding on the right.
 
         Raises `AggdecError` where a sentence is longer than the encoder's learned positions.
         """
         if self._aligns:
             tokens = _aligned(tokens, self.pad)
         self._check_length(tokens)
-        x, embedding, hidden = self._encoded(tokens)
+        rows, source = rows_bucket(tokens.size(0)), source_bucket(tokens.size(1))
+        if self._graphs is not None and (rows * source <= MOST_TOKENS or self._aligns):
+            static = self._captured(tokens, rows, source)
+            x, embedding, hidden = (part[: tokens.size(0), : tokens.size(1)] for part in static)
+        else:
+            static, hidden = [], tokens.eq(self.pad)
+            # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
+            x, embedding = self._states(tokens, hidden if self._waits or bool(hidden.any()) else None)
         return {
             "encoder_out": [x.transpose(0, 1)],
             "encoder_padding_mask": [hidden],
@@ -73,6 +83,7 @@ class Encoder:
             "encoder_states": [],
             "src_tokens": [],
             "src_lengths": [],
+            STATIC: static,
         }
 
     def _check_length(self, tokens: Tensor) -> None:
@@ -86,31 +97,26 @@ class Encoder:
                 "positions: leave it out or cut it"
             )
 
-    def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The encoder's states and the embeddings of its tokens, B x S x C each, and the padding, B x S."""
-        hidden, (batch_size, length) = tokens.eq(self.pad), tokens.shape
-        rows, source = rows_bucket(batch_size), source_bucket(length)
-        if self._graphs is None or (rows * source > MOST_TOKENS and not self._aligns):
-            # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
-            padding = hidden if self._waits or bool(hidden.any()) else None
-            return *self._states(tokens, padding), hidden
+    def _captured(self, tokens: Tensor, rows: int, source: int) -> list[Tensor]:
+        """States, embeddings and padding of a graph, R x S x C and R x S; the next batch overwrites them."""
+        assert self._graphs is not None
         # sinusoidal positions that grow move
         table = None if self._positions is None else self._positions.reaching(source).data_ptr()
         graph = self._graphs.get(("encoder", rows, source, table), 0, lambda: self._pass(rows, source))
-        read = graph.inputs[0]
-        read.fill_(self.pad)
-        read[:batch_size, :length] = tokens
+        graph.inputs[0].fill_(self.pad)[: tokens.size(0), : tokens.size(1)] = tokens
         self._graphs.run(graph)
-        # copies: other batches' passes overwrite the results, and a drafter may read them late
-        states, embedding = (result[:batch_size, :length].clone() for result in graph.results)
-        return states, embedding, hidden
+        return graph.results
 
     def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:
         """The function of a captured pass, and its input, the tokens."""
         tokens = torch.full((rows, source), self.pad, dtype=torch.long, device=self.device)
 
         def encode(numbers: Tensor) -> tuple[Tensor, ...]:
-            return numbers, *self._states(tokens, tokens.eq(self.pad))
+            hidden = tokens.eq(self.pad)
+            states, embedding = self._states(tokens, hidden)
+            # hidden states have weight zero, and zero times NaN is NaN; a row beyond the batch attends to its zeros
+            states = states.masked_fill(hidden[..., None], 0.0)
+            return numbers, states, embedding, hidden & ~hidden.all(dim=1, keepdim=True)
 
         return encode, [tokens]
 

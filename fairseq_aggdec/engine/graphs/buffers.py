@@ -91,7 +91,6 @@ class StaticCache(KVCache):
         """The memory of the first rows; the batch may have fewer."""
         view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
         view.memory, view._batch_size = self.memory_of(rows), rows
-        view._number_places()
         return view
 
     def memory_of(self, rows: int) -> Tensor:
@@ -112,11 +111,10 @@ class StaticCache(KVCache):
 
     def shrink(self, rows: int) -> None:
         """Leave out all but the first rows."""
-        self._batch_size, self._first = rows, self._first[:rows]
+        self._batch_size, self._first = rows, None
 
     def _open(self) -> None:
-        self.memory = self._whole[:, : self._batch_size]
-        self._number_places()
+        self.memory, self._first = self._whole[:, : self._batch_size], None
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
         """Reserve room for these numbers of rows and positions: new buffers are new graphs, so old ones are kept.

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.engine.encoder import STATIC
 from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, StaticCache, rows_bucket
 from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
 from fairseq_aggdec.engine.parts import Parts
@@ -29,9 +30,13 @@ class StaticMemory:
         cache.start_with(batch_size, length, states)
         rows, source = cache.rows, cache.source
 
+        held = encoder_out.get(STATIC, [])[::2]
+
         def make() -> tuple[Function, Sequence[Tensor]]:
-            memory = torch.zeros(rows, source, states.size(2), dtype=states.dtype, device=states.device)
-            hidden = torch.zeros(rows, source, dtype=torch.bool, device=states.device)
+            memory, hidden = held or (
+                torch.zeros(rows, source, states.size(2), dtype=states.dtype, device=states.device),
+                torch.zeros(rows, source, dtype=torch.bool, device=states.device),
+            )
 
             def fill(numbers: Tensor) -> tuple[Tensor, ...]:
                 cache.fill(self._parts.keys_and_values(memory), hidden)
@@ -39,13 +44,17 @@ class StaticMemory:
 
             return fill, (memory, hidden)
 
-        graph = None if rows * source > MOST_TOKENS else self._graphs.get(("start", rows, source), 0, make)
+        graph = None
+        if held or rows * source <= MOST_TOKENS:
+            key = ("start", rows, source, *(part.data_ptr() for part in held))
+            graph = self._graphs.get(key, 0, make)
         fill, (memory, hidden) = make() if graph is None else (lambda _: self._graphs.run(graph), graph.inputs)
-        # zeros in place of an earlier batch's states: zero times NaN is NaN
-        memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
-        hidden.zero_()[:batch_size, length:] = True
-        if masks:
-            hidden[:batch_size, :length] = masks[0]
+        if not held:
+            # zeros in place of an earlier batch's states: zero times NaN is NaN
+            memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
+            hidden.zero_()[:batch_size, length:] = True
+            if masks:
+                hidden[:batch_size, :length] = masks[0]
         fill(hidden[:0])
         self.cross, self.padding = cache.sources(batch_size)
 

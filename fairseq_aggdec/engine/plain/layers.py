@@ -132,15 +132,14 @@ class KVCache:
         self.memory = self._none
         """layers x B x H x capacity x 2D/H, keys first"""
         self._batch_size = 0
-        self._first = torch.empty(0)
-        """B x 1 x H, the index of each head's first position in a layer's memory"""
+        self._first: Tensor | None = None
+        """B x 1 x H, the index of each head's first position in a layer's memory; None: not yet asked for"""
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of `batch_size` rows with the device and dtype of `like`."""
         self.memory = self._none  # frees the last batch's memory before more is allocated
         self.memory = self._allocated(batch_size, _CAPACITY_STEP, like)
-        self._batch_size = batch_size
-        self._number_places()
+        self._batch_size, self._first = batch_size, None
 
     def reserve(self, length: int) -> None:
         """Make room for `length` positions."""
@@ -148,14 +147,17 @@ class KVCache:
             capacity = max(-(-length // _CAPACITY_STEP) * _CAPACITY_STEP, 2 * self.memory.size(3))
             wider = self._allocated(self._batch_size, capacity, self.memory)
             wider[:, :, :, : self.memory.size(3)] = self.memory[:, : self._batch_size]
-            self.memory = wider
-            self._number_places()
+            self.memory, self._first = wider, None
 
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
         """The indices of a block's entries in a layer's memory, valid until the next `reserve`.
 
         `positions`: of its tokens, B x W, or N with `rows`, the row of each. Returns B x W x H or N x H, for `open`.
         """
+        if self._first is None:
+            heads, capacity = self.memory.shape[2:4]
+            numbers = torch.arange(self._batch_size * heads, device=self.memory.device)
+            self._first = numbers.view(-1, 1, heads) * capacity
         if rows is None:
             return self._first + positions[..., None]
         return self._first.squeeze(1)[rows] + positions[:, None]
@@ -174,13 +176,7 @@ class KVCache:
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
         keep_rows(self.memory, order, dim=1)
-        self._batch_size = len(order.rows)
-        self._first = self._first[: self._batch_size]
-
-    def _number_places(self) -> None:
-        heads, capacity = self.memory.shape[2:4]
-        numbers = torch.arange(self._batch_size * heads, device=self.memory.device)
-        self._first = numbers.view(-1, 1, heads) * capacity
+        self._batch_size, self._first = len(order.rows), None
 
     def _allocated(self, rows: int, capacity: int, like: Tensor) -> Tensor:
         layers, _, heads, _, size = self.memory.shape
