@@ -10,14 +10,12 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
-from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, rows_bucket, source_bucket
+from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, STATIC, rows_bucket, source_bucket
 from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 
-STATIC = "static"
-"""entry of the encoder output of a captured pass: states, embeddings and padding in buffers that stay where they are"""
 _KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
 
 

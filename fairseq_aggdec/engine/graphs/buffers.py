@@ -9,6 +9,8 @@ from torch import Tensor
 from fairseq_aggdec.engine.choose_backend import memory_of
 from fairseq_aggdec.engine.plain.layers import KVCache
 
+STATIC = "static"
+"""entry of the encoder output of a captured pass: states, embeddings and padding in buffers that stay where they are"""
 MOST_TOKENS = 4096
 """tokens of a pass, padding up to its bucket included, above which arithmetic takes longer than kernel launches"""
 _WIDTHS = (1, 4, 8, 16, 32)

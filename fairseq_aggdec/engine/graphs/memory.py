@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
-from fairseq_aggdec.engine.encoder import STATIC
-from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, StaticCache, rows_bucket
+from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, STATIC, StaticCache, rows_bucket
 from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
 from fairseq_aggdec.engine.parts import Parts
 
