@@ -12,7 +12,7 @@ from fairseq.models import build_model
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import loading_models
-from fairseq_aggdec.engine.engines import LoadedDrafter, same_encoder
+from fairseq_aggdec.engine.drafter import LoadedDrafter, same_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel

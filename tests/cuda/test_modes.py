@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine import shortlist
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.scheduling.costs import KERNELS, DraftCost
 from tests.support.random_models import dictionary, random_batch, random_model
 

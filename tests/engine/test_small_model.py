@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Block, Order
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS, cached_model
 

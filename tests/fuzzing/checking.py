@@ -15,7 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.errors import AggdecError

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel

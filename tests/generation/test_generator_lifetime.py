@@ -16,7 +16,8 @@ from fairseq.optim.adam import Adam as FairseqAdam
 from fairseq.search import LengthConstrainedBeamSearch, Sampling
 from torch import nn
 
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.support.random_models import random_batch, random_drafter, share_encoder

@@ -16,7 +16,7 @@ from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.tokens import Ragged
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.tokens import Outcome
 from fairseq_aggdec.engine import choose_backend
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator

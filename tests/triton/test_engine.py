@@ -10,7 +10,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda import backend, launching
 from fairseq_aggdec.engine.cuda.backend import DecoderKernels
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator

@@ -1,0 +1,167 @@
+"""A model that drafts for verifiers."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models.transformer import TransformerEncoderBase
+from torch import Tensor
+
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.choose_backend import choose_backend
+from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.encoder import Encoder
+from fairseq_aggdec.engine.engines import EngineCache, hold, made
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.small_model import SmallModel
+from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.models.warm_start import encoder_fingerprint
+
+logger = logging.getLogger(__name__)
+
+_STEPS = 4
+"""the most tokens that an ordinary model drafts without --block-size"""
+
+
+class LoadedDrafter:
+    """A model that drafts, on its verifier's device and in its precision; it shares an equal encoder of the verifier.
+
+    A block drafter, or any encoder-decoder of fairseq that writes from left to right.
+    """
+
+    def __init__(self, model: Any, name: str = "the drafter") -> None:
+        """`model` is moved and converted in place at first use; `name`: its name in messages."""
+        self.model = model
+        self.is_stepwise = not isinstance(model, NarDrafterModel)
+        """whether it is an ordinary model, each of whose draft tokens takes a step"""
+        model.eval()  # not chained: fairseq's models return None here once they are prepared for generation
+        model.requires_grad_(False)
+        self.name = name
+        self.lock = threading.RLock()
+        """as `Engines.lock`, for generators that share a drafter but no engines"""
+        self._engines: EngineCache[Arithmetic, DraftDecoder | SmallModel] = EngineCache()
+        self._encoders: EngineCache[Arithmetic, Encoder | None] = EngineCache()
+        self._verifiers: list[FairseqEncoderDecoderModel] = []
+        self._shared: int | None = None
+
+    def batch(self) -> AbstractContextManager[None]:
+        """As `Engines.batch`."""
+        return hold(self.lock, self._engines, self._encoders)
+
+    def block_size(self, wanted: int) -> int:
+        """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
+
+        Raises `AggdecError` where `wanted` is above the block size of a block drafter's training.
+        """
+        if self.is_stepwise:
+            return wanted or _STEPS
+        if wanted > self.model.block_size:
+            raise AggdecError(
+                f"--block-size {wanted}: {self.name} was trained for blocks of {self.model.block_size}; give no more"
+            )
+        return wanted or self.model.decoding_block_size
+
+    def start(
+        self,
+        net_input: dict[str, Any],
+        dtype: torch.dtype,
+        verifiers: Sequence[FairseqEncoderDecoderModel] = (),
+        encoder_outs: Sequence[dict[str, Any]] = (),
+        arithmetic: Arithmetic = AS_THE_MODEL,
+    ) -> Any:
+        """Start drafting for a new batch.
+
+        `dtype`: the type of the verifier's weights; `verifiers`: none where the drafter decodes alone; `encoder_outs`:
+        the output of each one's encoder; `arithmetic`: of the drafter's layers; each needs a copy of the weights.
+
+        Returns a `DraftDecoder` or, of an ordinary model, a `SmallModel`.
+
+        Raises `AggdecError` where the engine does not support a block drafter, or the precision is not available.
+        """
+        weight = next(self.model.parameters())
+        device = net_input["src_tokens"].device
+        if (weight.device, weight.dtype) != (device, dtype):
+            self.model.to(device=device, dtype=dtype)
+            self._engines.clear()
+            self._encoders.clear()
+        try:
+            engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
+        except (ValueError, AggdecError) as error:
+            raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
+        if verifiers and list(verifiers) != self._verifiers:
+            self._verifiers = list(verifiers)
+            # of the present weights: like the verifier's they may have been rounded to bfloat16
+            own = encoder_fingerprint(self.model.encoder) if self._may_share() else None
+            self._shared = None if own is None else same_encoder(own, verifiers)
+            which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
+            logger.info(f"{self.name} {which}")
+        if verifiers and self._shared is not None:
+            engine.start(encoder_outs[self._shared])
+        else:
+            engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
+        return engine
+
+    def _may_share(self) -> bool:
+        """Whether an equal encoder of the verifier would do for the drafter."""
+        if self.is_stepwise:  # as `_new_encoder`; an engine encodes only what engines read
+            return self._why_no_engine is None and unsupported_encoder(self.model.encoder) is None
+        return bool(self.model.encoder_fingerprint.any())
+
+    @property
+    def _why_no_engine(self) -> str | None:
+        """The reason why fairseq's own code drafts; None where an engine does."""
+        return unsupported_decoder(self.model.decoder) if self.is_stepwise else None
+
+    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | SmallModel:
+        self.forget_verifiers()  # the encoder's weights may have changed, too
+        decoder = self.model.decoder
+        if not self.is_stepwise:
+            return made(DraftDecoder, decoder, arithmetic)
+        choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
+        if self._why_no_engine is None:
+            return SmallModel(made(Decoder, decoder, arithmetic), decoder, choice)
+        logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
+        return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
+
+    def _new_encoder(self, arithmetic: Arithmetic) -> Encoder | None:
+        encoder = self.model.encoder
+        if self._why_no_engine is not None or unsupported_encoder(encoder) is not None:
+            return None
+        return made(Encoder, encoder, arithmetic, clamps=True)
+
+    def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
+        """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
+        encoder, source = self.model.encoder, net_input["src_tokens"]
+        own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
+        if own is not None:
+            return own(source if rows is None else source[rows])
+        limit = encoder.max_positions()
+        if source.dim() == 2 and source.size(1) > limit:  # it drafts from the beginning of a longer source
+            pad = encoder.dictionary.pad()
+            source = source.masked_fill(source.ne(pad).cumsum(dim=1) > limit, pad)
+            net_input = {**net_input, "src_tokens": source}
+        encoded = encoder.forward_torchscript(net_input)  # all rows: fairseq's LSTM needs the longest first
+        return encoded if rows is None else encoder.reorder_encoder_out(encoded, rows)
+
+    def forget_verifiers(self) -> None:
+        """Compare encoders again at the next `start`: the verifiers' weights have changed."""
+        self._verifiers = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LoadedDrafter, (self.model, self.name)
+
+
+def same_encoder(fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
+    """The index of the verifier with this encoder fingerprint; None where there is none."""
+    for number, verifier in enumerate(verifiers):
+        encoder = verifier.encoder
+        if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), fingerprint):
+            return number
+    return None
