@@ -53,7 +53,7 @@ def draft_verify_accept(
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
         unread = outputs.unread(draft)
         block = outputs.block(unread)
-        sequence = block.sequence(outputs.texts, rules.pad) if rules.no_repeat_ngram_size > 1 else None
+        sequence = block.sequence(outputs.texts, rules.pad) if rules.read_output else None
         chosen = verifier.verify(block, rules, accept.ranks, sequence)
         verdict = judge(chosen, accept, block, unread)
 

@@ -1,13 +1,15 @@
 """The search options of fairseq's beam search; an engine applies them where it chooses, see `engine.plain.choice`."""
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice, takewhile
+from typing import Any
 
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
+
+_OF_FAST_PATHS = {"pad", "unk", "eos", "max_len", "symbols", "min_len", "prefix"}
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,34 @@ class SearchRules:
     source_lengths: Tensor | None = field(default=None, repr=False)
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
 
+    @cached_property
+    def _of_rows(self) -> list[str]:
+        """The rules that sentences of a batch have of their own."""
+        return [rule.name for rule in fields(self) if isinstance(getattr(self, rule.name), Tensor)]
+
     @property
     def differ(self) -> bool:
         """Whether sentences of a batch have rules of their own."""
-        return self.prefix is not None or self.source_lengths is not None
+        return bool(self._of_rows)
+
+    @cached_property
+    def are_simple(self) -> bool:
+        """Whether the rules are padding, an early EOS, the longest output and a forced prefix: those of fast paths.
+
+        Any other field that is not at its default says no, so that no fast path has to know of a new rule.
+        """
+        others = (rule for rule in fields(self) if rule.name not in _OF_FAST_PATHS)
+        return all(getattr(self, rule.name) == rule.default for rule in others)
+
+    @property
+    def read_output(self) -> bool:
+        """Whether a rule reads the whole output so far."""
+        return self.no_repeat_ngram_size > 1
+
+    @property
+    def forced_steps(self) -> int:
+        """The number of steps with forced tokens in some row; in them fairseq lifts `min_len` for all rows."""
+        return 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
 
     @cached_property
     def common_prefix(self) -> list[tuple[int, ...]]:
@@ -49,8 +75,7 @@ class SearchRules:
 
         Where another rule may ban such a token, fairseq's choice in its place is found step by step: P is 0.
         """
-        may_ban = self.source_lengths is not None or self.no_repeat_ngram_size > 1 or math.isinf(self.unk_penalty)
-        if self.prefix is None or may_ban:
+        if self.prefix is None or not self.are_simple:
             return []
         none = {self.pad, self.eos}
         columns = takewhile(none.isdisjoint, zip(*self.prefix.tolist(), strict=True))
@@ -61,8 +86,5 @@ class SearchRules:
         if not self.differ:
             return self
         rows = kept.tensor if isinstance(kept, Order) else kept
-        return replace(
-            self,
-            prefix=None if self.prefix is None else self.prefix[rows],
-            source_lengths=None if self.source_lengths is None else self.source_lengths[rows],
-        )
+        changed: dict[str, Any] = {name: getattr(self, name)[rows] for name in self._of_rows}
+        return replace(self, **changed)

@@ -119,7 +119,7 @@ class DraftDecoder(LateStart):
         logits = self._scores(texts, block_size)
         starts, lasts = [len(text) - 1 for text in texts], [text[-1] for text in texts]
         block = Block.of_draft(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
-        sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.no_repeat_ngram_size > 1 else None
+        sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.read_output else None
         if temperature != 1.0:
             logits = logits / temperature
         choice = self._engine.backend.choice

@@ -1,6 +1,7 @@
 """Block-wise search rules against what fairseq's search does, written down for one row and one position."""
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -178,3 +179,21 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))
     assert all(len(set(row)) == 7 for row in tokens.tolist())
+
+
+@dataclass(frozen=True)
+class WithAnother(SearchRules):
+    """Rules with one that is added later, somewhere."""
+
+    shouted: bool = False
+
+
+def test_no_fast_path_takes_a_rule_that_it_does_not_know() -> None:
+    rules = WithAnother(PAD, UNK, EOS, max_len=9, prefix=torch.tensor([[5]]))
+    positions = torch.tensor([3])
+    for shouted in (False, True):
+        rules = replace(rules, shouted=shouted)
+        bans = RuledChoice(rules)._only_bans(positions, earliest=3, latest=3)
+        assert (bans is None) == (rules.common_prefix == []) == shouted
+        assert rules.are_simple != shouted
+    assert not WithAnother(PAD, UNK, EOS, max_len=9, source_lengths=torch.tensor([4])).are_simple

@@ -134,7 +134,7 @@ def _score(
     planned: Sequence[Sequence[Node]],
 ) -> Iterator[Row]:
     """Score a block; yield the rows after its prefixes in order. Raises `NotNumbersError`."""
-    sequences = _sequences(planned, rules) if rules.no_repeat_ngram_size > 1 else None
+    sequences = _sequences(planned, rules) if rules.read_output else None
     for values, tokens, whole in verifier.verify_tree(block, rules, options.entries, sequences):
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             if math.isnan(best[0]):

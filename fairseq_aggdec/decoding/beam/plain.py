@@ -145,7 +145,7 @@ def _best_entries(
     Raises `NotNumbersError`.
     """
     block = beams.block(widths, options.size)
-    texts = beams.texts[: sum(widths)] if rules.no_repeat_ngram_size > 1 else None
+    texts = beams.texts[: sum(widths)] if rules.read_output else None
     chunks: list[Entries] = list(verifier.verify_tree(block, rules, options.entries, texts))
     best, tokens = (torch.cat(parts) if len(chunks) > 1 else parts[0] for parts in list(zip(*chunks, strict=True))[:2])
     if math.isnan(best[:, 0].sum()):

@@ -80,13 +80,11 @@ class Captured:
 
     def allows(self, rules: SearchRules, shape: Shape, first_position: int) -> bool:
         """Whether a graph can choose the tokens: it has bans of padding and of an early EOS, and the longest output."""
-        has_more = rules.unk_penalty or rules.suppressed or rules.no_repeat_ngram_size > 1
-        if has_more or rules.source_lengths is not None:
+        if not rules.are_simple:
             return False
         if self._is_exact:  # another choice has other bits, so no block may decide which one it gets
             return rules.prefix is None
-        forced_steps = 0 if rules.prefix is None else min(rules.prefix.size(1), rules.max_len)
-        return first_position >= forced_steps and shape.tokens * self.parts.symbols <= _MOST_SCORES
+        return first_position >= rules.forced_steps and shape.tokens * self.parts.symbols <= _MOST_SCORES
 
     def layered(
         self,

@@ -186,10 +186,7 @@ class RuledChoice:
     def _only_bans(self, positions: Tensor, earliest: int, latest: int | None) -> Bans | None:
         """The rules as bans, where they only ban `pad` and an early EOS; None where other rules apply."""
         rules = self.rules
-        has_more = (
-            rules.unk_penalty or rules.suppressed or rules.no_repeat_ngram_size > 1 or rules.source_lengths is not None
-        )
-        if has_more or earliest < self._forced_steps or latest is None or latest >= rules.max_len:
+        if not rules.are_simple or earliest < rules.forced_steps or latest is None or latest >= rules.max_len:
             return None
         if earliest >= rules.min_len:
             return Bans(rules.pad)
@@ -213,19 +210,13 @@ class RuledChoice:
         """The token forced by the prefix or by the longest output, N, -1 where none is; None: none anywhere."""
         rules = self.rules
         only: Tensor | None = None
-        if self._forced_steps > 0:
+        if rules.forced_steps > 0:
             assert rules.prefix is not None
             beginning = _entries(rules.prefix, positions.clamp(max=rules.prefix.size(1) - 1))
-            only = torch.where((positions < self._forced_steps) & (beginning != rules.pad), beginning, -1)
+            only = torch.where((positions < rules.forced_steps) & (beginning != rules.pad), beginning, -1)
         if latest is None or latest >= rules.max_len:
             only = torch.where(positions >= rules.max_len, rules.eos, -1 if only is None else only)
         return only
-
-    @property
-    def _forced_steps(self) -> int:
-        """The number of steps with forced tokens in some row; in them fairseq lifts `min_len` for all rows."""
-        prefix = self.rules.prefix
-        return 0 if prefix is None else min(prefix.size(1), self.rules.max_len)
 
     def _ruled_scores(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
         """Log-probabilities after penalties and bans; forced tokens are not applied."""
@@ -235,11 +226,11 @@ class RuledChoice:
         if rules.unk_penalty:
             scores[:, rules.unk] -= rules.unk_penalty
         if earliest < rules.min_len or rules.suppressed:
-            free = positions >= self._forced_steps
+            free = positions >= rules.forced_steps
             scores[:, rules.eos].masked_fill_(free & (positions < min(rules.min_len, rules.max_len)), -math.inf)
             for token in rules.suppressed:
                 scores[:, token].masked_fill_(free & (positions < rules.max_len), -math.inf)
-        if rules.no_repeat_ngram_size > 1:
+        if rules.read_output:
             assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, rules.no_repeat_ngram_size)
         if (
