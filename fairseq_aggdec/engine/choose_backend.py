@@ -10,6 +10,7 @@
 import logging
 import math
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
@@ -159,6 +160,20 @@ def memory_of(device: torch.device) -> float:
 def on_device(device: torch.device) -> AbstractContextManager[Any]:
     """Make a GPU the current one, on which kernels are launched."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def on_its_way(x: Tensor) -> Callable[[], Tensor]:
+    """Copy a tensor to the host, which waits for a GPU only when it calls the result to have the copy."""
+    if x.device.type != "cuda":
+        return x.cpu
+    copied, arrival = x.to("cpu", non_blocking=True), torch.cuda.Event()  # into pinned memory
+    arrival.record(torch.cuda.current_stream(x.device))
+
+    def arrived() -> Tensor:
+        arrival.synchronize()
+        return copied
+
+    return arrived
 
 
 def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:

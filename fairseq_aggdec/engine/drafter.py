@@ -55,6 +55,10 @@ class LoadedDrafter:
         """As `Engines.batch`."""
         return hold(self.lock, self._engines, self._encoders)
 
+    def were_current(self) -> bool:
+        """As `Engines.were_current`."""
+        return not [cache for cache in (self._engines, self._encoders) if not cache.were_current()]  # each is asked
+
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 

@@ -49,13 +49,21 @@ class EngineCache(Generic[_Key, _Engine]):
         self.current_keys.clear()
 
     def check(self) -> None:
-        """Find out which cached engines still match their model's weights: `current_keys`."""
-        self.current_keys = {key for key, (weights, _) in self._entries.items() if weights.are_current()}
+        """Find out which cached engines still match their model's weights: `current_keys`; `were_current` ends it."""
+        self.current_keys = {key for key, (weights, _) in self._entries.items() if weights.may_be_current()}
+
+    def were_current(self) -> bool:
+        """Whether all of `current_keys` were current at `check`; others are forgotten."""
+        stale = {key for key in self.current_keys if not self._entries[key][0].were_current()}
+        self.current_keys -= stale
+        for key in stale:
+            del self._entries[key]
+        return not stale
 
 
 @contextmanager
 def hold(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
-    """Hold a lock for a batch. Weights are checked once, at its start: each check synchronises the GPU."""
+    """Hold a lock for a batch. Weights are checked once, at its start; of a GPU `were_current` is asked, too."""
     with lock:
         try:
             for cache in caches:
@@ -82,8 +90,15 @@ class Engines:
         self._encoders: EngineCache[nn.Module, Encoder | None] = EngineCache()
 
     def batch(self) -> AbstractContextManager[None]:
-        """For a batch: hold `lock`, and check the models' weights only once."""
+        """For a batch: hold `lock`, and check the models' weights only once. See `were_current`."""
         return hold(self.lock, self._decoders, self._encoders)
+
+    def were_current(self) -> bool:
+        """Whether the engines of a batch have the present weights, which a GPU can say without a wait only at its end.
+
+        If not, nothing that they have computed is to be used: a second run of the batch has new ones.
+        """
+        return not [cache for cache in (self._decoders, self._encoders) if not cache.were_current()]  # each is asked
 
     def unsupported(self, decoder: nn.Module) -> str | None:
         """The reason why a decoder has no engine; None where it has one. See `decoder`."""

@@ -1,11 +1,14 @@
 """Whether a model has changed since an engine copied its weights."""
 
 import operator
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_its_way
 
 
 class WeightsSnapshot:
@@ -23,16 +26,29 @@ class WeightsSnapshot:
         self._sample = next((weight for weight in reversed(self._weights) if weight.dim() == 1), torch.empty(0))
         self._numbers = self._sample.detach().cpu().clone()
         self._seen = self._now()
+        self._arriving: Callable[[], Tensor] | None = None  # the sample, until it has been compared
 
     def are_current(self) -> bool:
-        """Whether the module has the same parts and weights, neither moved nor written to since.
+        """Whether the module has the same parts and weights, neither moved nor written to since."""
+        return self.may_be_current() and self.were_current()
+
+    def may_be_current(self) -> bool:
+        """False where the weights have changed. If it is True on a GPU, `were_current` must be asked later, too.
 
         PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So
-        the elements of one small weight are compared, too.
+        the elements of one small weight are compared, too. From a GPU they arrive while the host goes on.
         """
         things = self._all_things()
         is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
-        return is_whole and self._now() == self._seen and torch.equal(self._sample.cpu(), self._numbers)
+        if not (is_whole and self._now() == self._seen):
+            return False
+        self._arriving = on_its_way(self._sample.detach())
+        return is_asynchronous(self._sample.device) or self.were_current()
+
+    def were_current(self) -> bool:
+        """Whether the weights were current when `may_be_current` said so; the host waits for numbers on their way."""
+        arriving, self._arriving = self._arriving, None
+        return arriving is None or torch.equal(arriving(), self._numbers)
 
     def _all_things(self) -> list[Any]:
         return list(chain.from_iterable(map(dict.values, self._holders)))

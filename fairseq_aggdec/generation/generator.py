@@ -218,6 +218,8 @@ class AggressiveGenerator(SequenceGenerator):
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
         decoded = self._decode(sample, prefix_tokens, first_tokens, start)
+        if not self._were_current():
+            decoded = self._decode(sample, prefix_tokens, first_tokens, start)
         seconds = time.perf_counter() - began
         hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
         self._refuse_nan(sample, [n_best[0]["score"] for n_best in hypotheses])
@@ -260,6 +262,11 @@ class AggressiveGenerator(SequenceGenerator):
             if not decoded or not bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
                 break
         return [[sentence] for sentence in decoded]
+
+    def _were_current(self) -> bool:
+        """Whether all engines of this batch have the models' present weights, see `Engines.were_current`."""
+        drafter = None if self.block_draft is None else self.block_draft.drafter
+        return all([self._engines.were_current(), drafter is None or drafter.were_current()])
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]

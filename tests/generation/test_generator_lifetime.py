@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from fairseq.optim.adam import Adam as FairseqAdam
 from fairseq.search import LengthConstrainedBeamSearch, Sampling
 from torch import nn
 
+from fairseq_aggdec.engine import weights_snapshot
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
@@ -75,6 +77,21 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     expected = stock(model, mode, BATCHES[0])
     assert expected != before
     assert tokens(ours.generate([model], BATCHES[0])) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample of the weights arrives while it decodes."""
+    monkeypatch.setattr(weights_snapshot, "is_asynchronous", lambda device: True)
+    model = small_model()
+    ours = generator([model], mode)
+    ours.generate([model], BATCHES[0])
+    step_of_fairseqs_optimizer(model)
+    decode = Mock(side_effect=ours._decode)
+    monkeypatch.setattr(ours, "_decode", decode)
+    for _ in range(2):
+        assert tokens(ours.generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
+    assert decode.call_count == 3
 
 
 @pytest.mark.parametrize("mode", MODES)
