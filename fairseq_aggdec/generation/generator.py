@@ -386,8 +386,10 @@ class AggressiveGenerator(SequenceGenerator):
     def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Tensor:
         """The sum of each sentence's log-probabilities, normalised by length where fairseq's options say so."""
         sums = torch.stack([own.sum() for own in log_probs])
-        powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
-        return sums / torch.tensor(powers, dtype=sums.dtype) if self.normalize_scores else sums
+        if self.normalize_scores:
+            powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
+            sums /= torch.tensor(powers, dtype=sums.dtype)
+        return sums
 
     def _refuse_nan(self, sample: dict[str, Any], rows: Sequence[int], scores: Tensor) -> None:
         """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too.
