@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -34,7 +33,8 @@ def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
     numbers = array(kind)
     for part in parts:
         numbers.fromlist(part)
-    return torch.from_numpy(np.asarray(numbers))
+    dtype = torch.long if kind == "q" else torch.float
+    return torch.frombuffer(numbers, dtype=dtype) if numbers else torch.empty(0, dtype=dtype)
 
 
 @dataclass(frozen=True)

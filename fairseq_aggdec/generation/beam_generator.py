@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, Loo
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
-from fairseq_aggdec.decoding.tokens import Decoded, flat
+from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_device
 from fairseq_aggdec.engine.native.beam_step import beam_step
@@ -101,8 +101,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             )
         return [_Scored.list_of(outputs, stats) for outputs, stats in found]
 
-    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Tensor:
-        return flat([[sentence.score for sentence in sentences if isinstance(sentence, _Scored)]], "f")
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
+        return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
 
     def _planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions

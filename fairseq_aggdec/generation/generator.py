@@ -10,6 +10,7 @@ from inspect import signature
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
@@ -218,7 +219,7 @@ class AggressiveGenerator(SequenceGenerator):
             )
         start = self.eos if bos_token is None else bos_token
         # on the host, which would wait for the encoder to read them
-        first_tokens = torch.full((source.size(0),), start, dtype=torch.long)
+        first_tokens = flat([[start] * source.size(0)])
         decoded = self._decode(sample, prefix_tokens, first_tokens, start)
         seconds = time.perf_counter() - began
         hypotheses = self._hypotheses(sample, decoded)
@@ -354,49 +355,40 @@ class AggressiveGenerator(SequenceGenerator):
         if not sentences:
             return []
         lengths = [len(sentence.tokens) for sentence in sentences]
-        tokens = flat(sentence.tokens for sentence in sentences)
-        log_probs = flat((sentence.log_probs for sentence in sentences), "f")
-        scores = self._scores(sentences, log_probs.split(lengths))
+        sizes = [*lengths, len(lengths)]  # log-probabilities, then the scores
+        numbers = flat([*(sentence.log_probs for sentence in sentences), [0.0] * len(lengths)], "f")
+        *log_probs, room = numbers.split_with_sizes(sizes)
+        scores = self._scores(sentences, log_probs)
         self._refuse_nan(sample, rows, scores)
         if self.match_source_len:  # an unknown token with a negative penalty can beat even a forced EOS
             ends = self._source_lengths(sample["net_input"]).tolist()
-            is_late = [length - 1 > ends[row] for row, length in zip(rows, lengths, strict=True)]
-            scores = scores.masked_fill(torch.tensor(is_late), -math.inf)
-        # two copies and not one, since torch.save refuses tensors of two types in one memory
+            found = zip(rows, lengths, scores, strict=True)
+            scores = [-math.inf if length - 1 > ends[row] else score for row, length, score in found]
+        room.numpy()[:] = scores
+        # two copies to a GPU and not one, since torch.save refuses tensors of two types in one memory
         device = sample["net_input"]["src_tokens"].device
-        *numbers, scores = torch.cat([log_probs, scores]).to(device, non_blocking=True).split([*lengths, len(lengths)])
-        parts = tokens.to(device, non_blocking=True).split(lengths), numbers, scores.unbind()
-        none = torch.empty(0)
-        found = [
-            {
-                "tokens": own,
-                "score": score,
-                "attention": none,
-                "alignment": none,
-                "positional_scores": log_probs,
-                "steps": sentence.stats.iterations,
-                "history": [{"tokens": draft} for draft in sentence.drafts or []],
-                "stats": sentence.stats,
-            }
-            for sentence, own, log_probs, score in zip(sentences, *parts, strict=True)
-        ]
-        rest = iter(found)
-        return [[next(rest) for _ in n_best] for n_best in decoded]
+        tokens = flat(sentence.tokens for sentence in sentences).to(device, non_blocking=True)
+        moved = numbers.to(device, non_blocking=True)
+        if moved is not numbers:
+            *log_probs, room = moved.split_with_sizes(sizes)
+        hypotheses = map(_hypothesis, sentences, tokens.split_with_sizes(lengths), log_probs, room.unbind())
+        return [[next(hypotheses) for _ in n_best] for n_best in decoded]
 
-    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Tensor:
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
         """The sum of each sentence's log-probabilities, normalised by length where fairseq's options say so."""
-        sums = torch.stack([own.sum() for own in log_probs])
-        if self.normalize_scores:
-            powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
-            sums /= torch.tensor(powers, dtype=sums.dtype)
-        return sums
+        sums = [float(own.sum()) for own in log_probs]
+        if not self.normalize_scores:
+            return sums
+        powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
+        scores: list[float] = np.divide(np.array(sums, np.float32), np.array(powers, np.float32)).tolist()
+        return scores
 
-    def _refuse_nan(self, sample: dict[str, Any], rows: Sequence[int], scores: Tensor) -> None:
+    def _refuse_nan(self, sample: dict[str, Any], rows: Sequence[int], scores: Sequence[float]) -> None:
         """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too.
 
         `rows`: the sentence of each score.
         """
-        for row, score in zip(rows, scores.tolist(), strict=True):
+        for row, score in zip(rows, scores, strict=True):
             if math.isnan(score):
                 number = int(sample["id"][row]) if "id" in sample else row
                 raise AggdecError(f"sentence {number}: its {NAN_SCORES}")
@@ -435,6 +427,20 @@ class AggressiveGenerator(SequenceGenerator):
             "output": [symbols[token] for token in sentence.tokens],
             "drafts": [[symbols[token] for token in draft.tolist()] for draft in sentence.drafts],
         }
+
+
+def _hypothesis(sentence: Decoded, tokens: Tensor, log_probs: Tensor, score: Tensor) -> dict[str, Any]:
+    none = torch.empty(0)
+    return {
+        "tokens": tokens,
+        "score": score,
+        "attention": none,
+        "alignment": none,
+        "positional_scores": log_probs,
+        "steps": sentence.stats.iterations,
+        "history": [{"tokens": draft} for draft in sentence.drafts or []],
+        "stats": sentence.stats,
+    }
 
 
 def split_options(
