@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from torch import Tensor
@@ -46,12 +45,15 @@ class SourceMatcher:
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches
         context = [eos if start is None else start, *(FOREIGN if token == eos else token for token in source)]
-        self._places: defaultdict[int, list[int]] = defaultdict(list)  # of each token in start symbol and source
+        self._places: dict[int, list[int]] = {}  # positions of each token in start symbol and source
         for place, token in enumerate(context):
-            self._places[token].append(place)
+            self._places.setdefault(token, []).append(place)
+        longest = max_draft_len or len(source)
+        copyable = [0]  # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
+        for token in reversed(source):
+            copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
+        self._copyable = [min(tokens, longest) for tokens in reversed(copyable)]
         self._source, self._first_kind = list(source), first_kind
-        self._ends = {eos: 1, FOREIGN: 0}  # a copy ends behind EOS, and before a foreign token
-        self._longest = max_draft_len or len(source)
         self._read = 0  # number of output tokens matched so far
         self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
@@ -74,10 +76,7 @@ class SourceMatcher:
         if len(places) != 1:
             return [], 0
         place = places[0]
-        draft = self._source[place : place + self._longest]
-        for token, own in self._ends.items():
-            if token in draft:
-                del draft[draft.index(token) + own :]
+        draft = self._source[place : place + self._copyable[place]]
         return draft, self._first_kind + (0 if is_first else min(longest, MAX_KIND))
 
 
