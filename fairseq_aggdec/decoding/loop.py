@@ -8,12 +8,13 @@ the verifier's own next token after it: the correction at the bifurcation, or th
 without a draft makes an ordinary greedy step.
 """
 
+import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Decoded, Draft
+from fairseq_aggdec.decoding.tokens import HOST, Decoded, Draft
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, judge
 
 
@@ -26,6 +27,7 @@ def draft_verify_accept(
     accept: Acceptance = EXACT,
     schedule: DraftSchedule = VERIFY_ALL,
     keep_drafts: bool = False,
+    device: torch.device = HOST,
 ) -> list[Decoded]:
     """Decode a batch; under `EXACT` the output depends neither on the drafter nor on the schedule.
 
@@ -33,15 +35,16 @@ def draft_verify_accept(
         drafter: ready to draft for this batch.
         verifier: ready to score this batch from position 0.
         rules: the search rules of this batch.
-        first_tokens: the decoder's first input, B.
+        first_tokens: the decoder's first input, B, on the host.
         accept: which draft tokens pass.
         schedule: how many draft tokens are verified.
         keep_drafts: return the drafts too.
+        device: the verifier's.
 
     Returns:
         one `Decoded` for each row, in the rows' order.
     """
-    outputs = Outputs(first_tokens, rules, keep_drafts)
+    outputs = Outputs(first_tokens, rules, keep_drafts, device)
     while outputs.rows:
         # draft (Algorithm 1, line 3), within the limits of the schedule
         limits = schedule.limits(outputs)

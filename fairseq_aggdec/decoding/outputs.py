@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 
 import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.decoding.tokens import Block, Decoded, Draft, Order, Outcome
+from fairseq_aggdec.decoding.tokens import HOST, Block, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -27,10 +26,12 @@ class Outputs:
     reads these before the first draft, in the same pass.
     """
 
-    def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
-        """Start from the decoder's first input, B; `rules` give the longest output and the special symbols."""
+    def __init__(
+        self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False, device: torch.device = HOST
+    ) -> None:
+        """Start from the decoder's first input, B, on the host; `rules` give the longest output and special symbols."""
         batch_size = first_tokens.size(0)
-        self.device = first_tokens.device
+        self.device = device
         """the verifier's device"""
         self._forced = rules.common_prefix or [()] * batch_size  # B x P tokens; none once the verifier has read them
         self.texts = [[first, *own] for first, own in zip(first_tokens.tolist(), self._forced, strict=True)]
@@ -102,14 +103,10 @@ class Outputs:
         return Outcome(drafted, accepted, committed, self._remove_ended())
 
     def finished(self) -> list[Decoded]:
-        """The finished sentences, in the order of the batch; tensors are on the host."""
-        done = [self._done[sentence] for sentence in sorted(self._done)]
-        lengths = [len(tokens) for tokens, _ in done]
-        tokens = torch.tensor(list(chain.from_iterable(own for own, _ in done)), dtype=torch.long)
-        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), dtype=torch.float)
-        drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(done)
-        found = zip(tokens.split(lengths), numbers.split(lengths), self._stats, drafts, strict=True)
-        return [Decoded(*sentence) for sentence in found]
+        """The finished sentences, in the order of the batch."""
+        drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(self._stats)
+        found = zip(sorted(self._done.items()), self._stats, drafts, strict=True)
+        return [Decoded(*texts, stats, own) for (_, texts), stats, own in found]
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
         stats = self._stats[self.rows[row]]

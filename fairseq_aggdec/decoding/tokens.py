@@ -10,8 +10,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +22,19 @@ BY_A_MODEL = -1
 """kind of a draft by a block drafter or by proposal heads"""
 NO_DRAFT = -1
 """stands for a draft token where there is none; never passes"""
+HOST = torch.device("cpu")
+
+
+def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
+    """The numbers of all parts on the host, one after the other, in int64 (`q`) or fp32 (`f`).
+
+    torch.tensor takes three times as long.
+    """
+    numbers = array(kind)
+    for part in parts:
+        numbers.fromlist(part)
+    dtype = torch.long if kind == "q" else torch.float
+    return torch.frombuffer(numbers, dtype=dtype) if numbers else torch.empty(0, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class Order:
     @cached_property
     def tensor(self) -> Tensor:
         """`rows` on the device."""
-        return torch.tensor(self.rows, dtype=torch.long).to(self.device, non_blocking=True)
+        return flat([list(self.rows)]).to(self.device, non_blocking=True)
 
     @cached_property
     def moves(self) -> tuple[list[int], list[int]]:
@@ -47,7 +59,7 @@ class Order:
     @cached_property
     def moved(self) -> Tensor:
         """`moves` on the device, 2 x M."""
-        return torch.tensor(self.moves, dtype=torch.long).to(self.device, non_blocking=True)
+        return flat(self.moves).view(2, -1).to(self.device, non_blocking=True)
 
 
 @dataclass(frozen=True)
@@ -97,7 +109,7 @@ class Draft:
 
     def after(self, tokens: Sequence[Sequence[int]]) -> Draft:
         """The draft with these tokens before it, B x P."""
-        first = torch.tensor(tokens, dtype=torch.long).to(self.tokens.device, non_blocking=True)
+        first = flat(map(list, tokens)).view(len(tokens), -1).to(self.tokens.device, non_blocking=True)
         lengths = None if self.lengths is None else [first.size(1) + length for length in self.lengths]
         limits = [first.size(1) + limit for limit in self.limits]
         return replace(self, tokens=torch.cat([first, self.tokens], dim=1), lengths=lengths, limits=limits)
@@ -158,15 +170,12 @@ class Ragged:
     @cached_property
     def rows(self) -> Tensor:
         """N, the row of each entry, row by row"""
-        return self._numbers([row] * wide for row, wide in enumerate(self.widths))
+        return flat([row] * wide for row, wide in enumerate(self.widths)).to(self.device, non_blocking=True)
 
     @cached_property
     def columns(self) -> Tensor:
         """N, the column of each entry"""
-        return self._numbers(map(range, self.widths))
-
-    def _numbers(self, parts: Iterable[Iterable[int]]) -> Tensor:
-        return torch.frombuffer(array("q", chain.from_iterable(parts)), dtype=torch.long).to(self.device)
+        return flat(map(list, map(range, self.widths))).to(self.device, non_blocking=True)
 
     @cached_property
     def _entries(self) -> Tensor:
@@ -176,7 +185,7 @@ class Ragged:
     @cached_property
     def _nearest(self) -> Tensor:
         """B W, the number of the entry at each place of the matrix; after a row's end that of its last entry."""
-        widths = torch.tensor(self.widths, device=self.device)[:, None]
+        widths = flat([list(self.widths)]).to(self.device, non_blocking=True)[:, None]
         last = widths.cumsum(0) - 1
         columns = torch.arange(self.width, device=self.device)
         return (last + 1 - widths + columns).minimum(last).flatten()
@@ -240,7 +249,8 @@ class Block:
     @cached_property
     def _numbers(self) -> tuple[Tensor, ...]:
         """`known_starts` and `lasts` on the device, B each."""
-        return torch.tensor([self.known_starts, self.lasts], device=self.ragged.device).unbind()
+        numbers = flat([list(self.known_starts), list(self.lasts)]).view(2, -1)
+        return numbers.to(self.ragged.device, non_blocking=True).unbind()
 
     @property
     def starts(self) -> Tensor:
@@ -269,7 +279,8 @@ class Block:
         """
         width, tokens = self.ragged.width, self.tokens
         length = self.last_start + width
-        inputs = torch.tensor([[*text, *[pad] * (length - len(text))] for text in texts], device=tokens.device)
+        padded = flat([*text, *[pad] * (length - len(text))] for text in texts).view(len(texts), -1)
+        inputs = padded.to(tokens.device, non_blocking=True)
         return inputs.scatter(1, self.starts[:, None] + torch.arange(width, device=tokens.device), tokens)
 
     @cached_property
@@ -303,12 +314,12 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Decoded:
-    """One finished sentence; tensors are on the host."""
+    """One finished sentence."""
 
-    tokens: Tensor
-    """the output, L, EOS included"""
-    log_probs: Tensor
-    """log-probability of each output token, L, fp32"""
+    tokens: list[int]
+    """the output, EOS included"""
+    log_probs: list[float]
+    """log-probability of each output token, in single precision"""
     stats: SentenceStats
     drafts: list[Tensor] | None = None
     """the draft of every iteration; None where drafts are not kept"""

@@ -177,7 +177,7 @@ class DraftDecoder(LateStart):
         self._begin()
         decoder, engine = self._decoder, self._engine
         width, last_start = self._width(texts, block_size), max(self._read)
-        parts = self._numbers(texts, block_size, width).to(decoder.mask_embedding.device)
+        parts = self._numbers(texts, block_size, width).to(decoder.mask_embedding.device, non_blocking=True)
         last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
 
         inputs = None

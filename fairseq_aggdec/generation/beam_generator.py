@@ -69,7 +69,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _decode(
         self, sample: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
-        net_input = sample["net_input"]
+        net_input, device = sample["net_input"], sample["net_input"]["src_tokens"].device
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
         assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it
@@ -91,9 +91,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             step = beam_step(first_tokens.size(0), options.size, options.eos)
         if step is None:
             planner = planner or LookAhead(FixedBudget(0))
-            found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
+            found = aggressive_beam_search(verifier, rules, options, planner, first_tokens, device)
         else:
-            found = plain_beam_search(verifier, rules, options, first_tokens, step)
+            found = plain_beam_search(verifier, rules, options, first_tokens, step, device)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
@@ -101,9 +101,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             )
         return [_Scored.list_of(outputs, stats) for outputs, stats in found]
 
-    def _score(self, sentence: Decoded) -> Tensor:
-        assert isinstance(sentence, _Scored)
-        return torch.tensor(sentence.score, dtype=torch.float)
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
+        return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
 
     def _planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
@@ -156,8 +155,4 @@ class _Scored(Decoded):
         """The outputs of one search; the prefixes scored ahead in a pass count as its draft."""
         drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
         taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
-        lengths = [len(output.tokens) for output in outputs]
-        tokens = torch.tensor([token for output in outputs for token in output.tokens])
-        log_probs = torch.tensor([number for output in outputs for number in output.log_probs], dtype=torch.float)
-        found = zip(tokens.split(lengths), log_probs.split(lengths), outputs, strict=True)
-        return [cls(own, scores, taken, score=output.score) for own, scores, output in found]
+        return [cls(output.tokens, output.log_probs, taken, score=output.score) for output in outputs]

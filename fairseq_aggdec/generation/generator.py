@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from inspect import signature
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
@@ -23,9 +25,9 @@ from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
-from fairseq_aggdec.decoding.tokens import Decoded
+from fairseq_aggdec.decoding.tokens import Decoded, flat
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import choose_backend, is_asynchronous, on_device
+from fairseq_aggdec.engine.choose_backend import choose_backend, on_device
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
@@ -216,28 +218,20 @@ class AggressiveGenerator(SequenceGenerator):
                 "of the model's weights (--fp16, --bf16, or model.half())"
             )
         start = self.eos if bos_token is None else bos_token
-        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
+        # on the host, which would wait for the encoder to read them
+        first_tokens = flat([[start] * source.size(0)])
         decoded = self._decode(sample, prefix_tokens, first_tokens, start)
         if not self._were_current():
             decoded = self._decode(sample, prefix_tokens, first_tokens, start)
         seconds = time.perf_counter() - began
-        hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
-        self._refuse_nan(sample, [n_best[0]["score"] for n_best in hypotheses])
+        hypotheses = self._hypotheses(sample, decoded)
         self._record(sample, [best for best, *_ in decoded], seconds)
-        if self.match_source_len:
-            for n_best, length in zip(hypotheses, self._source_lengths(net_input).tolist(), strict=True):
-                for hypothesis in n_best:
-                    # an unknown token with a negative penalty can beat even a forced EOS
-                    if hypothesis["tokens"].numel() - 1 > length:
-                        hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
-        if hypotheses and is_asynchronous(source.device):
-            _moved([hypothesis for n_best in hypotheses for hypothesis in n_best], source.device)
         return hypotheses
 
     def _decode(
         self, sample: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
-        """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
+        """The n-best list of each sentence; `first_tokens`, B, on the host, has the symbol `start` in every row."""
         net_input = sample["net_input"]
         if not self.mode.verifies:
             return [[sentence] for sentence in self._decode_unverified(net_input, prefix_tokens, first_tokens)]
@@ -245,7 +239,7 @@ class AggressiveGenerator(SequenceGenerator):
         if self.mode.copies:  # later the host would wait for the encoder
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-        rules = self._rules(net_input, prefix_tokens)
+        rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
         drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
@@ -256,10 +250,11 @@ class AggressiveGenerator(SequenceGenerator):
                 rules,
                 first_tokens,
                 accept=self._drafting.accept,
-                schedule=self._drafting.schedule(first_tokens.size(0), first_tokens.device),
+                schedule=self._drafting.schedule(first_tokens.size(0), device),
                 keep_drafts=self._keep_drafts,
+                device=device,
             )
-            if not decoded or not bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
+            if not any(map(math.isnan, chain.from_iterable(sentence.log_probs for sentence in decoded))):
                 break
         return [[sentence] for sentence in decoded]
 
@@ -322,7 +317,13 @@ class AggressiveGenerator(SequenceGenerator):
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
         return decode_unverified(
-            model, self.block_draft.block_size, rules, first_tokens, self._keep_drafts, self.temperature
+            model,
+            self.block_draft.block_size,
+            rules,
+            first_tokens,
+            self._keep_drafts,
+            self.temperature,
+            net_input["src_tokens"].device,
         )
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
@@ -351,30 +352,53 @@ class AggressiveGenerator(SequenceGenerator):
         """The choice over scores that no single engine computes."""
         return choose_backend(next(self.model.models[0].parameters()), AS_THE_MODEL).choice
 
-    def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:
-        """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too."""
-        numbers = torch.stack(scores).tolist() if scores else []
-        if any(map(math.isnan, numbers)):
-            row = next(row for row, score in enumerate(numbers) if math.isnan(score))
-            number = int(sample["id"][row]) if "id" in sample else row
-            raise AggdecError(f"sentence {number}: its {NAN_SCORES}")
+    def _hypotheses(self, sample: dict[str, Any], decoded: Sequence[Sequence[Decoded]]) -> list[list[dict[str, Any]]]:
+        """fairseq's n-best lists, on the models' device; the host does not wait for them to arrive there.
 
-    def _score(self, sentence: Decoded) -> Tensor:
-        """The sum of the tokens' log-probabilities, normalised by length where fairseq's options say so."""
-        score = sentence.log_probs.sum()
-        return score / sentence.tokens.numel() ** self.len_penalty if self.normalize_scores else score
+        Raises `AggdecError` where a score is NaN.
+        """
+        sentences = list(chain.from_iterable(decoded))
+        rows = [row for row, n_best in enumerate(decoded) for _ in n_best]
+        if not sentences:
+            return []
+        lengths = [len(sentence.tokens) for sentence in sentences]
+        sizes = [*lengths, len(lengths)]  # log-probabilities, then the scores
+        numbers = flat([*(sentence.log_probs for sentence in sentences), [0.0] * len(lengths)], "f")
+        *log_probs, room = numbers.split_with_sizes(sizes)
+        scores = self._scores(sentences, log_probs)
+        self._refuse_nan(sample, rows, scores)
+        if self.match_source_len:  # an unknown token with a negative penalty can beat even a forced EOS
+            ends = self._source_lengths(sample["net_input"]).tolist()
+            found = zip(rows, lengths, scores, strict=True)
+            scores = [-math.inf if length - 1 > ends[row] else score for row, length, score in found]
+        room.numpy()[:] = scores
+        # two copies to a GPU and not one, since torch.save refuses tensors of two types in one memory
+        device = sample["net_input"]["src_tokens"].device
+        tokens = flat(sentence.tokens for sentence in sentences).to(device, non_blocking=True)
+        moved = numbers.to(device, non_blocking=True)
+        if moved is not numbers:
+            *log_probs, room = moved.split_with_sizes(sizes)
+        hypotheses = map(_hypothesis, sentences, tokens.split_with_sizes(lengths), log_probs, room.unbind())
+        return [[next(hypotheses) for _ in n_best] for n_best in decoded]
 
-    def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
-        return {
-            "tokens": sentence.tokens,
-            "score": self._score(sentence),
-            "attention": torch.empty(0),
-            "alignment": torch.empty(0),
-            "positional_scores": sentence.log_probs,
-            "steps": sentence.stats.iterations,
-            "history": [{"tokens": draft} for draft in sentence.drafts or []],
-            "stats": sentence.stats,
-        }
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
+        """The sum of each sentence's log-probabilities, normalised by length where fairseq's options say so."""
+        sums = [float(own.sum()) for own in log_probs]
+        if not self.normalize_scores:
+            return sums
+        powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
+        scores: list[float] = np.divide(np.array(sums, np.float32), np.array(powers, np.float32)).tolist()
+        return scores
+
+    def _refuse_nan(self, sample: dict[str, Any], rows: Sequence[int], scores: Sequence[float]) -> None:
+        """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too.
+
+        `rows`: the sentence of each score.
+        """
+        for row, score in zip(rows, scores, strict=True):
+            if math.isnan(score):
+                number = int(sample["id"][row]) if "id" in sample else row
+                raise AggdecError(f"sentence {number}: its {NAN_SCORES}")
 
     def _record(self, sample: dict[str, Any], decoded: list[Decoded], seconds: float) -> None:
         first = self.totals.sentences
@@ -382,16 +406,18 @@ class AggressiveGenerator(SequenceGenerator):
             self.totals.add(sentence.stats)
         if self._stats_file is None:
             return
-        source = sample["net_input"]["src_tokens"]
+        source = sample["net_input"]["src_tokens"].cpu()
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        sources: Sequence[Any] = self._source_lengths(sample["net_input"]).tolist()
-        if self.src_dict is not None:
+        sources: Sequence[Any]
+        if self.src_dict is None:
+            sources = self._source_lengths(sample["net_input"]).tolist()
+        else:
             sources = [aligned[:-1] for aligned in self._drafting.align(source)]
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self._stats_file.write(
                 sentence_id=int(number),
                 source=sources[row],
-                output=sentence.tokens[:-1].tolist(),
+                output=sentence.tokens[:-1],
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,
                 text=self._text(source[row], sentence),
@@ -405,18 +431,23 @@ class AggressiveGenerator(SequenceGenerator):
         hidden = () if words is None else (words.pad(), words.eos())
         return {
             "source": [] if words is None else [words[token] for token in source.tolist() if token not in hidden],
-            "output": [symbols[token] for token in sentence.tokens.tolist()],
+            "output": [symbols[token] for token in sentence.tokens],
             "drafts": [[symbols[token] for token in draft.tolist()] for draft in sentence.drafts],
         }
 
 
-def _moved(hypotheses: Sequence[dict[str, Any]], device: torch.device) -> None:
-    """Move the tensors of hypotheses to the models' device, where fairseq's own are; the host waits once."""
-    for name in ("tokens", "positional_scores", "score"):
-        parts = [hypothesis[name].view(-1) for hypothesis in hypotheses]
-        moved = torch.cat(parts).to(device, non_blocking=True).split([part.numel() for part in parts])
-        for hypothesis, part in zip(hypotheses, moved, strict=True):
-            hypothesis[name] = part.view(hypothesis[name].shape)
+def _hypothesis(sentence: Decoded, tokens: Tensor, log_probs: Tensor, score: Tensor) -> dict[str, Any]:
+    none = torch.empty(0)
+    return {
+        "tokens": tokens,
+        "score": score,
+        "attention": none,
+        "alignment": none,
+        "positional_scores": log_probs,
+        "steps": sentence.stats.iterations,
+        "history": [{"tokens": draft} for draft in sentence.drafts or []],
+        "stats": sentence.stats,
+    }
 
 
 def split_options(

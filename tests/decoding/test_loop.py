@@ -68,18 +68,18 @@ def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) 
     oracle = ScriptedVerifier(targets, VOCABULARY)
     for sentence, target in zip(decoded, targets, strict=True):
         expected = with_length_cap(target, max_len)
-        assert sentence.tokens.tolist() == expected
+        assert sentence.tokens == expected
         log_probs = [
             float(oracle.logits_after(target, [EOS, *expected[:step]]).log_softmax(0)[token])
             for step, token in enumerate(expected)
         ]
-        torch.testing.assert_close(sentence.log_probs, torch.tensor(log_probs))
+        torch.testing.assert_close(torch.tensor(sentence.log_probs), torch.tensor(log_probs))
         stats = sentence.stats
         for done, drafted in zip(accumulate(stats.committed, initial=0), stats.drafted, strict=False):
             assert done + drafted <= max_len, "no block reads behind the last position"
         assert len(stats.drafted) == len(stats.accepted) == len(stats.committed) == stats.iterations
-        assert sum(stats.committed) == sentence.tokens.numel()
-        assert 1 <= stats.iterations <= sentence.tokens.numel()
+        assert sum(stats.committed) == len(sentence.tokens)
+        assert 1 <= stats.iterations <= len(sentence.tokens)
         counts = zip(stats.drafted, stats.accepted, stats.committed, strict=True)
         for number, (drafted, accepted, committed) in enumerate(counts, 1):
             assert 0 <= accepted <= drafted
@@ -153,7 +153,7 @@ def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(drafter
     drafted = len(drafter.drafts) > 0
     verifier = ScriptedVerifier(targets, VOCABULARY)
     decoded = draft_verify_accept(drafter, verifier, rules, torch.full((2,), EOS), keep_drafts=True)
-    assert [sentence.tokens.tolist() for sentence in decoded] == targets
+    assert [sentence.tokens for sentence in decoded] == targets
     first, second = (sentence.stats for sentence in decoded)
     assert (first.committed, second.committed) == (([6, 1], [3, 1]) if drafted else ([3, 1, 1, 1, 1], [3, 1]))
     assert (first.accepted[0], second.accepted[0], first.drafted[0]) == ((3, 0, 3) if drafted else (0, 0, 0))

@@ -1,5 +1,6 @@
 """Models that a program has changed, and what else may come from one: stock fairseq's output, or an error."""
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -120,6 +121,11 @@ def test_the_default_type_of_a_program_changes_nothing(mode: str, kind: torch.dt
     finally:
         torch.set_default_dtype(torch.float32)
     assert {hypothesis["positional_scores"].dtype for n_best in found for hypothesis in n_best} == {torch.float32}
+
+
+def test_hypotheses_can_be_saved() -> None:
+    model = small_model()
+    torch.save(generator([model], "iad").generate([model], BATCHES[0]), BytesIO())
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,4 @@
-"""How often the loop waits for the device.
+"""How often a batch waits for the device, and copies to it.
 
 To read a tensor, the host waits until a GPU has computed all that was asked for, and then the GPU waits for the host.
 So there is one such read in an iteration, whatever the batch: what the iteration has brought.
@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.tokens import Outcome
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.plain import choice
+from fairseq_aggdec.generation import beam_generator
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter
@@ -31,46 +32,80 @@ class Read(torch.Tensor):
 
 def read(_: Any, *entries: Tensor) -> Any:
     """`choice.on_host` as from a GPU."""
-    return torch.cat(entries).cpu().as_subclass(Read).split([entry.size(0) for entry in entries])
+    return torch.cat(entries).cpu().split([entry.size(0) for entry in entries])
 
 
 class Waits(TorchFunctionMode):
-    """Counts them, iteration by iteration."""
+    """Counts them, iteration by iteration, and the copies to the device."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.counts: list[int] = []
         """of each iteration; the first has the batch's start in it"""
-        self._count = 0
-        commit = Outputs.commit
+        self.waits = self.copies = 0
+        """since the last iteration, or the end of a beam search"""
+        from_buffer = torch.frombuffer
+        monkeypatch.setattr(torch, "frombuffer", lambda *given, **kind: from_buffer(*given, **kind).as_subclass(Read))
+        monkeypatch.setattr(Outputs, "commit", self._counted(Outputs.commit))
+        monkeypatch.setattr(beam_generator, "plain_beam_search", self._counted(beam_generator.plain_beam_search))
 
-        def counted(outputs: Outputs, *args: Any) -> Outcome:
-            outcome = commit(outputs, *args)
-            self.counts.append(self._count)
-            self._count = 0
-            return outcome
+    def _counted(self, function: Any) -> Any:
+        def counted(*args: Any) -> Any:
+            found = function(*args)
+            self.counts.append(self.waits)
+            self.waits = self.copies = 0
+            return found
 
-        monkeypatch.setattr(Outputs, "commit", counted)
+        return counted
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._count += getattr(func, "__name__", "") in READING and not isinstance(args[0], Read)
-        return func(*args, **(kwargs or {}))
+        kwargs, name = kwargs or {}, getattr(func, "__name__", "")
+        found = func(*args, **kwargs)
+        has_device = any(isinstance(given, torch.device) for given in (*args, *kwargs.values()))
+        if has_device and (name == "tensor" or (name == "to" and isinstance(args[0], Read))):
+            self.copies += 1
+            self.waits += not kwargs.get("non_blocking")
+            return found.as_subclass(Tensor)
+        self.waits += name in READING and not isinstance(args[0], Read)
+        return found.as_subclass(Read) if name == "cpu" else found
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
-@pytest.mark.parametrize("rows", [3, 12])
-def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> Waits:
+    """Of a batch for which the engines are there; passes run by PyTorch's operations, as if on a GPU."""
     model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
-    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3) if decoding == "gad" else None
-    block_draft = None if drafter is None else BlockDraftOptions(LoadedDrafter(drafter), 3)
-    generator = AggressiveGenerator.of(
-        [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, drafts="whole"
-    )
+    options: dict[str, Any] = {"src_dict": WORDS, "decoding": decoding, "drafts": "whole"}
+    if decoding == "gad":
+        drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
+        options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
+    kind = AggressiveGenerator
+    if decoding == "aggressive-beam":
+        kind, options = AggressiveBeamGenerator, {**options, "drafts": "auto", "beam_size": 3}
+    generator = kind.of([model], WORDS, **options)
     monkeypatch.setenv("AGGDEC_BACKEND", "plain")
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
-    monkeypatch.setattr(choose_backend, "is_asynchronous", lambda device: True)
+    for module in (choose_backend, beam_generator):
+        monkeypatch.setattr(module, "is_asynchronous", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
+    generator.generate([model], sample)
     with torch.no_grad(), (waits := Waits(monkeypatch)):
         generator.generate([model], sample)
-    assert set(waits.counts[1:]) == {1}
+    return waits
+
+
+@pytest.mark.parametrize(("decoding", "weights"), [("greedy", 2), ("iad", 2), ("gad", 4)])
+@pytest.mark.parametrize("rows", [3, 12])
+def test_an_iteration_waits_once_whatever_the_batch(
+    decoding: str, weights: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first one, a small weight of each encoder and decoder is read, and the source, if it is copied."""
+    counts = waits_of(decoding, rows, monkeypatch).counts
+    assert counts[0] <= weights + (decoding == "iad") + 1
+    assert set(counts[1:]) == {1}
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad", "gad", "aggressive-beam"])
+@pytest.mark.parametrize("rows", [1, 12])
+def test_hypotheses_are_copied_to_the_device_at_once(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = waits_of(decoding, rows, monkeypatch)
+    assert (waits.waits, waits.copies) == (0, 2), "tokens, and numbers"

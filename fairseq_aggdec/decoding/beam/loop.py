@@ -22,7 +22,7 @@ from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, Tre
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import HOST, Order
 
 
 class NotNumbersError(ArithmeticError):
@@ -54,12 +54,18 @@ def no_garbage_collection() -> Iterator[None]:
 
 @no_garbage_collection()
 def aggressive_beam_search(
-    verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, planner: Planner, first_tokens: Tensor
+    verifier: TreeVerifier,
+    rules: SearchRules,
+    options: BeamOptions,
+    planner: Planner,
+    first_tokens: Tensor,
+    device: torch.device = HOST,
 ) -> list[tuple[list[Output], BeamStats]]:
     """Search a batch; the outputs do not depend on the planner.
 
-    `verifier` and `planner` are ready for this batch; `first_tokens`: the decoder's first input, B. Returns the
-    finished hypotheses of each sentence, best first, and its statistics. Raises `NotNumbersError`.
+    `verifier` and `planner` are ready for this batch; `first_tokens`: the decoder's first input, B, on the
+    host; `device`: the verifier's. Returns the finished hypotheses of each sentence, best first, and its statistics.
+    Raises `NotNumbersError`.
     """
     sentences = list(_started(rules, options, first_tokens))
     stats = [BeamStats() for _ in sentences]
@@ -86,7 +92,7 @@ def aggressive_beam_search(
             stats[sentence.number].add(len(nodes), waited_for, made)
         staying = fewest_moves([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
-            remaining = Order(staying, first_tokens.device)
+            remaining = Order(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
             planner.keep(remaining)

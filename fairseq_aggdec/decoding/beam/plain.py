@@ -23,7 +23,7 @@ from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Order, Ragged
+from fairseq_aggdec.decoding.tokens import HOST, Order, Ragged
 
 
 @dataclass
@@ -98,16 +98,21 @@ class BeamStep(Protocol):
 
 @no_garbage_collection()
 def plain_beam_search(
-    verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, first_tokens: Tensor, step: BeamStep
+    verifier: TreeVerifier,
+    rules: SearchRules,
+    options: BeamOptions,
+    first_tokens: Tensor,
+    step: BeamStep,
+    device: torch.device = HOST,
 ) -> list[tuple[list[Output], BeamStats]]:
     """Search a batch where a forced prefix, if any, ends no sentence; see `loop.aggressive_beam_search`."""
-    found: list[list[Output]] = [[] for _ in first_tokens]
+    found: list[list[Output]] = [[] for _ in range(first_tokens.size(0))]
     stats = [BeamStats() for _ in found]
     last_lengths: list[int | None] = [None] * len(found)
     if rules.source_lengths is not None:
         last_lengths = rules.source_lengths.tolist()
     going, widths = list(range(len(found))), [1] * len(found)  # sentence numbers, and their numbers of hypotheses
-    beams = Beams.start(first_tokens.cpu())
+    beams = Beams.start(first_tokens)
     for taken in range(options.max_len + 1):
         values, names, whole = _best_entries(verifier, rules, options, beams, widths)
         for number, width in zip(going, widths, strict=True):
@@ -119,7 +124,7 @@ def plain_beam_search(
         for place, row, score in ends:
             number = going[place]
             if len(found[number]) < options.size:
-                tokens, sums = before.texts[row, 1:].tolist(), before.sums[row, 1:].tolist()
+                tokens, sums = before.texts.numpy()[row, 1:].tolist(), before.sums.numpy()[row, 1:].tolist()
                 last = last_lengths[number]
                 found[number].append(output_of([*tokens, options.eos], [*sums, score], options, last))
             if len(found[number]) == options.size:
@@ -129,7 +134,7 @@ def plain_beam_search(
         if not staying or taken == options.max_len:
             break
         if len(staying) < len(going):  # finished sentences leave the batch
-            remaining = Order(staying, first_tokens.device)
+            remaining = Order(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
             beams = beams.keep(staying, widths)

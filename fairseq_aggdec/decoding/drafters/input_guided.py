@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import Draft, Order, flat
 
 FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
@@ -93,8 +92,7 @@ class SourceCopyDrafter(Drafter):
         ]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
-        padded = [[*draft, *[0] * (width - len(draft))] for draft, _ in found]
-        tokens = torch.tensor(padded, dtype=torch.long).view(len(found), width)
+        tokens = flat([*draft, *[0] * (width - len(draft))] for draft, _ in found).view(len(found), width)
         return Draft.of_known(tokens, lengths, [kind for _, kind in found])
 
     def keep(self, order: Order) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Decoded, Draft
+from fairseq_aggdec.decoding.tokens import HOST, Decoded, Draft
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -34,6 +35,7 @@ def decode_unverified(
     first_tokens: Tensor,
     keep_drafts: bool = False,
     temperature: float = 1.0,
+    device: torch.device = HOST,
 ) -> list[Decoded]:
     """Decode block after block, without a verifier.
 
@@ -41,7 +43,8 @@ def decode_unverified(
     drafter's best tokens. The longest output must fit into the model's positions. Arguments and result as of
     `draft_verify_accept`; log-probabilities are the drafter's.
     """
-    outputs = Outputs(first_tokens, replace(rules, prefix=None), keep_drafts)  # the drafter chooses a prefix by rules
+    # the drafter chooses a prefix by rules
+    outputs = Outputs(first_tokens, replace(rules, prefix=None), keep_drafts, device)
     while outputs.rows:
         tokens, log_probs = model.choose(outputs.texts, block_size, rules, temperature)
         draft = Draft.up_to_end(tokens, rules.eos)

@@ -108,7 +108,7 @@ def as_in_the_paper(predict: Predict, k: int, passes: Callable[[int, Tensor], bo
 
 def check(sentence: Decoded, blocks: list[list[int]]) -> None:
     """The loop commits the first token of each of the paper's blocks one iteration earlier."""
-    assert sentence.tokens.tolist() == list(chain.from_iterable(blocks))
+    assert sentence.tokens == list(chain.from_iterable(blocks))
     sizes = [len(block) for block in blocks]
     shifted = [1, *sizes[:-1], sizes[-1] - 1]
     assert sentence.stats.committed == (shifted if shifted[-1] else shifted[:-1])
