@@ -24,6 +24,7 @@ from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.process import switch_off_planned_attention
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
-    _plan_no_attention()
+    switch_off_planned_attention()
     return PlainBackend(arithmetic, weight, waits=True)
 
 
@@ -54,18 +55,13 @@ def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> 
     """
     waits = is_asynchronous(weight.device)
     if waits:
-        _plan_no_attention()
+        switch_off_planned_attention()
     if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
         return CudaBackend(arithmetic, weight, waits)
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
     return PlainBackend(arithmetic, weight, waits)
-
-
-def _plan_no_attention() -> None:
-    """Switch off cuDNN's attention for the process: it plans every new shape for a tenth of a second."""
-    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def has_triton(device: torch.device) -> bool:

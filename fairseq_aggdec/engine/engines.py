@@ -20,13 +20,13 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.graphs.decoder import GraphDecoder
 from fairseq_aggdec.engine.graphs.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.graphs.encoder import GraphEncoder
-from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.self_check import decoder_objection, encoder_objection
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.engine.weights_snapshot import WeightsSnapshot
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.process import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 
