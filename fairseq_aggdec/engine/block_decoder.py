@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
 from fairseq_aggdec.engine.plain.layers import KVCache, Norm, Positions, keep_rows
-from fairseq_aggdec.engine.plain.linear import Product
+from fairseq_aggdec.engine.plain.products import Product
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.transformer_parts import layers_of

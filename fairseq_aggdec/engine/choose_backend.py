@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.errors import AggdecError
@@ -40,7 +40,7 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
         if native is not None:
             return native
         plain = PlainBackend(arithmetic, weight)
-        if modules.kernels() is not None:
+        if library.kernels() is not None:
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
@@ -164,6 +164,6 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
     `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
     is_plain = not is_asynchronous(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
-    found = modules.kernels() if is_plain else None
+    found = library.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)
