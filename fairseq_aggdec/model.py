@@ -31,6 +31,7 @@ from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
+from fairseq_aggdec.process import log_warnings_only
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.draft_file import draft_tokens
@@ -122,9 +123,7 @@ class Model:
         Raises:
             AggdecError: a file or an option cannot be used, or they do not fit each other.
         """
-        for logger_name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
-            if logging.getLogger(logger_name).level == logging.NOTSET:
-                logging.getLogger(logger_name).setLevel(logging.WARNING)
+        log_warnings_only()
         fairseq_aggdec.register()
         if precision not in loading.PRECISIONS:
             raise AggdecError(f"precision {precision}: choose one of {', '.join(loading.PRECISIONS)}")

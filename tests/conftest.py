@@ -133,9 +133,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(params=["kernels", "PyTorch"])
 def either_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test with the kernels, and with PyTorch's operations in their place."""
-    from fairseq_aggdec.engine.native import modules
+    from fairseq_aggdec.engine.native import library
     from fairseq_aggdec.engine.native.library import kernels
 
     assert kernels() is not None, "not compiled: bash scripts/setup.sh"
     if request.param == "PyTorch":
-        monkeypatch.setattr(modules, "kernels", lambda: None)
+        monkeypatch.setattr(library, "kernels", lambda: None)

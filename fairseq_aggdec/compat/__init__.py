@@ -4,6 +4,5 @@ checkpoints    reading without running code: allowed_classes, stored_options
 command_line   bfloat16 without a TPU, limits of batches, an option without its task
 batches        no sentence is lost
 training       resuming on several workers, averaged weights, BART from YAML
-openmp         PyTorch's threads on a busy machine
 nat            fairseq's non-autoregressive models
 """

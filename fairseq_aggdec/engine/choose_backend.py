@@ -20,10 +20,11 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.process import switch_off_planned_attention
 
 logger = logging.getLogger(__name__)
 
@@ -66,13 +67,13 @@ def choose_backend(
     """
     waits = is_asynchronous(weight.device)
     if waits:
-        _plan_no_attention()
+        switch_off_planned_attention()
     elif not way.captures:
         native = native_backend(weight, arithmetic, activation)
         if native is not None:
             return native
         plain = PlainBackend(arithmetic, weight)
-        if modules.kernels() is not None:
+        if library.kernels() is not None:
             plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
         return plain
     if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
@@ -81,11 +82,6 @@ def choose_backend(
         return CudaBackend(arithmetic, weight, waits)
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
     return PlainBackend(arithmetic, weight, waits)
-
-
-def _plan_no_attention() -> None:
-    """Switch off cuDNN's attention for the process: it plans every new shape for a tenth of a second."""
-    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def has_triton(device: torch.device) -> bool:
@@ -182,6 +178,6 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
     `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
     is_plain = not is_asynchronous(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
-    found = modules.kernels() if is_plain else None
+    found = library.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)

@@ -14,11 +14,11 @@ from fairseq_aggdec.engine.choose_backend import GRAPHS, KERNELS, ONE_BY_ONE, is
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
-from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.self_check import decoder_objection, encoder_objection
 from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.engine.weights_snapshot import WeightsSnapshot
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.process import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
-from fairseq_aggdec.engine.plain.linear import Product
+from fairseq_aggdec.engine.plain.products import Product
 from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.transformer_parts import layers_of
 

@@ -18,7 +18,6 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.loop import draft_verify_accept
@@ -39,6 +38,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import Batch, BlockDraftOptions, Drafting
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
+from fairseq_aggdec.process import shorten_waits
 
 if TYPE_CHECKING:
     from typing import Self

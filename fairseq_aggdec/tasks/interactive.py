@@ -10,9 +10,9 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.process import shorten_waits
 from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)

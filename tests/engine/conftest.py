@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairseq_aggdec.engine.plain import linear
+from fairseq_aggdec.engine.plain import products
 
 
 @pytest.fixture(autouse=True, scope="module")
 def packed_layers() -> Iterator[None]:
     """Layers of small random models are worth packing in these tests; elsewhere they run unpacked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear, "_MIN_MULTIPLICATIONS", 0)
+        patch.setattr(products, "_MIN_MULTIPLICATIONS", 0)
         yield

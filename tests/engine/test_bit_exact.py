@@ -10,7 +10,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.errors import AggdecError
 from tests.support.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
 from tests.support.scripted_decoding import scored
@@ -80,7 +80,7 @@ def test_without_the_kernels_it_is_refused(monkeypatch: pytest.MonkeyPatch, arit
     half, tanh = random_model(1, WORDS, WORDS).half(), random_model(1, WORDS, WORDS, activation_fn="tanh")
     assert refusal(half).startswith(f"{name}do not compute in torch.float16: take a model in single precision")
     assert refusal(tanh).startswith(f"{name}do not have the activation tanh")
-    monkeypatch.setattr(modules, "kernels", lambda: None)
+    monkeypatch.setattr(library, "kernels", lambda: None)
     capability = torch.backends.cpu.get_cpu_capability()
     assert refusal(random_model(1, WORDS, WORDS)).startswith(
         f"{name}are missing here (vector instructions: {capability}"

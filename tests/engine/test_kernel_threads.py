@@ -13,7 +13,7 @@ import torch
 
 from fairseq_aggdec import load
 from fairseq_aggdec.engine.native.library import available_cpus, kernels
-from fairseq_aggdec.engine.native.modules import PackedProduct
+from fairseq_aggdec.engine.native.products import PackedProduct
 
 LINES = (Path(__file__).parents[2] / "fairseq_aggdec/demo/gec/sentences.txt").read_text(encoding="utf-8").splitlines()
 

@@ -12,9 +12,11 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from fairseq_aggdec.engine.encoder import Encoder
-from fairseq_aggdec.engine.native import library, modules
+from fairseq_aggdec.engine.native import library
+from fairseq_aggdec.engine.native.choice import best_entries, likeliest
+from fairseq_aggdec.engine.native.layers import Embedding
 from fairseq_aggdec.engine.native.library import Kernels, kernels
-from fairseq_aggdec.engine.native.modules import Embedding, PackedProduct, best_entries, likeliest
+from fairseq_aggdec.engine.native.products import PackedProduct
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
 from fairseq_aggdec.engine.plain.layers import Positions
 from tests.support.random_models import dictionary, random_batch, random_model
@@ -118,7 +120,7 @@ def test_a_product_of_integers_is_that_of_the_rounded_numbers(name: str, size: t
 @pytest.mark.parametrize("width", [1, 3, 63, 64, 65, 500, 4001])
 def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal ones in their order; what is banned last, and what is no number as if it were."""
-    monkeypatch.setattr(modules, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    monkeypatch.setattr(library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
     draw = torch.Generator().manual_seed(width)
     for rows in (1, 2, 40):
         scores = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
@@ -135,7 +137,7 @@ def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("width", [3, 64, 65, 500, 4001])
 def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one token banned, and another in some rows; a score is what the whole row has there, to the bit."""
-    monkeypatch.setattr(modules, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    monkeypatch.setattr(library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
     draw = torch.Generator().manual_seed(width)
     for rows in (1, 2, 40):
         logits = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal

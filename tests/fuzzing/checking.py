@@ -17,7 +17,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -49,7 +49,7 @@ def check(case: Case) -> Counter[str]:
     torch.set_num_threads(case.threads)
     try:
         with (
-            mock.patch.object(modules, "kernels", (lambda: None) if case.backend == "PyTorch" else modules.kernels),
+            mock.patch.object(library, "kernels", (lambda: None) if case.backend == "PyTorch" else library.kernels),
             mock.patch.dict("os.environ", AGGDEC_BACKEND="graphs" if case.backend == "graphs" else ""),
             mended_ngram_blocker() if case.block_ngrams else nullcontext(),
         ):

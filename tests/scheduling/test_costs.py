@@ -3,7 +3,7 @@
 import pytest
 from torch import nn
 
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import products
 from fairseq_aggdec.scheduling import costs
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost, Processor
 
@@ -61,4 +61,4 @@ def test_what_a_drafter_costs_in_rows_of_its_verifier(cpu: Processor | None) -> 
 
 
 def test_the_kernels_and_the_schedules_take_models_from_one_size_on_to_be_read_from_memory() -> None:
-    assert modules._WEIGHTS_IN_CACHE == costs._WEIGHTS_IN_CACHE
+    assert products._WEIGHTS_IN_CACHE == costs._WEIGHTS_IN_CACHE

@@ -7,11 +7,8 @@ the prefixes that the search waits for, and so advances it by at least a step.
 
 from __future__ import annotations
 
-import gc
 import math
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import takewhile
 
 import torch
@@ -23,6 +20,7 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamSta
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import HOST, Order
+from fairseq_aggdec.process import no_garbage_collection
 
 
 class NotNumbersError(ArithmeticError):
@@ -31,25 +29,6 @@ class NotNumbersError(ArithmeticError):
     Attention gives hidden tokens weight zero, and zero times infinity is NaN. In fairseq's search each hypothesis has a
     cache of its own.
     """
-
-
-_switching = threading.Lock()
-_were_on: list[bool] = []
-"""what each thread within `no_garbage_collection` has found"""
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Switch off Python's collector: before a batch's end it finds nothing, in 6 % of the time of batches of 32."""
-    with _switching:
-        _were_on.append(gc.isenabled())
-        gc.disable()
-    try:
-        yield
-    finally:
-        with _switching:
-            if _were_on.pop():  # of the first to come, which says yes, the last to leave
-                gc.enable()
 
 
 @no_garbage_collection()

@@ -17,13 +17,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.loop import NotNumbersError, no_garbage_collection
+from fairseq_aggdec.decoding.beam.loop import NotNumbersError
 from fairseq_aggdec.decoding.beam.prefix_tree import Rows
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import HOST, Order, Ragged
+from fairseq_aggdec.process import no_garbage_collection
 
 
 @dataclass

@@ -13,7 +13,7 @@ from fairseq_aggdec.engine.cuda.launching import capability, give_up
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Positions
-from fairseq_aggdec.engine.plain.linear import Activation, Product
+from fairseq_aggdec.engine.plain.products import Activation, Product
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""

@@ -16,7 +16,7 @@ import triton.language as tl
 KEYS = tl.constexpr(64)
 """number of positions in a tile of attention"""
 RELU, GELU = tl.constexpr(1), tl.constexpr(2)
-"""as in native.modules.ACTIVATIONS"""
+"""as in native.products.ACTIVATIONS"""
 _SIZES = ["rows", "width", "longest", "length", "row_step", "head_step", "position_step", "hidden_step"]
 """arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
 _NUMBERS = ["starts", "ends", "paths", "hidden"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
-from fairseq_aggdec.engine.native.modules import ACTIVATIONS
+from fairseq_aggdec.engine.native.products import ACTIVATIONS
 from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.transformer_parts import layers_of
 
@@ -60,7 +60,7 @@ class Product:
             projections: fused; of the same input.
             norm: of the input.
             keeps: the normalised input is what the next residual connection adds, not the input.
-            activation: its number in `native.modules`.
+            activation: its number in `native.products`.
             part: see `division`.
 
         Raises:

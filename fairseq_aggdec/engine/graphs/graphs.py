@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.loop import no_garbage_collection
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.process import no_garbage_collection
 
 logger = logging.getLogger(__name__)
 

@@ -7,22 +7,15 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU, Arithmetic
-from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native import library
+from fairseq_aggdec.engine.native.choice import best_entries, chain, likeliest
+from fairseq_aggdec.engine.native.layers import DecoderStack, Embedding, EncoderStack
 from fairseq_aggdec.engine.native.library import Kernels
-from fairseq_aggdec.engine.native.modules import (
-    ACTIVATIONS,
-    DecoderStack,
-    Embedding,
-    EncoderStack,
-    PackedProduct,
-    best_entries,
-    chain,
-    likeliest,
-)
+from fairseq_aggdec.engine.native.products import ACTIVATIONS, PackedProduct
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain.layers import Positions
-from fairseq_aggdec.engine.plain.linear import Activation, Product
+from fairseq_aggdec.engine.plain.products import Activation, Product
 from fairseq_aggdec.errors import AggdecError
 
 NATIVE = Choice(best_entries, likeliest)
@@ -70,7 +63,7 @@ def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> N
     """
     if arithmetic.precision == "bf16":
         raise AggdecError(BF16_ON_CPU)
-    found, is_int8 = modules.kernels(), arithmetic.precision == "int8"
+    found, is_int8 = library.kernels(), arithmetic.precision == "int8"
     if weight.dtype != torch.float32:
         reason = f"do not compute in {weight.dtype}: take a model in single precision, or leave the option out"
     elif activation not in ACTIVATIONS:

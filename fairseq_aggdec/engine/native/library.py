@@ -9,13 +9,14 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent
 _SOURCES = ("kernels.c", "beams.c")
 _SWITCH = "AGGDEC_KERNELS"
-_I64, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
+I64, ADDRESS = ctypes.c_int64, ctypes.c_void_p
 
 
 class Kernels:
@@ -31,25 +32,25 @@ class Kernels:
         self.quantises = library.aggdec_quantises() != 0
         """whether this processor has products of 8-bit integers"""
         self.product, self.encode, self.decode = library.aggdec_product, library.aggdec_encode, library.aggdec_decode
-        self.product.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
-        self.encode.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
-        self.decode.argtypes = (_ADDRESS, _ADDRESS)
+        self.product.argtypes = (ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
+        self.encode.argtypes = (ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
+        self.decode.argtypes = (ADDRESS, ADDRESS)
         for function in (self.product, self.encode, self.decode):
-            function.restype = _I64  # 0; 1 where there is not enough memory
+            function.restype = I64  # 0; 1 where there is not enough memory
         self.best, self.likeliest = library.aggdec_best, library.aggdec_likeliest
         self.chain, self.embed = library.aggdec_chain, library.aggdec_embed
-        scores, found = (_ADDRESS, _I64, _I64, _I64), (_ADDRESS, _ADDRESS)
-        self.best.argtypes, self.best.restype = (*scores, *found, _I64), None
-        banned = (_I64, _I64, _ADDRESS)
-        self.likeliest.argtypes, self.likeliest.restype = (*scores, *banned, *found, _ADDRESS, _I64), None
-        self.chain.argtypes, self.chain.restype = (_ADDRESS,), None
-        tables = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64, _ADDRESS, _I64)
-        numbers = (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
-        self.embed.argtypes, self.embed.restype = (*tables, *numbers, _ADDRESS, _I64), _I64
+        scores, found = (ADDRESS, I64, I64, I64), (ADDRESS, ADDRESS)
+        self.best.argtypes, self.best.restype = (*scores, *found, I64), None
+        banned = (I64, I64, ADDRESS)
+        self.likeliest.argtypes, self.likeliest.restype = (*scores, *banned, *found, ADDRESS, I64), None
+        self.chain.argtypes, self.chain.restype = (ADDRESS,), None
+        tables = (ADDRESS, I64, ctypes.c_double, ADDRESS, I64, ADDRESS, I64)
+        numbers = (ADDRESS, ADDRESS, I64, I64, I64)
+        self.embed.argtypes, self.embed.restype = (*tables, *numbers, ADDRESS, I64), I64
 
         self.candidates, self.take = library.aggdec_candidates, library.aggdec_take
         for function in (self.candidates, self.take):
-            function.argtypes, function.restype = (_ADDRESS,), _I64
+            function.argtypes, function.restype = (ADDRESS,), I64
 
 
 def available_cpus(root: Path = Path("/")) -> int:
@@ -96,3 +97,22 @@ def kernels() -> Kernels | None:
         f"with a C compiler (python setup.py build_ext --inplace in a checkout), or set {_SWITCH}=0 to hide this"
     )
     return None
+
+
+def address(x: Tensor | None) -> int | None:
+    """Where the numbers of a tensor begin."""
+    return None if x is None else x.data_ptr()
+
+
+_CPUS = available_cpus()
+
+
+def threads() -> int:
+    """The number of threads of a kernel."""
+    return min(torch.get_num_threads(), _CPUS)
+
+
+def check(status: int) -> None:
+    """Raise `MemoryError` where a kernel says so."""
+    if status != 0:
+        raise MemoryError("not enough memory for a block of this size: decode smaller batches")

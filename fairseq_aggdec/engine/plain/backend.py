@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.plain.layers import (
     attend,
     attend_in_products,
 )
-from fairseq_aggdec.engine.plain.linear import Activation, InBfloat16, Linear, Product
+from fairseq_aggdec.engine.plain.products import Activation, InBfloat16, Linear, Product
 from fairseq_aggdec.engine.weights import fused_weights
 
 
@@ -60,7 +60,7 @@ class PlainBackend:
     def embedding(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Callable[[Tensor, Tensor | range, int], Tensor] | None:
-        """The input of a decoder's first layer in one operation, as `native.modules.Embedding`; None: in several."""
+        """The input of a decoder's first layer in one operation, as `native.layers.Embedding`; None: in several."""
         return None
 
     def decoder_kernels(

@@ -273,7 +273,7 @@ class Layer:
 
 
 class DecoderLayers:
-    """A decoder's layers and its last norm, by PyTorch's operations; `native.modules.DecoderStack` is the same in C."""
+    """A decoder's layers and its last norm, by PyTorch's operations; `native.layers.DecoderStack` is the same in C."""
 
     narrow = False
     """whether weights are stored in 16 bits"""
@@ -348,7 +348,7 @@ class DecoderLayers:
 
 
 class EncoderLayers:
-    """An encoder's layers and its last norm, by PyTorch's operations; as `native.modules.EncoderStack` in C."""
+    """An encoder's layers and its last norm, by PyTorch's operations; as `native.layers.EncoderStack` in C."""
 
     def __init__(self, encoder: TransformerEncoderBase, linear: Fused) -> None:
         self._layers = [Layer(layer, linear, attend) for layer in layers_of(encoder)]

@@ -17,10 +17,10 @@ from fairseq.data import Dictionary
 
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.rounds import Output
+from fairseq_aggdec.process import shorten_waits
 
 _COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
 

@@ -11,11 +11,11 @@ from fairseq.models.nat import CMLMNATransformerModel, FairseqNATModel
 from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
 from fairseq_aggdec.lab.bench.rounds import Output
 from fairseq_aggdec.models.architectures import option_of, recorded_options
+from fairseq_aggdec.process import shorten_waits
 from fairseq_aggdec.tasks import loading
 
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]

@@ -10,16 +10,16 @@ from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts
-from fairseq_aggdec.engine.native import modules
-from fairseq_aggdec.engine.plain import linear
-from fairseq_aggdec.engine.plain.linear import Linear, can_prepack
+from fairseq_aggdec.engine.native import library
+from fairseq_aggdec.engine.plain import products
+from fairseq_aggdec.engine.plain.products import Linear, can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 200])
 @pytest.mark.parametrize("activation", [None, F.relu, F.gelu])
 @pytest.mark.parametrize("bias", [False, True])
 @torch.no_grad()
-def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Activation | None, bias: bool) -> None:
+def test_packed_or_not_the_result_is_the_same(rows: int, activation: products.Activation | None, bias: bool) -> None:
     torch.manual_seed(rows)
     module = nn.Linear(96, 160, bias=bias)
     layer = Linear(module.weight, module.bias, activation)
@@ -27,7 +27,7 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Acti
     expected = module(x) if activation is None else activation(module(x))
     for worth in (0, 10**12):  # always packed, never packed
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(linear, "_MIN_MULTIPLICATIONS", worth)
+            patch.setattr(products, "_MIN_MULTIPLICATIONS", worth)
             torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
             strided = x.transpose(0, 1)
             torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
@@ -62,7 +62,7 @@ def test_this_pytorch_has_them() -> None:
 
 @pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
 def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
-    monkeypatch.setattr(modules, "kernels", lambda: found)
+    monkeypatch.setattr(library, "kernels", lambda: found)
     verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
     asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
     asked.append((Arithmetic("bf16"), verifier))
@@ -71,9 +71,9 @@ def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("activation", [None, F.relu])
-def test_bf16_rounds_what_is_multiplied(activation: linear.Activation | None) -> None:
+def test_bf16_rounds_what_is_multiplied(activation: products.Activation | None) -> None:
     torch.manual_seed(1)
     weight, bias, x = torch.randn(48, 64) / 8, torch.randn(48), torch.randn(4, 64)
     expected = F.linear(x, weight, bias)
-    found = linear.InBfloat16(weight, bias, activation)(x)
+    found = products.InBfloat16(weight, bias, activation)(x)
     torch.testing.assert_close(found, expected.relu() if activation else expected, atol=0.03, rtol=0.02)

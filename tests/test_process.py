@@ -1,5 +1,6 @@
-"""Memory that is free stays with the process, unless the user has set the allocator."""
+"""What decoding changes in the process around it."""
 
+import gc
 import os
 import platform
 import subprocess
@@ -7,11 +8,11 @@ import sys
 
 import pytest
 
-from fairseq_aggdec.engine.host_memory import keep_freed_memory
+from fairseq_aggdec.process import keep_freed_memory, no_garbage_collection
 
 PROGRAM = """
 import resource, torch
-from fairseq_aggdec.engine.host_memory import keep_freed_memory
+from fairseq_aggdec.process import keep_freed_memory
 print(keep_freed_memory(), keep_freed_memory())
 
 def faults():
@@ -44,3 +45,13 @@ def test_free_memory_is_not_fetched_again() -> None:
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")
     assert not keep_freed_memory.__wrapped__()
+
+
+def test_pythons_collector_stays_off_until_the_last_of_several_threads_is_done() -> None:
+    one, other = no_garbage_collection(), no_garbage_collection()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert not gc.isenabled()
+    other.__exit__(None, None, None)
+    assert gc.isenabled()
