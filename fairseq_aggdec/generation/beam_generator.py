@@ -101,7 +101,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             )
         return [_Scored.list_of(outputs, stats) for outputs, stats in found]
 
-    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Sequence[float]:
         return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
 
     def _planner(

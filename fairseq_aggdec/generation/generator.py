@@ -316,15 +316,8 @@ class AggressiveGenerator(SequenceGenerator):
             max_len=min(rules.max_len, model.max_positions - 1),
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
-        return decode_unverified(
-            model,
-            self.block_draft.block_size,
-            rules,
-            first_tokens,
-            self._keep_drafts,
-            self.temperature,
-            net_input["src_tokens"].device,
-        )
+        size, device = self.block_draft.block_size, net_input["src_tokens"].device
+        return decode_unverified(model, size, rules, first_tokens, self._keep_drafts, self.temperature, device)
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
@@ -359,8 +352,6 @@ class AggressiveGenerator(SequenceGenerator):
         """
         sentences = list(chain.from_iterable(decoded))
         rows = [row for row, n_best in enumerate(decoded) for _ in n_best]
-        if not sentences:
-            return []
         lengths = [len(sentence.tokens) for sentence in sentences]
         sizes = [*lengths, len(lengths)]  # log-probabilities, then the scores
         numbers = flat([*(sentence.log_probs for sentence in sentences), [0.0] * len(lengths)], "f")
@@ -381,20 +372,14 @@ class AggressiveGenerator(SequenceGenerator):
         hypotheses = map(_hypothesis, sentences, tokens.split_with_sizes(lengths), log_probs, room.unbind())
         return [[next(hypotheses) for _ in n_best] for n_best in decoded]
 
-    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> list[float]:
+    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Sequence[float]:
         """The sum of each sentence's log-probabilities, normalised by length where fairseq's options say so."""
         sums = [float(own.sum()) for own in log_probs]
-        if not self.normalize_scores:
-            return sums
-        powers = [len(sentence.tokens) ** self.len_penalty for sentence in sentences]
-        scores: list[float] = np.divide(np.array(sums, np.float32), np.array(powers, np.float32)).tolist()
-        return scores
+        powers = [len(own) ** self.len_penalty if self.normalize_scores else 1.0 for own in log_probs]
+        return list(np.divide(sums, powers, dtype=np.float32, casting="same_kind"))
 
     def _refuse_nan(self, sample: dict[str, Any], rows: Sequence[int], scores: Sequence[float]) -> None:
-        """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too.
-
-        `rows`: the sentence of each score.
-        """
+        """Raise `AggdecError` where the score of a row is NaN; fairseq's own search fails there, too."""
         for row, score in zip(rows, scores, strict=True):
             if math.isnan(score):
                 number = int(sample["id"][row]) if "id" in sample else row
@@ -408,10 +393,8 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"].cpu()
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        sources: Sequence[Any]
-        if self.src_dict is None:
-            sources = self._source_lengths(sample["net_input"]).tolist()
-        else:
+        sources: Sequence[Any] = self._source_lengths(sample["net_input"]).tolist()
+        if self.src_dict is not None:
             sources = [aligned[:-1] for aligned in self._drafting.align(source)]
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self._stats_file.write(
