@@ -29,6 +29,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.choose_backend import choose_backend, is_asynchronous, on_device
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.graphs.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -245,6 +246,13 @@ class AggressiveGenerator(SequenceGenerator):
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules = self._rules(net_input, prefix_tokens)
         drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
+        accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), first_tokens.device)
+        looped = None
+        if may_loop(map(self._verifier_of, self.model.models), rules, drafter, accept, schedule):
+            verifier = self._make_verifier(encoder_outs)
+            looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)
+        if looped is not None:
+            return [[sentence] for sentence in looped]
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
         for one in (drafter, NoDrafter()):
@@ -253,8 +261,8 @@ class AggressiveGenerator(SequenceGenerator):
                 self._make_verifier(encoder_outs),
                 rules,
                 first_tokens,
-                accept=self._drafting.accept,
-                schedule=self._drafting.schedule(first_tokens.size(0), first_tokens.device),
+                accept=accept,
+                schedule=schedule,
                 keep_drafts=self._keep_drafts,
             )
             if not decoded or not bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
