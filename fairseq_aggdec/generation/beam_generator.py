@@ -20,6 +20,7 @@ from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_device
+from fairseq_aggdec.engine.device_loops import may_loop, search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -72,7 +73,6 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         net_input, device = sample["net_input"], sample["net_input"]["src_tokens"].device
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
-        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it
         rules = self._rules(net_input, prefix_tokens)
         options = BeamOptions(
             self.beam_size,
@@ -84,16 +84,21 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             max(0.0, -self.unk_penalty),
         )
         planner = self._planner(net_input, encoder_outs, options)
-        step = None
+        found = None
+        if planner is None and may_loop(map(self._verifier_of, self.model.models), rules):
+            found = search_beams(verifier, rules, options, first_tokens)
+            if found is None:
+                verifier = self._make_verifier(encoder_outs)
+        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it
         forced = rules.common_prefix
         is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
-        if planner is None and is_common:
-            step = beam_step(first_tokens.size(0), options.size, options.eos)
-        if step is None:
+        is_plain = planner is None and is_common
+        step = beam_step(first_tokens.size(0), options.size, options.eos) if is_plain and found is None else None
+        if step is not None:
+            found = plain_beam_search(verifier, rules, options, first_tokens, step, device)
+        elif found is None:
             planner = planner or LookAhead(FixedBudget(0))
             found = aggressive_beam_search(verifier, rules, options, planner, first_tokens, device)
-        else:
-            found = plain_beam_search(verifier, rules, options, first_tokens, step, device)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "

@@ -28,6 +28,7 @@ from fairseq_aggdec.decoding.tokens import Decoded, flat
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import choose_backend, on_device
 from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.plain.choice import Choice
@@ -241,6 +242,13 @@ class AggressiveGenerator(SequenceGenerator):
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
         drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
+        accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), device)
+        looped = None
+        if may_loop(map(self._verifier_of, self.model.models), rules, drafter, accept, schedule):
+            verifier = self._make_verifier(encoder_outs)
+            looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)
+        if looped is not None:
+            return [[sentence] for sentence in looped]
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
         for one in (drafter, NoDrafter()):
@@ -249,8 +257,8 @@ class AggressiveGenerator(SequenceGenerator):
                 self._make_verifier(encoder_outs),
                 rules,
                 first_tokens,
-                accept=self._drafting.accept,
-                schedule=self._drafting.schedule(first_tokens.size(0), device),
+                accept=accept,
+                schedule=schedule,
                 keep_drafts=self._keep_drafts,
                 device=device,
             )

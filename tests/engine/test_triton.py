@@ -48,7 +48,7 @@ def test_interpreted_kernels_compute_what_pytorch_does() -> None:
 @needs_triton
 def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
     lines = output_of("tests.triton.compiling", TRITON_CACHE_DIR=str(tmp_path)).splitlines()
-    around = {"project", "read_chunk", "choose", "sort_entries", "embed"}
+    around = {"project", "read_chunk", "choose", "sort_entries", "embed", "advance", "take_step"}
     assert {line.split()[0] for line in lines} == around | {"product", "projections", "attention", "norm"}
     assert [line for line in lines if int(line.split()[-1]) > SHARED_MEMORY] == []
     # what is multiplied goes from memory to registers; shared are the sums of four warps, of 16 rows and 32 symbols

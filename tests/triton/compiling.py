@@ -18,9 +18,15 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from fairseq_aggdec.engine.cuda import kernels, launching
+from fairseq_aggdec.decoding.beam.search import BeamOptions
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
+from fairseq_aggdec.decoding.drafters.none import NoDrafter
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.cuda import choice, kernels, launching
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers
+from fairseq_aggdec.engine.device_loops import _BeamLoop, _parts, _places, _RowLoop
+from fairseq_aggdec.engine.graphs.captured import Shape
 
 Size = tuple[int, int, int, str]
 """numbers of a token, inside the feed-forward part, heads, and the activation"""
@@ -60,6 +66,8 @@ def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) ->
             launch_layers(dtype, size)
             launch_around(dtype, size[0])
         launch_choice(dtype)
+        if architecture >= 90:
+            launch_loops()
     finally:
         JITFunction.run, launching.capability = run, capability
 
@@ -72,6 +80,22 @@ def launch_choice(dtype: torch.dtype) -> None:
         best_entries(logits, numbers, numbers, count)
         for proposed in (numbers, None):
             chosen(logits, numbers, numbers, proposed)
+
+
+def launch_loops() -> None:
+    """Of short and of long blocks, with and without a source; of the usual beam and of a large one."""
+    memory = SimpleNamespace(cache=SimpleNamespace(source=32), temperature=1.0)
+    parts = SimpleNamespace(project=lambda features: features.new_zeros(len(features), 999))
+    engine: Any = SimpleNamespace(device=torch.device("cpu"), memory=memory, parts=parts, kernels=choice)
+    engine.layered = lambda tokens, *_, **__: torch.zeros(*tokens.shape, 1)
+    engine.chosen = lambda features, *_, **__: torch.zeros(2, len(features))
+    rules = SearchRules(pad=1, unk=3, eos=2, max_len=60)
+    copier = SourceCopyDrafter([SourceMatcher([5] * 90, 2)])
+    loops: list[Any] = [_RowLoop(engine, rules, drafter, False) for drafter in (NoDrafter(), copier)]
+    for loop in [*loops, *(_BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16))]:
+        sizes = loop.sizes(2, 64)
+        state = _parts(torch.zeros(sum(map(_places, sizes)), dtype=torch.long), sizes)
+        loop.turn(state, Shape(2, 1, 64, 32))(torch.zeros(4, dtype=torch.long))
 
 
 def launch_around(dtype: torch.dtype, dim: int) -> None:

@@ -44,16 +44,18 @@ class SourceMatcher:
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches
-        context = [eos if start is None else start, *(FOREIGN if token == eos else token for token in source)]
+        self.context = [eos if start is None else start, *(FOREIGN if token == eos else token for token in source)]
+        """what an output's suffixes are looked for in: its last token stands where the draft after it begins"""
         self._places: dict[int, list[int]] = {}  # positions of each token in start symbol and source
-        for place, token in enumerate(context):
+        for place, token in enumerate(self.context):
             self._places.setdefault(token, []).append(place)
         longest = max_draft_len or len(source)
         copyable = [0]  # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
         for token in reversed(source):
             copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
-        self._copyable = [min(tokens, longest) for tokens in reversed(copyable)]
-        self._source, self._first_kind = list(source), first_kind
+        self.copyable = [min(tokens, longest) for tokens in reversed(copyable)]
+        """the longest draft from each place of `source`, and none behind it"""
+        self.source, self._first_kind = list(source), first_kind
         self._read = 0  # number of output tokens matched so far
         self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
@@ -71,12 +73,12 @@ class SourceMatcher:
         if is_first and len(places) != 1:
             # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
             lacks_prefix = self._first_kind == OWN and not places
-            places = [0 if lacks_prefix else min(len(output), len(self._source)) - 1]
+            places = [0 if lacks_prefix else min(len(output), len(self.source)) - 1]
             self._suffixes = {places[0]: len(output)}
         if len(places) != 1:
             return [], 0
         place = places[0]
-        draft = self._source[place : place + self._copyable[place]]
+        draft = self.source[place : place + self.copyable[place]]
         return draft, self._first_kind + (0 if is_first else min(longest, MAX_KIND))
 
 
@@ -84,11 +86,12 @@ class SourceCopyDrafter(Drafter):
     """A `roles.Drafter` that copies from each row's source, from the position that the output has reached."""
 
     def __init__(self, matchers: Iterable[SourceMatcher]) -> None:
-        self._matchers = list(matchers)
+        self.matchers = list(matchers)
+        """of each row"""
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         found = [
-            matcher.copy(text, outputs.are_new) for matcher, text in zip(self._matchers, outputs.texts, strict=True)
+            matcher.copy(text, outputs.are_new) for matcher, text in zip(self.matchers, outputs.texts, strict=True)
         ]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
@@ -96,7 +99,7 @@ class SourceCopyDrafter(Drafter):
         return Draft.of_known(tokens, lengths, [kind for _, kind in found])
 
     def keep(self, order: Order) -> None:
-        self._matchers = [self._matchers[row] for row in order.rows]
+        self.matchers = [self.matchers[row] for row in order.rows]
 
 
 def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | None = None) -> list[list[int]]:

@@ -116,7 +116,8 @@ class Graph:
         with torch.inference_mode(False):
             self._on_device = torch.zeros(size, dtype=torch.long, device=device)
         self._first: Packet | None = None
-        self._done = torch.cuda.Event() if device.type == "cuda" else None
+        self._done, self._before = (torch.cuda.Event() if device.type == "cuda" else None for _ in range(2))
+        """the ends of the last run and of the one before it"""
 
     def numbers(self) -> np.ndarray:
         """The input of the next run, to be written on the host; waits until the last run has read its input."""
@@ -138,17 +139,27 @@ class Graph:
 
     def ran(self) -> None:
         """Record that a run has been launched on the current stream."""
+        self._done, self._before = self._before, self._done
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(self._device))
 
     def wait(self) -> None:
         """Wait for the end of the last run; raises `AggdecError` where the device has failed."""
-        if self._done is None:
+        self._wait_for(self._done)
+
+    def _wait_for(self, end: torch.cuda.Event | None) -> None:
+        if end is None:
             return
         try:
-            self._done.synchronize()
+            end.synchronize()
         except RuntimeError as error:
             raise _lost(self.name, error) from error
+
+    def look(self) -> np.ndarray:
+        """The first result on the host once the run before the last has ended; the last may be writing to it."""
+        self._wait_for(self._before)
+        assert self._first is not None
+        return self._first.numbers
 
     def read(self) -> np.ndarray:
         """The first result on the host, once the run has ended; the next run overwrites it."""
@@ -200,6 +211,17 @@ class Graphs:
             graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
         self._graphs[key] = graph  # the last of the dictionary
         return graph
+
+    def repeat(self, graph: Graph, is_over: Callable[[np.ndarray], bool]) -> None:
+        """Run a graph until its first result is such; each run is launched before the result of the last is there.
+
+        Here a call may change what the next one reads; it may be called more often, too, before it is captured.
+        """
+        self.run(graph)
+        while True:
+            self.run(graph)
+            if is_over(graph.look()):
+                return
 
     def run(self, graph: Graph) -> None:
         """Run a graph on the current stream, without waiting. It is captured at first."""

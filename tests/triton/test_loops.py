@@ -1,0 +1,221 @@
+"""Loops on the device give the records of the loops on the host, and fairseq's n-best lists; their kernels interpreted.
+
+But for one test, passes are PyTorch's operations in single precision, which take less time here.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.engine.cuda import launching, loops
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.graphs import buffers
+from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.support.random_models import dictionary, model_of_shape, random_batch
+
+WORDS, FEW = dictionary(20), dictionary(5)
+SHAPE, LEARNED = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding"
+ONE_LAYER: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
+BATCHES = {1: [6], 3: [3, 6, 1], 8: [4, 7, 2, 5, 1, 3, 6, 2]}
+RARE, OFTEN, ALWAYS, NEVER = 0.05, 0.2, 1.0, 0.0
+"""shares of positions at which EOS is the best token"""
+
+
+@pytest.fixture(autouse=True)
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+    """Loops on the device are on; the passes that they have repeated."""
+    monkeypatch.setenv("AGGDEC_BACKEND", "cuda")
+    monkeypatch.setenv("AGGDEC_GPU", "loops")
+    repeated: list[Graph] = []
+    repeat = Graphs.repeat
+
+    def noted(self: Graphs, graph: Graph, *rest: Any) -> None:
+        repeated.append(graph)
+        repeat(self, graph, *rest)
+
+    monkeypatch.setattr(Graphs, "repeat", noted)
+    return repeated
+
+
+def made(model: Any, mode: str, words: Any = WORDS, **options: Any) -> AggressiveGenerator:
+    kind: Any = AggressiveGenerator
+    own: dict[str, Any] = {"drafts": "whole"} if mode == "iad" else {}  # a CPU verifies fewer drafts
+    if mode == "aggressive-beam":
+        kind, own = AggressiveBeamGenerator, {"beam_size": 2, "budget": 0}
+    options = {"max_len_a": 0, "max_len_b": 6, **own, **options}
+    return kind.of([model], words, src_dict=words, decoding=mode, **options)
+
+
+def records(found: Any) -> list[Any]:
+    """All of each hypothesis but its scores."""
+    return [
+        (one["tokens"].tolist(), one["steps"], vars(one["stats"]), [own["tokens"].tolist() for own in one["history"]])
+        for n_best in found
+        for one in n_best
+    ]
+
+
+def outputs(found: Any) -> list[list[list[int]]]:
+    return [[one["tokens"].tolist() for one in n_best] for n_best in found]
+
+
+def on_the_host(generator: AggressiveGenerator, sample: Any, passes: list[Graph]) -> Any:
+    count = len(passes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGGDEC_GPU", "")
+        found = generator.generate([], sample)
+    assert len(passes) == count
+    return found
+
+
+def decoded_twice(generator: AggressiveGenerator, sample: Any, passes: list[Graph], tolerance: float = 1e-4) -> Any:
+    """A batch decoded on the device, which gives the records of the host and, within rounding, its scores."""
+    count = len(passes)
+    found = generator.generate([], sample)
+    assert len(passes) > count, "no loop on the device has decoded"
+    expected = on_the_host(generator, sample, passes)
+    assert records(found) == records(expected)
+    for n_best, wanted in zip(found, expected, strict=True):
+        for name in ("score", "positional_scores"):
+            ours, theirs = (torch.cat([one[name].view(-1) for one in own]) for own in (n_best, wanted))
+            torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    return found
+
+
+def by_fairseq(model: Any, words: Any, sample: Any, **options: Any) -> list[list[list[int]]]:
+    options = {"max_len_a": 0, "max_len_b": 6, "beam_size": 1, **options}
+    return outputs(SequenceGenerator([model], words, **options).generate([], sample))
+
+
+def edited(texts: Sequence[Sequence[int]], words: Any, seed: int) -> list[list[int]]:
+    """Texts in which some tokens are replaced, and some left out."""
+    rng = random.Random(seed)
+    ordinary = range(words.nspecial, len(words))
+    kept = [[token for token in text if rng.random() < 0.9] for text in texts]
+    return [[rng.choice(ordinary) if rng.random() < 0.2 else token for token in text] for text in kept]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "shape", "share"),
+    [(1, WORDS, SHAPE, RARE), (3, WORDS, SHAPE, RARE), (3, FEW, LEARNED, RARE), (8, FEW, LEARNED, NEVER)],
+)
+def test_copies_are_found_and_accepted_as_on_the_host(
+    rows: int, words: Any, shape: str, share: float, passes: list[Graph]
+) -> None:
+    """With few words most suffixes of an output stand several times in the source. Where EOS is never the best token,
+    outputs are as long as they may be, and the model knows no position behind them."""
+    accepted, sizes = 0, {**ONE_LAYER, "max_target_positions": 13}
+    for seed in range(2):
+        model, sample = (
+            model_of_shape(shape, seed, words, words, share, **sizes),
+            random_batch(seed, words, BATCHES[rows]),
+        )
+        limits = {"min_len": 3 * seed, "max_len_b": 12}
+        greedy = decoded_twice(made(model, "greedy", words, **limits), sample, passes)
+        assert outputs(greedy) == by_fairseq(model, words, sample, **limits)
+        sample["drafts"] = edited([one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed)
+        found = decoded_twice(made(model, "iad", words, max_draft_len=seed * 3, **limits), sample, passes)
+        assert outputs(found) == outputs(greedy)
+        accepted += sum(sum(one["stats"].accepted) for (one,) in found)
+    assert accepted > 2 * rows
+
+
+@pytest.mark.parametrize(("size", "rows"), [(1, 3), (4, 8), (5, 1), (5, 3), (6, 3)])
+def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> None:
+    """Of six, a row of a pass has room for eight."""
+    model, sample = (
+        model_of_shape(SHAPE, size, WORDS, WORDS, OFTEN, **ONE_LAYER),
+        random_batch(size, WORDS, BATCHES[rows]),
+    )
+    found = decoded_twice(made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes)
+    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
+
+
+@pytest.mark.parametrize("mode", ["greedy", "iad", "aggressive-beam"])
+def test_outputs_may_end_at_once(mode: str, passes: list[Graph]) -> None:
+    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, ALWAYS, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    found = decoded_twice(made(model, mode, min_len=0), sample, passes)
+    assert min(len(n_best[0]["tokens"]) for n_best in found) == 1
+    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), min_len=0)
+
+
+@pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
+def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state has room for 8 positions at first; a pass has the rows that are left."""
+    monkeypatch.setattr(buffers, "_POSITIONS", 8)
+    monkeypatch.setattr(buffers, "_SOURCE", 4)
+    model, sample = model_of_shape(SHAPE, 5, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(5, WORDS, [2, 1, 2, 1, 1])
+    generator = made(model, mode, max_len_b=18)
+    found = decoded_twice(generator, sample, passes)
+    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), max_len_b=18)
+    sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
+    assert sizes[0] == 8 > sizes[-1]  # rows
+    assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
+
+
+def test_rules_and_temperature_of_one_batch_are_not_those_of_the_next(passes: list[Graph]) -> None:
+    """Generators share an engine, and so its graphs."""
+    model, sample = model_of_shape(SHAPE, 4, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(4, WORDS, BATCHES[3])
+    engines, found = Engines(), []
+    for options in ({}, {"min_len": 6}, {"max_len_b": 3}, {"temperature": 2.0}):
+        generator = made(model, "greedy", engines=engines, **options)
+        found.append(outputs(decoded_twice(generator, sample, passes)))
+    assert found[0] != found[1] != found[2]
+    for options in ({}, {"temperature": 2.0}):
+        decoded_twice(made(model, "aggressive-beam", engines=engines, max_len_b=3, **options), sample, passes)
+
+
+@pytest.mark.parametrize(
+    ("options", "prefix"),
+    [({"unk_penalty": 1.0}, None), ({"tokens_to_suppress": ["w3"]}, None), ({}, torch.tensor([[5], [6], [7]]))],
+)
+@pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
+def test_rules_that_no_graph_knows_are_the_hosts(mode: str, options: Any, prefix: Any, passes: list[Graph]) -> None:
+    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    made(model, mode, **options).generate([], sample, prefix_tokens=prefix)
+    assert passes == []
+
+
+@pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
+def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[Graph]) -> None:
+    """A draft token that overflows spoils its block, and a hypothesis that overflows its sentence; not the output."""
+    model, sample = model_of_shape(SHAPE, 2, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(2, WORDS, BATCHES[3])
+    spoiling = 9
+    sample["drafts"] = [[spoiling, 8], [7], [spoiling]]
+    with torch.no_grad():
+        model.decoder.embed_tokens.weight[spoiling] = torch.inf
+        model.decoder.output_projection.weight[spoiling] *= 0.0 if mode == "iad" else 1.0
+    generator = made(model, mode, beam_size=4 if mode == "aggressive-beam" else 1)
+    found = generator.generate([], sample)
+    assert passes
+    assert outputs(found) == outputs(on_the_host(generator, sample, passes))
+
+
+def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
+    passes: list[Graph], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(launching, "_failures", [])
+    monkeypatch.setattr(loops, "advance", {})
+    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    for _ in range(2):
+        assert outputs(made(model, "greedy").generate([], sample)) == by_fairseq(model, WORDS, sample)
+    assert len(passes) == 1
+    assert "a batch is decoded by a loop on the host, slower and as exact, because of KeyError" in caplog.text
+
+
+def test_loops_follow_passes_of_kernels_in_half_precision(passes: list[Graph]) -> None:
+    sizes = {f"{side}_{name}": 32 for side in ("encoder", "decoder") for name in ("embed_dim", "ffn_embed_dim")}
+    model, engines = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER, **sizes).half(), Engines()
+    for mode in ("greedy", "aggressive-beam"):
+        generator = made(model, mode, max_len_b=1, engines=engines)
+        decoded_twice(generator, random_batch(3, WORDS, [1]), passes, 2e-2)
+    engine = engines.decoder(model.decoder)
+    assert engine is not None
+    assert engine.captured is not None
+    assert engine.captured.kernels is not None
