@@ -148,7 +148,7 @@ class _Loop:
             own = torch.zeros_like(state, device=engine.device)
             return self.turn(_parts(own, sizes), shape), [own]
 
-        key = ("loop", self._slots, *sizes[-1], shape, rules.pad, rules.eos, engine.memory.temperature)
+        key = (type(sizes).__name__, self._slots, len(state), shape, rules.pad, rules.eos, engine.memory.temperature)
         graph = engine.graphs.get(key, LIMITS, make)
         graph.numbers()[:] = limits_of(rules)
         graph.inputs[0].copy_(state)
@@ -333,8 +333,7 @@ def _wider(state: _State, sizes: _State) -> Tensor:
     parts = _parts(whole, sizes)
     for part, own in zip(parts, state, strict=True):
         numbers, rows, known = part.numpy(), len(own), own.shape[-1]
-        numbers[:rows, ..., :known] = own
-        numbers[:rows, ..., known:] = own[..., -1:]  # of a path: its own slot
+        numbers[:rows, ..., :known] = own  # a path goes on with slot 0, which is on every path
         numbers[rows:] = numbers[rows - 1]
     parts.going[len(state.going) :] = 0
     return whole

@@ -39,8 +39,9 @@ def output_of(*arguments: str, **environment: str) -> str:
 
 
 @needs_triton
-def test_interpreted_kernels_compute_what_pytorch_does() -> None:
-    printed = output_of("pytest", "-q", "-p", "no:cacheprovider", "tests/triton", TRITON_INTERPRET="1")
+@pytest.mark.parametrize("name", sorted(path.name for path in ROOT.glob("tests/triton/test_*.py")))
+def test_interpreted_kernels_compute_what_pytorch_does(name: str) -> None:
+    printed = output_of("pytest", "-qx", "-p", "no:cacheprovider", f"tests/triton/{name}", TRITON_INTERPRET="1")
     assert " passed" in printed
     assert "skipped" not in printed
 
