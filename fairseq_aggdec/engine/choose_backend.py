@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
 from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
@@ -29,7 +30,7 @@ from fairseq_aggdec.process import switch_off_planned_attention
 logger = logging.getLogger(__name__)
 
 
-def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
+def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> Backend:
     """The backend of a model with such weights and such an activation in its layers.
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
@@ -45,23 +46,23 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
         return plain
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
     switch_off_planned_attention()
-    return PlainBackend(arithmetic, weight, waits=True)
+    return PlainBackend(arithmetic, weight, reads_wait=True)
 
 
-def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> PlainBackend:
+def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> Backend:
     """The backend of a model with such weights whose passes are captured; `kernels`: by Triton, if they have its type.
 
     Raises `AggdecError` for --int8 and --bit-exact where these kernels cannot.
     """
-    waits = is_asynchronous(weight.device)
-    if waits:
+    reads_wait = is_asynchronous(weight.device)
+    if reads_wait:
         switch_off_planned_attention()
     if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
-        return CudaBackend(arithmetic, weight, waits)
+        return CudaBackend(arithmetic, weight, reads_wait)
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
-    return PlainBackend(arithmetic, weight, waits)
+    return PlainBackend(arithmetic, weight, reads_wait)
 
 
 def has_triton(device: torch.device) -> bool:
