@@ -17,8 +17,8 @@ from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Order, Ragged
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.choose_backend import choose_backend
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
 from fairseq_aggdec.engine.plain.layers import KVCache, Norm, Positions, keep_rows
 from fairseq_aggdec.engine.plain.products import Product
@@ -45,7 +45,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
         extra_embeddings: Tensor | None = None,
-        backend: PlainBackend | None = None,
+        backend: Backend | None = None,
     ) -> None:
         """
         Args:
@@ -69,8 +69,6 @@ class BlockDecoder(Verifier, TreeVerifier):
         """the backend that computes the layers"""
         backend = self.backend
         self._layers = backend.decoder_layers(decoder)
-        self.narrow: bool = self._layers.narrow
-        """whether the layers' weights are stored in 16 bits where the model's are not"""
         self._heads = decoder.layers[0].self_attn.num_heads
         self._cross_kv = _keys_and_values(decoder, backend)
         self._embedding_norm = None if decoder.layernorm_embedding is None else Norm(decoder.layernorm_embedding)
@@ -85,7 +83,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._embedding = backend.embedding(decoder, self._positions, extra_embeddings)
         self.reads_extra_embeddings = self._embedding is not None and extra_embeddings is not None
         """whether blocks can contain the symbols of `extra_embeddings`; otherwise the caller computes `embeddings`"""
-        self.can_be_ragged = backend.can_be_ragged
+        self.can_be_ragged = not backend.padding_is_free
         """whether the padding of a block is left out"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
@@ -104,7 +102,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         masks = encoder_out["encoder_padding_mask"]
         self._padding = None
         # a mask without padding is dropped where reading it costs no synchronisation
-        if len(masks) > 0 and (self.backend.waits or bool(masks[0].any())):
+        if len(masks) > 0 and (self.backend.reads_wait or bool(masks[0].any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self._padding = masks[0].clone(memory_format=torch.contiguous_format)
         self._cross = self._cross_of(memory).contiguous()
@@ -143,7 +141,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         yield from self._logits(self._projected(x))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
-        is_one = self.backend.waits or features.size(0) <= _LOGITS_CHUNK
+        is_one = self.backend.reads_wait or features.size(0) <= _LOGITS_CHUNK
         for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
             yield self._scores(part)
 
@@ -230,7 +228,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         return x if self._in is None else self._in(x)
 
 
-def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> Product:
+def _keys_and_values(decoder: TransformerDecoderBase, backend: Backend) -> Product:
     """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     crosses = [layer.encoder_attn for layer in layers_of(decoder)]
     order = torch.cat(

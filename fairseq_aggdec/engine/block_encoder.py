@@ -8,8 +8,8 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.choose_backend import choose_backend
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -25,7 +25,7 @@ class BlockEncoder:
         encoder: TransformerEncoderBase,
         arithmetic: Arithmetic = AS_THE_MODEL,
         clamps: bool = False,
-        backend: PlainBackend | None = None,
+        backend: Backend | None = None,
     ) -> None:
         """From the present weights of fairseq's encoder. `backend` and errors as of `BlockDecoder`.
 
@@ -38,7 +38,7 @@ class BlockEncoder:
         embedding = encoder.embed_tokens.weight
         backend = backend or choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
         self._layers = backend.encoder_layers(encoder)
-        self._waits = backend.waits
+        self._waits = backend.reads_wait
         self.backend = backend
         """the backend that computes the layers"""
         self._aligns = arithmetic.same_bits

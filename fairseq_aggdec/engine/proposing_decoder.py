@@ -10,15 +10,15 @@ from torch import Tensor
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 
 
 class _Heads:
     """Some consecutive heads of a `ProposalHeads`."""
 
-    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: PlainBackend) -> None:
+    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: Backend) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
         read = wanted if layer.own_hidden else slice(None)  # every head reads the whole of a common hidden layer
         inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
@@ -50,7 +50,7 @@ class ProposingDecoder(BlockDecoder):
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic, **options)
         self.can_be_ragged = False  # `propose` reads any column
         layer = decoder.heads
-        self.waits = self.backend.waits
+        self.reads_wait = self.backend.reads_wait
         self._never_proposed = decoder.never_proposed
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, self.backend)
         self._layer_of_heads = layer

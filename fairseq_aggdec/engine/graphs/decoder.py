@@ -297,7 +297,7 @@ class GraphDecoder(BlockDecoder):
     def _ran(self, block: Block, shape: Shape, rules: SearchRules | None = None, judges: bool = False) -> Graph:
         """Run a pass over a block, asynchronously. `rules`: it chooses tokens; `judges`: it scores the draft tokens."""
         rows, drafted = len(block.lasts), block.ragged.width - 1
-        seen = not self.backend.waits or block.draft.device != self.device
+        seen = not self.backend.reads_wait or block.draft.device != self.device
         special = None if rules is None else (rules.pad, rules.eos)
         size = _LIMITS + shape.rows * (1 + shape.width)
         key = ("block", shape, seen, judges, special, self._temperature)
@@ -377,7 +377,7 @@ class GraphDecoder(BlockDecoder):
             found = self._kernels.chosen(self.project(features), at, limits, following, self._temperature).T
             return found if judges else found[:2]
         choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
-        count = 1 if choice.waits else min(2, self.symbols)  # see `RuledChoice.choose`
+        count = 1 if choice.reads_wait else min(2, self.symbols)  # see `RuledChoice.choose`
         early = at < torch.minimum(min_len, max_len)
         values, names, whole = self._likeliest(features, count, pad, eos, early)
         own = Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, at >= max_len)
@@ -398,12 +398,12 @@ class GraphDecoder(BlockDecoder):
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
             features = self.layered(tokens, positions, shape, paths=paths).flatten(0, 1)
             at, limits = positions.flatten().contiguous(), numbers[:_LIMITS]
-            if self._kernels is None or not self.backend.waits:
+            if self._kernels is None or not self.backend.reads_wait:
                 values, names, whole = self._likeliest(features, count, pad, eos, at < limits[2])
             if self._kernels is not None:
                 values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
             found = torch.stack([values, names.float()])
-            if self.backend.waits:
+            if self.backend.reads_wait:
                 return (found,)
             others = torch.arange(self.symbols, device=self.device) != eos
             return found, whole[:].masked_fill((at >= limits[3])[:, None] & others, -math.inf)
