@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.cuda.launching import why_no_triton
 from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
@@ -58,15 +59,13 @@ def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
     return [*[KERNELS] * by_kernels, GRAPHS, ONE_BY_ONE]
 
 
-def choose_backend(
-    weight: Tensor, arithmetic: Arithmetic, activation: Any = None, way: Way = ONE_BY_ONE
-) -> PlainBackend:
+def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None, way: Way = ONE_BY_ONE) -> Backend:
     """The backend of a model with such weights and such an activation in its layers, run in this way.
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
     """
-    waits = is_asynchronous(weight.device)
-    if waits:
+    reads_wait = is_asynchronous(weight.device)
+    if reads_wait:
         switch_off_planned_attention()
     elif not way.captures:
         native = native_backend(weight, arithmetic, activation)
@@ -79,9 +78,9 @@ def choose_backend(
     if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
-        return CudaBackend(arithmetic, weight, waits)
+        return CudaBackend(arithmetic, weight, reads_wait)
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
-    return PlainBackend(arithmetic, weight, waits)
+    return PlainBackend(arithmetic, weight, reads_wait)
 
 
 def has_triton(device: torch.device) -> bool:

@@ -68,9 +68,7 @@ class Decoder(Verifier, TreeVerifier):
         """the heads that draft; None: the decoder has none"""
         if isinstance(decoder, BlockwiseDecoder):
             self.proposals = Proposals(decoder, self.parts, self.captured)
-        self.narrow: bool = self.parts.layers.narrow
-        """whether the layers' weights are stored in 16 bits where the model's are not"""
-        self.can_be_ragged = self.backend.can_be_ragged and self.captured is None and self.proposals is None
+        self.can_be_ragged = not self.backend.padding_is_free and self.captured is None and self.proposals is None
         """whether the padding of a block is left out; heads read any column"""
         self._attends = False  # whether the layers know this batch's sources
 
@@ -178,6 +176,6 @@ class Decoder(Verifier, TreeVerifier):
         return self.parts.layers
 
     def _scores(self, features: Tensor) -> Iterator[Tensor]:
-        is_one = self.backend.waits or features.size(0) <= _LOGITS_CHUNK
+        is_one = self.backend.reads_wait or features.size(0) <= _LOGITS_CHUNK
         for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
             yield self.parts.scores(part, self.memory.temperature)

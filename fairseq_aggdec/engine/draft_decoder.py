@@ -91,7 +91,7 @@ class DraftDecoder(LateStart):
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         super().__init__(Decoder(decoder, arithmetic, way, mask))
-        self.waits = self._engine.backend.waits
+        self.reads_wait = self._engine.backend.reads_wait
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
 

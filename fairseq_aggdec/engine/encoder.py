@@ -43,7 +43,7 @@ class Encoder:
         embedding = encoder.embed_tokens.weight
         backend = choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn, way)
         self._layers = backend.encoder_layers(encoder)
-        self._waits = backend.waits
+        self._waits = backend.reads_wait
         self.backend = backend
         """the backend that computes the layers"""
         self._aligns = arithmetic.same_bits

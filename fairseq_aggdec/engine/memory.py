@@ -29,7 +29,7 @@ class Memory:
         masks = encoder_out["encoder_padding_mask"]
         self.padding = None
         # a mask without padding is dropped where reading it costs no synchronisation
-        if len(masks) > 0 and (self._parts.backend.waits or bool(masks[0].any())):
+        if len(masks) > 0 and (self._parts.backend.reads_wait or bool(masks[0].any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self.padding = masks[0].clone(memory_format=torch.contiguous_format)
         self.cross = self._parts.keys_and_values(states).contiguous()

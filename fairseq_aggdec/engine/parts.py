@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
-from fairseq_aggdec.engine.plain.backend import PlainBackend
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.plain.products import Product
 from fairseq_aggdec.engine.weights import head_by_head
@@ -15,7 +15,7 @@ from fairseq_aggdec.models.transformer_parts import layers_of
 class Parts:
     """Embeddings, layers and projections of a decoder. What its passes read and write is in `memory.Memory`."""
 
-    def __init__(self, decoder: TransformerDecoderBase, backend: PlainBackend, extra_embeddings: Tensor | None) -> None:
+    def __init__(self, decoder: TransformerDecoderBase, backend: Backend, extra_embeddings: Tensor | None) -> None:
         """
         Args:
             decoder: its present weights are copied where projections are fused or weights prepacked.
@@ -89,7 +89,7 @@ class Parts:
         return logits if temperature == 1.0 else logits / temperature
 
 
-def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> Product:
+def _keys_and_values(decoder: TransformerDecoderBase, backend: Backend) -> Product:
     """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     crosses = [layer.encoder_attn for layer in layers_of(decoder)]
     order = torch.cat(

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.decoding.top_k import best_tokens
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.graphs.captured import Captured
 from fairseq_aggdec.engine.graphs.graphs import Function
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import keep_rows
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 
@@ -20,7 +20,7 @@ from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, Propos
 class _Heads:
     """Some consecutive heads of a `ProposalHeads`."""
 
-    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: PlainBackend) -> None:
+    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: Backend) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
         read = wanted if layer.own_hidden else slice(None)  # every head reads the whole of a common hidden layer
         inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
@@ -53,7 +53,7 @@ class Proposals:
         The next proposals of a graph overwrite its last.
         """
         layer, backend = decoder.heads, parts.backend
-        self.waits = backend.waits
+        self.reads_wait = backend.reads_wait
         parts.first_head = None if layer.identity_head else _Heads(layer, 1, 1, backend)
         self._parts, self._captured, self._layer_of_heads = parts, captured, layer
         self._never_proposed = decoder.never_proposed

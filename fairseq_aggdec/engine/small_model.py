@@ -26,7 +26,7 @@ class SmallModel(LateStart):
     """
 
     _engine: Decoder | RecomputeVerifier
-    waits = False  # its drafts are on the host: it has read each token or, from a graph, all of them
+    reads_wait = False  # its drafts are on the host: it has read each token or, from a graph, all of them
 
     def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
         """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""

@@ -24,7 +24,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
+from fairseq_aggdec.scheduling.costs import PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 
@@ -167,9 +167,8 @@ class Drafting:
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         cpu = None
         if not is_asynchronous(device):
-            narrow = all(engine is not None and engine.narrow for engine in engines)
-            by_kernels = all(engine is not None and engine.backend.name == "native" for engine in engines)
-            cpu = KERNELS_16_BITS if narrow else KERNELS if by_kernels else PYTORCH
+            of_each = [None if engine is None else engine.backend.pass_cost for engine in engines]
+            cpu = max((cost or PYTORCH for cost in of_each), key=lambda cost: cost.reading)  # of an ensemble's slowest
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:

@@ -330,7 +330,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
-        shorten_waits(all(isinstance(own, Decoder) and own.backend.name == "native" for own in verifiers))
+        shorten_waits(all(isinstance(own, Decoder) and own.backend.has_own_threads for own in verifiers))
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
         return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers, self._choice())

@@ -18,7 +18,7 @@ KNOWS: dict[str, set[str]] = {
     "compat": set(),
     "models": {"compat", "decoding"},
     "criterions": {"models", "decoding"},
-    "engine": {"decoding", "models"},
+    "engine": {"decoding", "models", "scheduling"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "decoding", "engine", "generation", "models", "text"},
     "model": {"compat", "generation", "models", "tasks", "text"},

@@ -123,7 +123,7 @@ class ScriptedVerifier(ScoringVerifier):
 class ScriptedBlockModel(BlockModel):
     """A `drafters.block.BlockModel` that prefers each row's target, then EOS, with second bests of its own."""
 
-    waits = False
+    reads_wait = False
 
     def __init__(self, targets: Sequence[Sequence[int]], max_positions: int = 1000, vocabulary: int = 12) -> None:
         self.targets = [list(target) for target in targets]

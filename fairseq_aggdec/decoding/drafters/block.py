@@ -15,7 +15,7 @@ class BlockModel(Protocol):
 
     max_positions: int
     """number of positions, the start symbol's included"""
-    waits: bool
+    reads_wait: bool
     """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
@@ -46,7 +46,7 @@ class BlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         tokens = self.model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.on_device(tokens, self._eos) if self.model.waits else Draft.up_to_end(tokens, self._eos)
+        draft = Draft.on_device(tokens, self._eos) if self.model.reads_wait else Draft.up_to_end(tokens, self._eos)
         return draft.cut([max(0, self.model.max_positions - len(text)) for text in outputs.texts])
 
     def keep(self, order: Order) -> None:

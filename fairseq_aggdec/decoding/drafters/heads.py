@@ -22,7 +22,7 @@ from fairseq_aggdec.decoding.tokens import Draft, Order
 class ProposingModel(Protocol):
     """A `roles.Verifier` with proposal heads that stores the features of its last forward pass."""
 
-    waits: bool
+    reads_wait: bool
     """whether the host waits for the device when it reads a draft"""
 
     def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
@@ -47,7 +47,7 @@ class HeadDrafter(Drafter):
         tokens = None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
         if tokens is None:
             return Draft.none(len(outputs.rows))
-        return Draft.on_device(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
+        return Draft.on_device(tokens, self._eos) if self._model.reads_wait else Draft.up_to_end(tokens, self._eos)
 
     def keep(self, order: Order) -> None:
         """Do nothing: the loop drops the rows of the verifier, which is the model here."""

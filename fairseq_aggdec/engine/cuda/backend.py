@@ -27,10 +27,8 @@ class CudaBackend(PlainBackend):
     A token has the same bits in every pass of the kernels.
     """
 
-    name = "cuda"
-
-    def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool) -> None:
-        super().__init__(arithmetic, weight, waits)
+    def __init__(self, arithmetic: Arithmetic, weight: Tensor, reads_wait: bool) -> None:
+        super().__init__(arithmetic, weight, reads_wait)
         self._always, self._most = arithmetic.bit_exact, FEW_TOKENS
 
     def computes(self, tokens: int) -> bool:
@@ -67,7 +65,7 @@ class CudaBackend(PlainBackend):
         return DecoderKernels(self.computes, decoder, positions, extra_embeddings)
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
-        """See `PlainBackend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
+        """See `Backend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
         larger, few = super().encoder_layers(encoder), TritonEncoderLayers(encoder)
         return lambda x, hidden: (few if self.computes(x.size(0) * x.size(1)) else larger)(x, hidden)
 

@@ -50,7 +50,7 @@ def _run(
 ) -> Graph:
     """Run a pass over a block, asynchronously. `rules`: it chooses tokens; `judges`: it scores the draft tokens."""
     rows, drafted = len(block.lasts), block.ragged.width - 1
-    seen = not captured.backend.waits or block.draft.device != captured.device
+    seen = not captured.backend.reads_wait or block.draft.device != captured.device
     special = None if rules is None else (rules.pad, rules.eos)
     key = ("block", shape, seen, judges, special, captured.memory.temperature)
     size = LIMITS + shape.rows * (1 + shape.width)

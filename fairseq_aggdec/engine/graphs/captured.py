@@ -145,7 +145,7 @@ class Captured:
             found = self.kernels.chosen(logits, at, limits, following, self.memory.temperature).T
             return found if judges else found[:2]
         choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
-        count = 1 if choice.waits else min(2, self.parts.symbols)  # see `RuledChoice.choose`
+        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `RuledChoice.choose`
         early = at < torch.minimum(min_len, max_len)
         values, names, whole = self.likeliest(features, count, pad, eos, early)
         own = Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, at >= max_len)

@@ -52,7 +52,7 @@ def verify(captured: Captured, block: TreeBlock, rules: SearchRules, count: int)
 
 def _pass(captured: Captured, shape: Shape, longest: int, count: int, rules: SearchRules) -> Function:
     """The function of a pass with paths of `longest` slots."""
-    waits, symbols = captured.backend.waits, torch.arange(captured.parts.symbols, device=captured.device)
+    waits, symbols = captured.backend.reads_wait, torch.arange(captured.parts.symbols, device=captured.device)
     pad, eos = rules.pad, rules.eos
 
     def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:

@@ -17,6 +17,7 @@ from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain.layers import Positions
 from fairseq_aggdec.engine.plain.products import Activation, Product
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS
 
 NATIVE = Choice(best_entries, likeliest)
 
@@ -24,7 +25,7 @@ NATIVE = Choice(best_entries, likeliest)
 class NativeBackend(PlainBackend):
     """The kernels; PyTorch's operations where a layer has an activation without a kernel."""
 
-    name = "native"
+    has_own_threads = True
 
     def __init__(self, found: Kernels, arithmetic: Arithmetic, weight: Tensor) -> None:
         super().__init__(arithmetic, weight)
@@ -37,7 +38,9 @@ class NativeBackend(PlainBackend):
         return PackedProduct(self._kernels, weight, bias, activation, self._quantised)
 
     def decoder_layers(self, decoder: TransformerDecoderBase) -> Any:
-        return DecoderStack(decoder, self._kernels, self._quantised)
+        layers = DecoderStack(decoder, self._kernels, self._quantised)
+        self.pass_cost = KERNELS_16_BITS if layers.narrow else KERNELS
+        return layers
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Any:
         return EncoderStack(encoder, self._kernels, self._quantised)
@@ -45,7 +48,7 @@ class NativeBackend(PlainBackend):
     def embedding(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Embedding | None:
-        """See `PlainBackend.embedding`; None where the first layer's input is more than a sum of embeddings."""
+        """See `Backend.embedding`; None where the first layer's input is more than a sum of embeddings."""
         if decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
             return None
         return Embedding(self._kernels, decoder.embed_tokens.weight, decoder.embed_scale, positions, extra_embeddings)

@@ -52,7 +52,7 @@ class _CChain(ctypes.Structure):
 def chain(
     found: Kernels, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
 ) -> Tensor:
-    """See `PlainBackend.chain`; `found`: the kernels."""
+    """See `Backend.chain`; `found`: the kernels."""
     inputs = [x.contiguous() for x in (before, after, here, candidates, scores, last)]
     tokens = candidates.new_empty(candidates.shape[:2])
     addresses = [x.data_ptr() for x in (*inputs, tokens)]

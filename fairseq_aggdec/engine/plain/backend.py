@@ -9,6 +9,7 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain.layers import (
     Attend,
@@ -20,75 +21,54 @@ from fairseq_aggdec.engine.plain.layers import (
 )
 from fairseq_aggdec.engine.plain.products import Activation, InBfloat16, Linear, Product
 from fairseq_aggdec.engine.weights import fused_weights
+from fairseq_aggdec.scheduling.costs import PYTORCH
 
 
-class PlainBackend:
+class PlainBackend(Backend):
     """PyTorch's operations, on any device: the reference. Other backends replace what they have faster."""
 
-    name = "plain"
+    has_own_threads = False
 
-    def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool = False) -> None:
-        """`weight`: of the model, for its device and type; `waits`: whether the host waits when it reads a number."""
+    def __init__(self, arithmetic: Arithmetic, weight: Tensor, reads_wait: bool = False) -> None:
+        """`weight`: of the model, for its device and type; `reads_wait`: on a GPU."""
         self.arithmetic = arithmetic
-        self.waits = waits
-        self.choice = Choice(waits=waits)
-        """finds the highest scores"""
-        self.can_be_ragged = not waits
-        """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
-        self._attend: Attend = attend_in_products if not waits and weight.dtype == torch.float32 else attend
+        self.reads_wait = self.padding_is_free = reads_wait
+        self.pass_cost = None if reads_wait else PYTORCH
+        self.choice = Choice(reads_wait=reads_wait)
+        self._attend: Attend = attend_in_products if not reads_wait and weight.dtype == torch.float32 else attend
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
-        """A linear layer with a weight, O x I, and a bias, O."""
         if self.arithmetic.precision == "bf16":
             return InBfloat16(weight, bias, activation)
-        return Linear(weight, bias, activation, prepacks=not self.waits)
+        return Linear(weight, bias, activation, prepacks=not self.reads_wait)
 
     def fused(
         self, *projections: nn.Linear, activation: Activation | None = None, order: Tensor | None = None
     ) -> Product:
-        """One product for several projections of the same input, see `fused_weights`."""
         return self.product(*fused_weights(*projections, order=order), activation)
 
     def decoder_layers(self, decoder: TransformerDecoderBase) -> Any:
-        """A decoder's layers, with the methods of `DecoderLayers`."""
         return DecoderLayers(decoder, self.fused, self._attend)
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
-        """An encoder's layers, called as `EncoderLayers`."""
         return EncoderLayers(encoder, self.fused)
 
     def embedding(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Callable[[Tensor, Tensor | range, int], Tensor] | None:
-        """The input of a decoder's first layer in one operation, as `native.layers.Embedding`; None: in several."""
         return None
 
     def decoder_kernels(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Any:
-        """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
         return None
 
     def drop_kernels(self, reason: str) -> bool:
-        """Compute without kernels from now on, since they fail; False where there are none."""
         return False
 
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
     ) -> Tensor:
-        """The best candidate of each position, given the token chosen before it (`TransitionTables`).
-
-        Args:
-            before: V x H, the table of A embed(a).
-            after: V x H, the table of W^T output(b).
-            here: B x k x H, B features + bias of each position.
-            candidates: B x k x C tokens.
-            scores: B x k x C, the scores of the candidates without transitions.
-            last: B, the token before each block.
-
-        Returns:
-            B x k tokens.
-        """
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))
         preceding = torch.cat([first, candidates[:, :-1]], dim=1)
         hidden = F.embedding(preceding, before).add_(here[:, :, None]).relu_()  # B x k x C x H

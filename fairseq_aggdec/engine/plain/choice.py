@@ -99,7 +99,7 @@ class Choice:
     """`top_k.best_entries`, or a faster function with the same result"""
     likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = likeliest
     """`likeliest`, or a faster function with the same result"""
-    waits: bool = False
+    reads_wait: bool = False
     """whether the device is asynchronous. Two effects: of equal scores the first is chosen, not fairseq's choice, and
     vectors are copied in one transfer"""
 
@@ -138,7 +138,7 @@ class RuledChoice:
             ranks: number of highest scores wanted, at most V; one at least is found.
         """
         rules, count = self.rules, max(1, ranks)
-        if not self.choice.waits:  # two at least, so that ties show
+        if not self.choice.reads_wait:  # two at least, so that ties show
             count = max(count, min(2, logits.size(-1)))
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
@@ -247,7 +247,7 @@ def resolve_ties(choice: Choice, tokens: Tensor, values: Tensor, scores: LogProb
     `scores`: all, N x V.
     """
     best = tokens[:, 0]
-    if tokens.size(1) == 1 or choice.waits:
+    if tokens.size(1) == 1 or choice.reads_wait:
         return best
     tied = [row for row, (first, second) in enumerate(values[:, :2].tolist()) if first == second]
     if tied:
@@ -306,12 +306,12 @@ def entries_behind(
         read = here.tokens[part, None] if sequences is None else sequences[part].to(chunk.device)
         ruled = RuledChoice(rules.keep(here.ragged.rows[part]), choice)
         found = ruled.entries(count, chunk, here.positions[part], read, block.first_position, block.last_position)
-        yield Entries(found[0].cpu(), found[1].cpu(), None if choice.waits else found[2])
+        yield Entries(found[0].cpu(), found[1].cpu(), None if choice.reads_wait else found[2])
 
 
 def on_host(choice: Choice, *entries: Tensor) -> Sequence[Tensor]:
     """Copy vectors to the host; from a GPU in one transfer, in fp32, which holds tokens below 2^24 exactly."""
-    if not choice.waits:
+    if not choice.reads_wait:
         return entries
     return torch.cat(entries).cpu().split([entry.size(0) for entry in entries])
 

@@ -195,7 +195,7 @@ def keep_rows(x: Tensor, order: Order, dim: int = 0) -> Tensor:
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 """`attend`, or a faster function with the same result"""
 Fused = Callable[..., Callable[[Tensor], Tensor]]
-"""`backend.PlainBackend.fused`"""
+"""`Backend.fused`"""
 
 
 class Layer:
@@ -274,9 +274,6 @@ class Layer:
 
 class DecoderLayers:
     """A decoder's layers and its last norm, by PyTorch's operations; `native.layers.DecoderStack` is the same in C."""
-
-    narrow = False
-    """whether weights are stored in 16 bits"""
 
     def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
         self._layers = [Layer(layer, linear, attention) for layer in layers_of(decoder)]

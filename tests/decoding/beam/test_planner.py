@@ -35,7 +35,7 @@ class Knowing(ReturningModel):
     """A drafter that says the text, and remembers what it was asked."""
 
     max_positions = 64
-    waits = False
+    reads_wait = False
 
     def __init__(self) -> None:
         self.asked: list[list[int]] = []

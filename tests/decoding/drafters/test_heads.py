@@ -27,9 +27,9 @@ Predict = Callable[[int, Sequence[int]], Tensor]
 class HeadedScript(ScoringVerifier, ProposingModel):
     """A verifier with heads whose predictions are a function of what was read."""
 
-    def __init__(self, predicts: Sequence[Predict], waits: bool) -> None:
+    def __init__(self, predicts: Sequence[Predict], reads_wait: bool) -> None:
         self.predicts = list(predicts)
-        self.waits = waits
+        self.reads_wait = reads_wait
         self.read: list[list[int]] = [[] for _ in predicts]
         self.calls = 0
 
@@ -79,10 +79,10 @@ def hashed(seed: int, agreement: float, end: float) -> Predict:
 
 
 def decode(
-    predicts: Sequence[Predict], heads: int, accept: Acceptance, waits: bool, max_len: int = 40
+    predicts: Sequence[Predict], heads: int, accept: Acceptance, reads_wait: bool, max_len: int = 40
 ) -> tuple[list[Decoded], int]:
     """Through the loop; with the number of model calls."""
-    model = HeadedScript(predicts, waits)
+    model = HeadedScript(predicts, reads_wait)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     drafter = HeadDrafter(model, heads, EOS)
     first = torch.full((len(predicts),), EOS)
@@ -135,7 +135,7 @@ CRITERIA: dict[str, tuple[Acceptance, Callable[[int, Tensor], bool]]] = {
 @examples(12)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.booleans(), st.data())
 def test_every_criterion_is_the_papers(
-    accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, waits: bool, data: st.DataObject
+    accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, reads_wait: bool, data: st.DataObject
 ) -> None:
     """Tokens and block sizes, with and without a least block, alone and in a batch, whether the host waits or not."""
     least = data.draw(st.integers(1, k))
@@ -143,7 +143,7 @@ def test_every_criterion_is_the_papers(
     blocks = [as_in_the_paper(predict, k, passes, least) for predict in predicts]
     if max(sum(map(len, row)) for row in blocks) > 60:
         return
-    decoded, calls = decode(predicts, k, replace(accept, minimum=least), waits, max_len=100)
+    decoded, calls = decode(predicts, k, replace(accept, minimum=least), reads_wait, max_len=100)
     for sentence, expected in zip(decoded, blocks, strict=True):
         check(sentence, expected)
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
