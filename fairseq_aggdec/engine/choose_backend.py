@@ -120,7 +120,7 @@ def _wanted() -> str:
     return wanted
 
 
-SWITCHES = ("loops",)
+SWITCHES = ("loops", "early")
 """ways to compute on a GPU that have not run on one"""
 
 

@@ -159,7 +159,7 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs
     exact = layer_norm.float()(x.float())
     assert_close(normed, exact)
     assert_close(y, gelu(linear.float()(exact)) + residual)
-    for rows in (1, 2, 15, 17, 32):
+    for rows in (1, 8, 9, 17, 32):  # of up to 8 rows, no others are computed
         alone = torch.empty_like(y[:rows])
         product(x[-rows:].contiguous(), alone, torch.empty_like(x[:rows]), residual[-rows:].contiguous())
         assert torch.equal(alone, y[-rows:]), rows

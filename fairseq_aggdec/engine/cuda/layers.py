@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor, nn
 
+from fairseq_aggdec.engine.choose_backend import is_on
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.modules import ACTIVATIONS
@@ -15,6 +16,7 @@ from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
+_FEW_ROWS = 8  # of which no more are computed where no more are there
 _AT_ONCE = 32  # inputs that a warp multiplies at once
 _TILES = (64, 32, 16, 8)  # outputs of a program
 _PROGRAMS = 64  # of a product, at least
@@ -74,7 +76,7 @@ class Product:
         self._keeps, self._activation = keeps and norm is not None, activation
         weights = packed(weight, self._tile, self._warps)
         self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
-        self._options = {"num_warps": self._warps, **launch_options(weight.device)}
+        self._device = weight.device
 
     def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
@@ -84,7 +86,7 @@ class Product:
         """
         kept, rows = normed if self._keeps else None, x.numel() // self._inputs
         sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)
-        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options)
+        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options(rows))
         return x if kept is None else kept
 
     def project(self, x: Tensor, normed: Tensor, query: Tensor, memory: Tensor, places: "_Places") -> Tensor:
@@ -94,12 +96,16 @@ class Product:
             *(x, self._factors, kept, query, memory, places.starts, places.paths),
             *(batch * width, width, places.longest(), memory.size(2), *_steps(memory, x)),
             *(dim, memory.size(3) // 2, self._tile, self._warps),
-            **self._options,
+            **self._options(batch * width),
         )
         return x if kept is None else kept
 
     def _grid(self, rows: int) -> tuple[int, int]:
         return self._outputs // self._tile, _tiles(rows)
+
+    def _options(self, rows: int) -> dict[str, Any]:
+        some = _FEW_ROWS if rows <= _FEW_ROWS else _ROWS
+        return {"some": some, "num_warps": self._warps, **_launch_options(self._device, rows)}
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
@@ -183,7 +189,6 @@ class _Stack:
         last = None if model.layer_norm is None else Norm.of(model.layer_norm, layers[0].fc1.weight[0])
         self._last = [norm for norm in (after, last) if norm is not None]
         device = layers[0].fc1.weight.device
-        self._options = launch_options(device)
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # kernels load weights before they wait for what ran before them
 
@@ -215,7 +220,9 @@ class _Stack:
             x = y
         for norm in self._last:
             kernels.norm[(x.numel() // self._dim,)](
-                x, *norm, y, self._dim, 1 << (self._dim - 1).bit_length(), num_warps=4, **self._options
+                *(x, *norm, y, self._dim, 1 << (self._dim - 1).bit_length()),
+                num_warps=4,
+                **_launch_options(x.device, x.numel() // self._dim),
             )
         return y
 
@@ -229,7 +236,8 @@ class _Stack:
             *(width, places.longest(), memory.size(2), *_steps(memory, query), hidden_step),
             *(self._head_dim**-0.5, dim, self._head_dim, per_token),
             num_warps=4,
-            **self._options,
+            num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
+            **_launch_options(query.device, batch * width),
         )
 
 
@@ -308,6 +316,11 @@ def _check(layer: Any, first: Any) -> None:
 
 def _sizes(layer: Any) -> tuple[int, ...]:
     return layer.self_attn.embed_dim, layer.self_attn.head_dim, layer.fc1.out_features, layer.normalize_before
+
+
+def _launch_options(device: torch.device, rows: int) -> dict[str, Any]:
+    """Of a kernel of the layers in a pass of so many tokens; few gained nothing from an early start of the next one."""
+    return launch_options(device, early=rows > _FEW_ROWS and is_on("early"))
 
 
 def _tiles(rows: int) -> int:
