@@ -120,7 +120,7 @@ def _wanted() -> str:
     return wanted
 
 
-SWITCHES = ("loops", "early")
+SWITCHES = ("loops", "early", "middle")
 """ways to compute on a GPU that have not run on one"""
 
 

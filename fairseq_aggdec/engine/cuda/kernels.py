@@ -316,8 +316,8 @@ def attention(
 
 
 @triton.jit
-def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr):
-    """y = norm(x), rows x dim. Grid: rows. `padded`: a power of two, at least dim."""
+def norm(x, residual, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr):
+    """y = norm(x + residual), rows x dim. Grid: rows. `residual`: or None; `padded`: a power of two, at least dim."""
     column = tl.arange(0, padded)
     is_column = column < dim
     gains = tl.load(gain + column, mask=is_column, other=0.0).to(tl.float32)
@@ -325,6 +325,9 @@ def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pd
     wait(pdl)
     places = tl.program_id(0) * dim + column
     row = tl.load(x + places, mask=is_column, other=0.0).to(tl.float32)
+    if residual is not None:
+        row += tl.load(residual + places, mask=is_column, other=0.0).to(tl.float32)
+        row = row.to(y.dtype.element_ty).to(tl.float32)  # as a sum in memory is rounded
     difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)
     scale = 1.0 / tl.sqrt(tl.sum(difference * difference, 0) / dim + epsilon)
     tl.store(y + places, (difference * scale * gains + shifts).to(y.dtype.element_ty), mask=is_column)

@@ -1,6 +1,6 @@
 """The layers of a decoder and of an encoder by `kernels`, in half precision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from fairseq_aggdec.engine.choose_backend import is_on
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.modules import ACTIVATIONS
+from fairseq_aggdec.engine.plain import layers as plain_layers
 from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.transformer_parts import layers_of
 
@@ -219,11 +220,7 @@ class _Stack:
             layer.fc2(inner, y, residual=residual)
             x = y
         for norm in self._last:
-            kernels.norm[(x.numel() // self._dim,)](
-                *(x, *norm, y, self._dim, 1 << (self._dim - 1).bit_length()),
-                num_warps=4,
-                **_launch_options(x.device, x.numel() // self._dim),
-            )
+            _write_norm(x, None, norm, y)
         return y
 
     def _attend(self, query: Tensor, memory: Tensor, places: _Places, y: Tensor) -> None:
@@ -239,6 +236,30 @@ class _Stack:
             num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
             **_launch_options(query.device, batch * width),
         )
+
+
+class NormOfSum(plain_layers.Norm):
+    """A norm between PyTorch's operations, which adds the residual in the same kernel."""
+
+    def __init__(self, module: nn.LayerNorm, is_allowed: Callable[[], bool]) -> None:
+        super().__init__(module)
+        shape, gain, shift, epsilon = self._arguments
+        has_all = len(shape) == 1 and gain is not None and shift is not None
+        self._own = Norm(gain.detach(), shift.detach(), epsilon) if has_all else None
+        self._is_allowed = is_allowed
+
+    def of_sum(self, x: Tensor, residual: Tensor) -> Tensor:
+        if self._own is None or not self._is_allowed() or not (x.is_contiguous() and residual.is_contiguous()):
+            return super().of_sum(x, residual)
+        _write_norm(x, residual, self._own, x)
+        return x
+
+
+def _write_norm(x: Tensor, residual: Tensor | None, norm: Norm, y: Tensor) -> None:
+    """Write norm(x + residual) to y, ... x D, which may be x."""
+    dim = x.size(-1)
+    rows, padded = x.numel() // dim, 1 << (dim - 1).bit_length()
+    kernels.norm[(rows,)](*(x, residual, *norm, y, dim, padded), num_warps=4, **_launch_options(x.device, rows))
 
 
 class TritonDecoderLayers(_Stack):
