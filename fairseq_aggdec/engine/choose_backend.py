@@ -130,18 +130,6 @@ def _wanted() -> str:
     return wanted
 
 
-SWITCHES = ("loops",)
-"""ways to compute on a GPU that have not run on one"""
-
-
-def is_on(switch: str) -> bool:
-    """Whether AGGDEC_GPU names a switch, as `AGGDEC_GPU=loops`; by default none is on."""
-    named = set(filter(None, os.environ.get("AGGDEC_GPU", "").split(",")))
-    if unknown := named.difference(SWITCHES):
-        raise AggdecError(f"AGGDEC_GPU={','.join(sorted(unknown))}: give some of {', '.join(SWITCHES)}, or none")
-    return switch in named
-
-
 def is_asynchronous(device: torch.device) -> bool:
     """Whether the host waits for the device when it reads a number."""
     return device.type != "cpu"

@@ -30,13 +30,14 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded, Order
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
-from fairseq_aggdec.engine.choose_backend import has_triton, is_on
+from fairseq_aggdec.engine.choose_backend import has_triton
 from fairseq_aggdec.engine.cuda.launching import give_up, launch_options
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.buffers import positions_bucket, rows_bucket
 from fairseq_aggdec.engine.graphs.captured import LIMITS, Captured, Shape, limits_of
 from fairseq_aggdec.engine.graphs.graphs import Function
+from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)

@@ -1,10 +1,14 @@
 """Compiles all kernels of the GPU engine, without a GPU: `python -m tests.triton.compiling`.
 
 The package's functions are called with tensors on the CPU, and what they would launch is compiled with the same
-arguments and options. For each kernel one line is printed: its name, the architecture, the type, and the bytes of
-shared memory of a program.
+arguments and options. For each kernel one line is printed: its name, the architecture, the type, when the next one may
+start, the bytes of a thread's stack (where there are any, its registers did not suffice), and those of a program's
+shared memory.
 """
 
+import re
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -14,6 +18,7 @@ import torch
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
@@ -54,9 +59,12 @@ def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) ->
 
     def compile_only(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
         kernel = run(self, *arguments, grid=grid, warmup=True, **options)
-        print(kernel.name, f"sm_{architecture}", dtype, kernel.metadata.shared)
+        if kernel.hash not in seen:
+            seen.add(kernel.hash)
+            sizes = stack_of(kernel), kernel.metadata.shared
+            print(kernel.name, f"sm_{architecture}", dtype, start_behind(kernel), *sizes)
 
-    run = JITFunction.run
+    run, seen = JITFunction.run, set[str]()
     capability = launching.capability
     driver.set_active(AbsentGPU(architecture))
     try:
@@ -112,6 +120,7 @@ def launch_layers(dtype: torch.dtype, size: Size) -> None:
     same, (dim, _, heads, _) = layer(*size).to(dtype), size
     decoder = TritonDecoderLayers(SimpleNamespace(layers=[same, same], layer_norm=None))
     read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype))
+    read(decoder, heads, torch.zeros(1, 9, dim, dtype=dtype))
     compiled = how_many()
     read(decoder, heads, torch.zeros(16, 16, dim, dtype=dtype), capacity=65, source=17, offset=1)
     assert how_many() == compiled  # other sizes and addresses need no other machine code
@@ -137,6 +146,23 @@ def read(
     decoder.block(x, memory, starts, cross, torch.zeros(rows, source, dtype=torch.bool), paths=paths)
 
 
+def start_behind(kernel: Any) -> str:
+    """When the next kernel may start: before this one waits, behind its wait, or at its end."""
+    found = re.findall(r"griddepcontrol\.(\w+)", kernel.asm["ptx"])
+    return {"launch_dependents wait": "early", "wait launch_dependents": "late", "": "at-its-end"}[" ".join(found)]
+
+
+def stack_of(kernel: Any) -> int:
+    """The bytes of a thread's stack."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", file.name]
+        used = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (found,) = re.findall(r"STACK:(\d+)", used)
+    return int(found)
+
+
 def how_many() -> int:
     """The number of kernels that are compiled."""
     found = (kernels.product, kernels.projections, kernels.attention, kernels.norm)
@@ -144,5 +170,5 @@ def how_many() -> int:
 
 
 if __name__ == "__main__":
-    compile_all(80, torch.float16, (BASE, UNEVEN, LARGE))
-    compile_all(90, torch.bfloat16, (BASE,))  # a kernel starts there while the one before it still runs
+    compile_all(80, torch.bfloat16, (UNEVEN,))
+    compile_all(90, torch.float16, (BASE, LARGE))  # a kernel starts there while the one before it still runs

@@ -4,7 +4,7 @@ A product has tiles of 16 tokens, whatever their number, and adds in a fixed ord
 that are counted from position 0. So a token's values have the same bits alone, in a block and in a batch.
 
 Every kernel loads its weights, which no kernel writes, before it waits for the kernel before it (programmatic dependent
-launch). All that kernels write is read and written after the wait.
+launch). All that kernels write is read and written after the wait, what is needed last is asked for first.
 """
 
 # mypy: ignore-errors
@@ -17,6 +17,8 @@ KEYS = tl.constexpr(64)
 """number of positions in a tile of attention"""
 RELU, GELU = tl.constexpr(1), tl.constexpr(2)
 """as in native.products.ACTIVATIONS"""
+LATE, EARLY = tl.constexpr(1), tl.constexpr(2)
+"""when the next kernel may start, as `launching.launch_options` gives it"""
 _SIZES = ["rows", "width", "longest", "length", "row_step", "head_step", "position_step", "hidden_step"]
 """arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
 _NUMBERS = ["starts", "ends", "paths", "hidden"]
@@ -25,9 +27,16 @@ _NUMBERS = ["starts", "ends", "paths", "hidden"]
 
 @triton.jit
 def wait(pdl: tl.constexpr):
-    """Wait until all that earlier kernels wrote can be read, then let the next kernel load its weights."""
+    """Wait until all that earlier kernels wrote can be read; let the next kernel load its weights after it or before.
+
+    Early is safe: the next kernel, too, loads nothing but weights before it waits, until this one has ended and all
+    that it wrote can be read. This one ends after its own wait, so all earlier ones have ended then.
+    """
+    if pdl == EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
     if pdl:
         tl.extra.cuda.gdc_wait()
+    if pdl == LATE:
         tl.extra.cuda.gdc_launch_dependents()
 
 
@@ -44,7 +53,7 @@ def in_order(x, groups: tl.constexpr, warps: tl.constexpr):
 
 @triton.jit
 def _row_sums(x):
-    """The sum of each row, 2 x warps x 8 x 4 x 8 -> 2 x 1 x 8 x 1 x 1."""
+    """The sum of each row, 1 or 2 x warps x 8 x 4 x 8 -> 1 or 2 x 1 x 8 x 1 x 1."""
     return tl.sum(tl.sum(tl.sum(x, 4), 3), 1)[:, None, :, None, None]
 
 
@@ -55,18 +64,11 @@ def _tile_of(tile: tl.constexpr):
 
 
 @triton.jit
-def _multiplied(
-    x, factors, kept, rows, inputs: tl.constexpr, tile: tl.constexpr, warps: tl.constexpr, pdl: tl.constexpr
-):
-    """norm(x) W^T + b for 16 rows and `tile` outputs, 16 x tile in fp32. Waits for earlier kernels.
+def _weights_of(factors, inputs: tl.constexpr, tile: tl.constexpr, warps: tl.constexpr):
+    """What a program of a product loads before it waits: weights, a norm's gains and shifts, biases.
 
-    Of each piece of 32 * warps columns, every warp multiplies 32. What the warps have added up is added at the end.
-
-    Args:
-        x: rows x inputs.
-        factors: the norm's gain, shift and epsilon, of which the gain is None if there is none; weights as
-            `layers.packed` lays them out; biases or None.
-        kept: rows x inputs, where the first programs write norm(x); or None.
+    `factors`: the norm's gain, shift and epsilon, of which the gain is None if there is none; weights as
+    `layers.packed` lays them out; biases or None.
     """
     gain, shift, epsilon, weights, bias = factors
     groups: tl.constexpr = tile // 8
@@ -89,14 +91,36 @@ def _multiplied(
     added = tl.zeros((tile,), tl.float32)
     if bias is not None:
         added = tl.load(bias + tl.program_id(0) * tile + tl.arange(0, tile)).to(tl.float32)
-    wait(pdl)
-    row += tl.program_id(1) * 16 + tl.arange(0, 2)[:, None, None, None, None] * 8
+    return w, gains, shifts, epsilon, added
+
+
+@triton.jit
+def _multiplied(
+    x, loaded, kept, rows, some: tl.constexpr, inputs: tl.constexpr, tile: tl.constexpr, warps: tl.constexpr
+):
+    """norm(x) W^T + b for 16 rows and `tile` outputs, 16 x tile in fp32, behind the wait.
+
+    Of each piece of 32 * warps columns, every warp multiplies 32. What the warps have added up is added at the end.
+
+    Args:
+        x: rows x inputs.
+        loaded: by `_weights_of`.
+        kept: rows x inputs, where the first programs write norm(x); or None.
+        some: 8 where only the first 8 rows are there, else 16. A norm takes most of the instructions, so it computes
+            no others; the product has a place for 16, and multiplies the 8 twice.
+    """
+    w, gains, shifts, epsilon, added = loaded
+    pieces: tl.constexpr = len(w)
+    columns = tl.arange(0, warps)[None, :, None, None, None] * 32
+    columns += tl.arange(0, 4)[None, None, None, :, None] * 8 + tl.arange(0, 8)[None, None, None, None, :]
+    row = tl.arange(0, 8)[None, None, :, None, None] + tl.program_id(1) * 16
+    row += tl.arange(0, some // 8)[:, None, None, None, None] * 8
     parts = ()
     for piece in tl.static_range(pieces):
         column = piece * (warps * 32) + columns
         part = tl.load(x + row * inputs + column, mask=(row < rows) & (column < inputs), other=0.0)
         parts = parts + (part,)  # noqa: RUF005
-    if gain is not None:
+    if len(gains) > 0:
         total = parts[0].to(tl.float32)
         for piece in tl.static_range(1, pieces):
             total += parts[piece].to(tl.float32)
@@ -118,7 +142,8 @@ def _multiplied(
         parts = normed
     sums = tl.zeros((warps, 16, tile), tl.float32)
     for piece in tl.static_range(pieces):
-        sums = tl.dot(in_order(parts[piece], 2, warps), w[piece], sums)
+        part = tl.broadcast_to(parts[piece], (2, warps, 8, 4, 8))
+        sums = tl.dot(in_order(part, 2, warps), w[piece], sums)
     return tl.sum(sums, 0) + added[None, :]
 
 
@@ -135,21 +160,26 @@ def product(
     tile: tl.constexpr,
     warps: tl.constexpr,
     activation: tl.constexpr,
+    some: tl.constexpr,
     pdl: tl.constexpr,
 ):
-    """y = activation(norm(x) W^T + b) + residual, rows x outputs; see `_multiplied`.
+    """y = activation(norm(x) W^T + b) + residual, rows x outputs; see `_weights_of` and `_multiplied`.
 
     Grid: outputs / tile, rows / 16. `residual`: rows x outputs, or None; it may be y.
     """
-    result = _multiplied(x, factors, kept, rows, inputs, tile, warps, pdl)
+    loaded = _weights_of(factors, inputs, tile, warps)
     row, column = _tile_of(tile)
     places, is_row = row[:, None] * outputs + column[None, :], (row < rows)[:, None]
+    wait(pdl)
+    if residual is not None:
+        besides = tl.load(residual + places, mask=is_row, other=0.0).to(tl.float32)
+    result = _multiplied(x, loaded, kept, rows, some, inputs, tile, warps)
     if activation == RELU:
         result = tl.maximum(result, 0.0)
     elif activation == GELU:
         result = 0.5 * result * (1.0 + tl.erf(result * 0.7071067811865476))
     if residual is not None:
-        result += tl.load(residual + places, mask=is_row, other=0.0).to(tl.float32)
+        result += besides
     tl.store(y + places, result.to(y.dtype.element_ty), mask=is_row)
 
 
@@ -173,6 +203,7 @@ def projections(
     head_dim: tl.constexpr,
     tile: tl.constexpr,
     warps: tl.constexpr,
+    some: tl.constexpr,
     pdl: tl.constexpr,
 ):
     """Queries, keys and values of norm(x), rows x dim; see `_multiplied`. Grid: 3 dim / tile, rows / 16.
@@ -184,19 +215,20 @@ def projections(
         starts: B, the position of each sentence's first token; with `paths` the position of each token; None: 0.
         paths: rows x longest, see `attention`; a token is written to its path's slot at its position; or None.
     """
-    result = _multiplied(x, factors, kept, rows, dim, tile, warps, pdl).to(query.dtype.element_ty)
+    loaded = _weights_of(factors, dim, tile, warps)
     row, column = _tile_of(tile)
-    is_row = row < rows
+    is_row, sentence, slot = row < rows, row // width, row % width
+    wait(pdl)
+    if paths is not None:
+        position = tl.load(starts + row, mask=is_row, other=0)
+        slot = tl.load(paths + row.to(tl.int64) * longest + position, mask=is_row, other=0).to(tl.int32)
+    elif starts is not None:
+        slot += tl.load(starts + sentence, mask=is_row, other=0).to(tl.int32)
+    result = _multiplied(x, loaded, kept, rows, some, dim, tile, warps).to(query.dtype.element_ty)
     first = tl.program_id(0) * tile  # a tile lies within a head
     if first < dim:
         tl.store(query + row[:, None] * dim + column[None, :], result, mask=is_row[:, None])
     else:
-        sentence, slot = row // width, row % width
-        if paths is not None:
-            position = tl.load(starts + row, mask=is_row, other=0)
-            slot = tl.load(paths + row.to(tl.int64) * longest + position, mask=is_row, other=0).to(tl.int32)
-        elif starts is not None:
-            slot += tl.load(starts + sentence, mask=is_row, other=0).to(tl.int32)
         head = first % dim // head_dim
         number = first % head_dim + tl.where(first < 2 * dim, 0, head_dim) + tl.arange(0, tile)
         entry = (sentence.to(tl.int64) * row_step + head * head_step + slot * position_step) * (2 * head_dim)
@@ -284,8 +316,8 @@ def attention(
 
 
 @triton.jit
-def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr):
-    """y = norm(x), rows x dim. Grid: rows. `padded`: a power of two, at least dim."""
+def norm(x, residual, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr):
+    """y = norm(x + residual), rows x dim. Grid: rows. `residual`: or None; `padded`: a power of two, at least dim."""
     column = tl.arange(0, padded)
     is_column = column < dim
     gains = tl.load(gain + column, mask=is_column, other=0.0).to(tl.float32)
@@ -293,6 +325,9 @@ def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded: tl.constexpr, pd
     wait(pdl)
     places = tl.program_id(0) * dim + column
     row = tl.load(x + places, mask=is_column, other=0.0).to(tl.float32)
+    if residual is not None:
+        row += tl.load(residual + places, mask=is_column, other=0.0).to(tl.float32)
+        row = row.to(y.dtype.element_ty).to(tl.float32)  # as a sum in memory is rounded
     difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)
     scale = 1.0 / tl.sqrt(tl.sum(difference * difference, 0) / dim + epsilon)
     tl.store(y + places, (difference * scale * gains + shifts).to(y.dtype.element_ty), mask=is_column)

@@ -1,6 +1,6 @@
 """The layers of a decoder and of an encoder by `kernels`, in half precision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,10 +11,13 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.products import ACTIVATIONS
+from fairseq_aggdec.engine.plain import layers as plain_layers
+from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
+_FEW_ROWS = 8  # of which no more are computed where no more are there
 _AT_ONCE = 32  # inputs that a warp multiplies at once
 _TILES = (64, 32, 16, 8)  # outputs of a program
 _PROGRAMS = 64  # of a product, at least
@@ -74,7 +77,7 @@ class Product:
         self._keeps, self._activation = keeps and norm is not None, activation
         weights = packed(weight, self._tile, self._warps)
         self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
-        self._options = {"num_warps": self._warps, **launch_options(weight.device)}
+        self._device = weight.device
 
     def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
@@ -84,7 +87,7 @@ class Product:
         """
         kept, rows = normed if self._keeps else None, x.numel() // self._inputs
         sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)
-        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options)
+        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options(rows))
         return x if kept is None else kept
 
     def project(self, x: Tensor, normed: Tensor, query: Tensor, memory: Tensor, places: "_Places") -> Tensor:
@@ -94,12 +97,16 @@ class Product:
             *(x, self._factors, kept, query, memory, places.starts, places.paths),
             *(batch * width, width, places.longest(), memory.size(2), *_steps(memory, x)),
             *(dim, memory.size(3) // 2, self._tile, self._warps),
-            **self._options,
+            **self._options(batch * width),
         )
         return x if kept is None else kept
 
     def _grid(self, rows: int) -> tuple[int, int]:
         return self._outputs // self._tile, _tiles(rows)
+
+    def _options(self, rows: int) -> dict[str, Any]:
+        some = _FEW_ROWS if rows <= _FEW_ROWS else _ROWS
+        return {"some": some, "num_warps": self._warps, **_launch_options(self._device, rows)}
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
@@ -183,7 +190,6 @@ class _Stack:
         last = None if model.layer_norm is None else Norm.of(model.layer_norm, layers[0].fc1.weight[0])
         self._last = [norm for norm in (after, last) if norm is not None]
         device = layers[0].fc1.weight.device
-        self._options = launch_options(device)
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # kernels load weights before they wait for what ran before them
 
@@ -214,9 +220,7 @@ class _Stack:
             layer.fc2(inner, y, residual=residual)
             x = y
         for norm in self._last:
-            kernels.norm[(x.numel() // self._dim,)](
-                x, *norm, y, self._dim, 1 << (self._dim - 1).bit_length(), num_warps=4, **self._options
-            )
+            _write_norm(x, None, norm, y)
         return y
 
     def _attend(self, query: Tensor, memory: Tensor, places: _Places, y: Tensor) -> None:
@@ -229,8 +233,33 @@ class _Stack:
             *(width, places.longest(), memory.size(2), *_steps(memory, query), hidden_step),
             *(self._head_dim**-0.5, dim, self._head_dim, per_token),
             num_warps=4,
-            **self._options,
+            num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
+            **_launch_options(query.device, batch * width),
         )
+
+
+class NormOfSum(plain_layers.Norm):
+    """A norm between PyTorch's operations, which adds the residual in the same kernel."""
+
+    def __init__(self, module: nn.LayerNorm, is_allowed: Callable[[], bool]) -> None:
+        super().__init__(module)
+        shape, gain, shift, epsilon = self._arguments
+        has_all = len(shape) == 1 and gain is not None and shift is not None
+        self._own = Norm(gain.detach(), shift.detach(), epsilon) if has_all else None
+        self._is_allowed = is_allowed
+
+    def of_sum(self, x: Tensor, residual: Tensor) -> Tensor:
+        if self._own is None or not self._is_allowed() or not (x.is_contiguous() and residual.is_contiguous()):
+            return super().of_sum(x, residual)
+        _write_norm(x, residual, self._own, x)
+        return x
+
+
+def _write_norm(x: Tensor, residual: Tensor | None, norm: Norm, y: Tensor) -> None:
+    """Write norm(x + residual) to y, ... x D, which may be x."""
+    dim = x.size(-1)
+    rows, padded = x.numel() // dim, 1 << (dim - 1).bit_length()
+    kernels.norm[(rows,)](*(x, residual, *norm, y, dim, padded), num_warps=4, **_launch_options(x.device, rows))
 
 
 class TritonDecoderLayers(_Stack):
@@ -308,6 +337,11 @@ def _check(layer: Any, first: Any) -> None:
 
 def _sizes(layer: Any) -> tuple[int, ...]:
     return layer.self_attn.embed_dim, layer.self_attn.head_dim, layer.fc1.out_features, layer.normalize_before
+
+
+def _launch_options(device: torch.device, rows: int) -> dict[str, Any]:
+    """Of a kernel of the layers in a pass of so many tokens; few gained nothing from an early start of the next one."""
+    return launch_options(device, early=rows > _FEW_ROWS and is_on("early"))
 
 
 def _tiles(rows: int) -> int:
