@@ -409,14 +409,15 @@ class Model:
                 size = min(len(waiting), batch_size or len(waiting), max(1, max_tokens // len(sources[waiting[-1]])))
                 batch, waiting = waiting[-size:], waiting[:-size]  # the longest first: memory is short at once or never
                 (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
-                sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
                 keys, target = [batch[number] for number in sample["id"].tolist()], self.task.target_dictionary
+                sample = utils.apply_to_sample(lambda tensor: tensor.to(device, non_blocking=True), sample)
                 sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for _, draft in keys]
                 hypotheses = self.task.inference_step(generator, self.models, sample)
                 for key, own in zip(keys, hypotheses, strict=True):
                     if not own:
                         raise AggdecError(f"'{key[0][:60]}': the model gives no finite score; try without fp16")
                     found[key] = own[:nbest]
+                _bring([hypothesis for key in keys for hypothesis in found[key]])
                 bar.update(size)
         return found
 
@@ -464,6 +465,15 @@ class Model:
             steps.append(Step(self.tokens(entry["tokens"]), accepted, tokens[start : start + committed]))
             start += committed
         return steps
+
+
+def _bring(hypotheses: Sequence[dict[str, Any]]) -> None:
+    """Bring outputs and scores to the host: to read one from a GPU takes as long as all, and is done for each token."""
+    for name in ("tokens", "score"):
+        parts = [hypothesis[name].view(-1) for hypothesis in hypotheses]
+        read = torch.cat(parts).cpu().split([len(part) for part in parts])
+        for hypothesis, part in zip(hypotheses, read, strict=True):
+            hypothesis[name] = part.view(hypothesis[name].shape)
 
 
 def _encoders(

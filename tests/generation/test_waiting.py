@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from fairseq_aggdec import load
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.drafter import LoadedDrafter
@@ -109,3 +110,11 @@ def test_an_iteration_waits_once_whatever_the_batch(
 def test_hypotheses_are_copied_to_the_device_at_once(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = waits_of(decoding, rows, monkeypatch)
     assert (waits.waits, waits.copies) == (0, 2), "tokens, and numbers"
+
+
+def test_a_loaded_model_reads_the_outputs_of_a_batch_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load.shipped("mt")
+    with Waits(monkeypatch) as waits:
+        found = model.decode(["Where do you live?", "I live here.", "He is at home."], "greedy")
+    assert all(result.text for result in found)
+    assert waits.waits == 2, "tokens, and scores"
