@@ -33,21 +33,17 @@ class Backend(Protocol):
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O. A model may have any activation, and biased logits."""
-        ...
 
     def fused(
         self, *projections: nn.Linear, activation: Activation | None = None, order: Tensor | None = None
     ) -> Product:
         """One product for several projections of the same input, see `fused_weights`."""
-        ...
 
     def decoder_layers(self, decoder: TransformerDecoderBase) -> Any:
         """A decoder's layers, with the methods of `DecoderLayers`."""
-        ...
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
         """An encoder's layers, called as `EncoderLayers`."""
-        ...
 
     def embedding(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
@@ -56,17 +52,14 @@ class Backend(Protocol):
 
         `positions`: rows of any table, learned or computed; the decoder's own input table may differ from its logits'.
         """
-        ...
 
     def decoder_kernels(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> Any:
         """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
-        ...
 
     def drop_kernels(self, reason: str) -> bool:
         """Compute without kernels from now on, since they fail; False where there are none."""
-        ...
 
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
@@ -84,4 +77,3 @@ class Backend(Protocol):
         Returns:
             B x k tokens.
         """
-        ...
