@@ -205,9 +205,10 @@ class _RowLoop(_Loop):
         if self._keep_drafts:
             pairs = zip(begins, counts[0], strict=True)
             drafts = [torch.from_numpy(row.following[first : first + many].copy()) for first, many in pairs]
+        if np.isnan(log_probs).any():
+            return None
         scores = torch.from_numpy(log_probs.astype(np.float32))
-        sentence = Decoded(torch.from_numpy(tokens), scores, SentenceStats(*counts), drafts)
-        return None if np.isnan(log_probs).any() else sentence
+        return Decoded(torch.from_numpy(tokens), scores, SentenceStats(*counts), drafts)
 
 
 class _BeamLoop(_Loop):
@@ -233,8 +234,8 @@ class _BeamLoop(_Loop):
 
         size, many = self._options.size, self._options.entries
         sizes = (state.paths.size(2), self._width, many)
-        rounded = zip(("beams", "kept", "best"), map(rows_bucket, (self._width, many, 2 * size)), strict=True)
-        options = {"size": size, **dict(rounded), **launch_options(self.engine.device)}
+        options = {"beams": rows_bucket(self._width), "kept": rows_bucket(many), "best": rows_bucket(2 * size)}
+        options |= {"size": size, **launch_options(self.engine.device)}
 
         def step(limits: Tensor) -> tuple[Tensor]:
             features = self.engine.layered(state.tokens, state.positions, shape, paths=state.paths).flatten(0, 1)
