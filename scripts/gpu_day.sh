@@ -11,6 +11,7 @@
 #   large     BART-large and big, a sentence alone
 #   memory    peak memory of base and big, 32 sentences
 # Others:
+#   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; base with and without it, in one run each
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
 # DEVICE=cpu rehearses: tiny counts, two minutes a part, times that mean nothing. Bring the checked out files and FOLDER.
@@ -106,6 +107,16 @@ run() {
                 of_random "$size" bench "${half[@]}" --batch-sizes 32 --limit "$sentences" --repeats 1 --no-profile --memory \
                     --modes beam5,greedy,iad,gad,aggressive-beam:5 --json "$out/memory_$size.json"
                 SHOWN=60 step 100 "memory_$size" "${command[@]}"
+            done
+            ;;
+        loops)
+            local modes=beam5,greedy,iad,aggressive-beam:5 precision=fp16 switch
+            [[ $device == cuda ]] || precision=fp32
+            export AGGDEC_GPU=loops
+            verify 120 loops_verify base --precisions "$precision" --batch-sizes "$batches" --limit "$((sentences / 4 + 1))"
+            for switch in "" loops; do
+                export AGGDEC_GPU=$switch
+                bench 150 "loops_${switch:-off}" base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             done
             ;;
         shipped)

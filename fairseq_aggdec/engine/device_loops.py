@@ -210,8 +210,9 @@ class _RowLoop(_Loop):
         if self._keep_drafts:
             pairs = zip(begins, counts[0], strict=True)
             drafts = [torch.from_numpy(row.following[first : first + many].copy()) for first, many in pairs]
-        sentence = Decoded(tokens, log_probs, SentenceStats(*counts), drafts)
-        return None if any(map(math.isnan, log_probs)) else sentence
+        if any(map(math.isnan, log_probs)):
+            return None
+        return Decoded(tokens, log_probs, SentenceStats(*counts), drafts)
 
 
 class _BeamLoop(_Loop):
@@ -237,8 +238,8 @@ class _BeamLoop(_Loop):
 
         size, many = self._options.size, self._options.entries
         sizes = (state.paths.size(2), self._width, many)
-        rounded = zip(("beams", "kept", "best"), map(rows_bucket, (self._width, many, 2 * size)), strict=True)
-        options = {"size": size, **dict(rounded), **launch_options(self.engine.device)}
+        options = {"beams": rows_bucket(self._width), "kept": rows_bucket(many), "best": rows_bucket(2 * size)}
+        options |= {"size": size, **launch_options(self.engine.device)}
 
         def step(limits: Tensor) -> tuple[Tensor]:
             features = self.engine.layered(state.tokens, state.positions, shape, paths=state.paths).flatten(0, 1)
