@@ -12,6 +12,7 @@
 #   memory    peak memory of base and big, 32 sentences
 # Others:
 #   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; base with and without it, in one run each
+#   passes    us of a pass of base, now and with each switch of AGGDEC_GPU; equal bits of 100,000 replays (two minutes)
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
 # DEVICE=cpu rehearses: tiny counts, two minutes a part, times that mean nothing. Bring the checked out files and FOLDER.
@@ -128,6 +129,10 @@ run() {
             SHOWN=60 step 200 shipped_mt aggdec bench work/tatoeba_en_de/data-bin --path fairseq_aggdec/demo/mt/model.pt \
                 --drafter-path fairseq_aggdec/demo/mt/drafter.pt "${timed[@]}" \
                 --modes beam5,beam1,greedy,gad,aggressive-beam:5 --json "$out/shipped_mt.json"
+            ;;
+        passes)
+            [[ $device == cuda ]] || export AGGDEC_BACKEND=graphs
+            SHOWN=20 step 200 passes python -m fairseq_aggdec.lab.bench.pass_times "$device" "$models/base-fp16"
             ;;
         pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
         *) usage ;;

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from fairseq_aggdec import load
-from fairseq_aggdec.engine import engines
+from fairseq_aggdec.engine import drafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.edits import apply_edits
@@ -88,7 +88,7 @@ def test_counters_and_trace_tell_what_was_drafted() -> None:
 def test_a_second_call_with_the_same_settings_goes_on_with_what_the_first_has_prepared() -> None:
     model = shipped("mt")
     first = model.decode("Where do you live?", "gad")
-    with mock.patch.object(engines, "encoder_fingerprint") as compared:
+    with mock.patch.object(drafter, "encoder_fingerprint") as compared:
         assert model.decode("Where do you live?", "gad") == first
     compared.assert_not_called()
 

@@ -48,9 +48,9 @@ class CudaBackend(PlainBackend):
         return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
-        # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
         if self._fuses and bias is not None and activation is F.relu:
             return partial(_relu_product, weight.detach().t(), bias.detach())
+        # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
         if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
         weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
