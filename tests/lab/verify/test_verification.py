@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
+from fairseq_aggdec.engine.native import backend
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.generation import drafting
 from fairseq_aggdec.lab.bench.modes import parse_modes
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.subject import Subject
@@ -91,7 +91,7 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dear = replace(costs.KERNELS, draft=1e12)  # what a draft costs: on a CPU, none saves time in a batch
-    monkeypatch.setattr(drafting, "KERNELS", dear)
+    monkeypatch.setattr(backend, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     assert in_vain in verified(subject, "gad", "fp32", sizes=(5,)).text()
     assert in_vain not in verified(replace(subject, drafts="whole"), "gad", "fp32", sizes=(5,)).text()
