@@ -120,40 +120,35 @@ def search_beams(
 
 
 class _Loop:
-    """A loop over the passes of a decoder.
-
-    Of the decoder it asks for `device`, `symbols`, `graphs`, `layered`, `project` and `keep`; whether there is room for
-    a pass (`_fitting`) and a graph knows the rules (`_can_choose`); the choices of a graph (`_chosen`, `_likeliest`,
-    `_kernels.best_entries`); the sources' padded length, and the temperature of this batch.
-    """
+    """A loop over the captured passes of a decoder."""
 
     turn: Callable[[_State, Shape], Function]
     """a pass over a state on the device, and what the host does behind it"""
 
-    def __init__(self, engine: Captured, rules: SearchRules, width: int, slots: int, room: int) -> None:
+    def __init__(self, captured: Captured, rules: SearchRules, width: int, slots: int, room: int) -> None:
         """`width`: W; `slots`: of the cache, for each of T; `room`: T of the longest output."""
-        self.engine, self._rules, self._width, self._slots = engine, rules, width, slots
-        self.capacity = positions_bucket(min(room, 2 * engine.memory.cache.source + width))
+        self.captured, self._rules, self._width, self._slots = captured, rules, width, slots
+        self.capacity = positions_bucket(min(room, 2 * captured.memory.cache.source + width))
         """T, with which the batch begins"""
 
     def shape(self, capacity: int) -> Shape | None:
         """The sizes of a pass over the rows that are left; None: it is too large for a graph."""
-        shape = self.engine.fitting(self._width, positions_bucket(capacity * self._slots))
-        return shape if shape is not None and self.engine.allows(self._rules, shape, 0) else None
+        shape = self.captured.fitting(self._width, positions_bucket(capacity * self._slots))
+        return shape if shape is not None and self.captured.allows(self._rules, shape, 0) else None
 
     def repeat(self, state: Tensor, sizes: _State, shape: Shape) -> Tensor:
         """Take turns from a state on the host on, until `_is_due`; return the state then, on the host."""
-        engine, rules = self.engine, self._rules
+        captured, rules = self.captured, self._rules
 
         def make() -> tuple[Function, list[Tensor]]:
-            own = torch.zeros_like(state, device=engine.device)
+            own = torch.zeros_like(state, device=captured.device)
             return self.turn(_parts(own, sizes), shape), [own]
 
-        key = (type(sizes).__name__, self._slots, len(state), shape, rules.pad, rules.eos, engine.memory.temperature)
-        graph = engine.graphs.get(key, LIMITS, make)
+        key = (type(sizes).__name__, self._slots, len(state), shape, rules.pad, rules.eos, captured.memory.temperature)
+        graph = captured.graphs.get(key, LIMITS, make)
         graph.numbers()[:] = limits_of(rules)
         graph.inputs[0].copy_(state)
-        engine.graphs.repeat(graph, _is_due)
+        captured.graphs.repeat(graph, _is_due)
         whole: Tensor = graph.inputs[0].cpu()
         return whole
 
@@ -161,12 +156,12 @@ class _Loop:
 class _RowLoop(_Loop):
     """Greedy search, or input-guided decoding, of one batch."""
 
-    def __init__(self, engine: Captured, rules: SearchRules, drafter: Drafter, keep_drafts: bool) -> None:
+    def __init__(self, captured: Captured, rules: SearchRules, drafter: Drafter, keep_drafts: bool) -> None:
         self._matchers = drafter.matchers if isinstance(drafter, SourceCopyDrafter) else []
         longest = max((len(own.source) for own in self._matchers), default=0)
         self._places, self._keep_drafts = buffers.source_bucket(longest) if longest else 0, keep_drafts
         width = buffers.width_bucket(1 + min(rules.max_len, longest))
-        super().__init__(engine, rules, width, 1, rules.max_len + 1 + width)
+        super().__init__(captured, rules, width, 1, rules.max_len + 1 + width)
 
     def sizes(self, rows: int, capacity: int) -> _State:
         one, block, source, text = (rows, 1), (rows, self._width), (rows, self._places), (rows, capacity)
@@ -187,13 +182,13 @@ class _RowLoop(_Loop):
     def turn(self, state: _State, shape: Shape) -> Function:
         from fairseq_aggdec.engine.cuda.loops import advance  # imports Triton
 
-        engine, sizes = self.engine, (state.texts.size(1), self._width, self._places)
-        options = {"wide": rows_bucket(self._width), "places": self._places, **launch_options(engine.device)}
+        captured, sizes = self.captured, (state.texts.size(1), self._width, self._places)
+        options = {"wide": rows_bucket(self._width), "places": self._places, **launch_options(captured.device)}
         at, special = state.positions.flatten(), (self._rules.pad, self._rules.eos)
 
         def turn(limits: Tensor) -> tuple[Tensor]:
-            features = engine.layered(state.block, state.positions, shape).flatten(0, 1)
-            found = engine.chosen(features, state.block, at, limits, *special, judges=False).contiguous()
+            features = captured.layered(state.block, state.positions, shape).flatten(0, 1)
+            found = captured.chosen(features, state.block, at, limits, *special, judges=False).contiguous()
             advance[(shape.rows,)](tuple(state), found, limits, sizes, **options)
             return (state.going,)
 
@@ -218,8 +213,8 @@ class _RowLoop(_Loop):
 class _BeamLoop(_Loop):
     """A beam search of one batch with a step in each pass."""
 
-    def __init__(self, engine: Captured, rules: SearchRules, options: BeamOptions) -> None:
-        super().__init__(engine, rules, buffers.tree_width_bucket(options.size), options.size, options.max_len + 2)
+    def __init__(self, captured: Captured, rules: SearchRules, options: BeamOptions) -> None:
+        super().__init__(captured, rules, buffers.tree_width_bucket(options.size), options.size, options.max_len + 2)
         self._options = options
 
     def sizes(self, rows: int, capacity: int) -> _State:
@@ -239,10 +234,10 @@ class _BeamLoop(_Loop):
         size, many = self._options.size, self._options.entries
         sizes = (state.paths.size(2), self._width, many)
         options = {"beams": rows_bucket(self._width), "kept": rows_bucket(many), "best": rows_bucket(2 * size)}
-        options |= {"size": size, **launch_options(self.engine.device)}
+        options |= {"size": size, **launch_options(self.captured.device)}
 
         def step(limits: Tensor) -> tuple[Tensor]:
-            features = self.engine.layered(state.tokens, state.positions, shape, paths=state.paths).flatten(0, 1)
+            features = self.captured.layered(state.tokens, state.positions, shape, paths=state.paths).flatten(0, 1)
             entries = self._entries(features, state.positions.flatten(), limits)
             take_step[(shape.rows,)](tuple(state), tuple(entries), limits, sizes, **options)
             return (state.going,)
@@ -251,13 +246,13 @@ class _BeamLoop(_Loop):
 
     def _entries(self, features: Tensor, at: Tensor, limits: Tensor) -> Any:
         """The best log-probabilities at each position and their tokens, twice N x `entries`."""
-        engine, eos, count = self.engine, self._rules.eos, self._options.entries
-        if engine.kernels is not None:
-            return engine.kernels.best_entries(
-                engine.parts.project(features), at, limits, count, engine.memory.temperature
+        captured, eos, count = self.captured, self._rules.eos, self._options.entries
+        if captured.kernels is not None:
+            return captured.kernels.best_entries(
+                captured.parts.project(features), at, limits, count, captured.memory.temperature
             )
-        scores = engine.likeliest(features, 1, self._rules.pad, eos, at < limits[2])[2][:]
-        others = torch.arange(engine.parts.symbols, device=engine.device) != eos
+        scores = captured.likeliest(features, 1, self._rules.pad, eos, at < limits[2])[2][:]
+        others = torch.arange(captured.parts.symbols, device=captured.device) != eos
         return scores.masked_fill((at >= limits[3])[:, None] & others, -math.inf).topk(count)
 
     def found(self, state: _State) -> list[tuple[list[Output], BeamStats] | None]:
@@ -310,7 +305,7 @@ def _fill(found: list[Any], loop: Any, first_tokens: np.ndarray) -> None:
             for row, sentence in zip(ended, sentences, strict=True):
                 found[numbers[row]] = sentence
             if staying:
-                loop.engine.memory.keep(Order(staying, loop.engine.device))
+                loop.captured.memory.keep(Order(staying, loop.captured.device))
         numbers, state = [numbers[row] for row in staying], state._make(part[staying] for part in state)
         if _WAITS in state.going:
             capacity *= 2

@@ -156,7 +156,6 @@ class RuledChoice:
                 loses = ended & (_entries(scores, only.clamp(min=0)) <= 0.0)
                 only = torch.where(forced & loses, rules.eos, only)
             tokens = torch.where(forced, only, tokens)
-        if forced is not None:
             log_probs = _entries(scores, tokens)
         if ended is not None:
             is_end = ended & (tokens == rules.eos)
@@ -180,7 +179,14 @@ class RuledChoice:
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             return self.choice.likeliest(logits, count, bans)
-        scores = self._scores_with_forced(logits, positions, sequence, earliest, latest)
+        scores = self._ruled_scores(logits, positions, sequence, earliest)
+        only = self._forced_tokens(positions, latest)
+        if only is not None:
+            kept = only.clamp(min=0)[:, None]
+            alone = torch.full_like(scores, -math.inf).scatter_(1, kept, scores.gather(1, kept))
+            if self.rules.source_lengths is not None:  # fairseq applies this rule last
+                alone[:, self.rules.eos] = scores[:, self.rules.eos]
+            scores = torch.where(only[:, None] >= 0, alone, scores)
         return *self.choice.best_entries(scores, count), scores
 
     def _only_bans(self, positions: Tensor, earliest: int, latest: int | None) -> Bans | None:
@@ -191,20 +197,6 @@ class RuledChoice:
         if earliest >= rules.min_len:
             return Bans(rules.pad)
         return Bans(rules.pad, rules.eos, positions < rules.min_len)
-
-    def _scores_with_forced(
-        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
-    ) -> Tensor:
-        rules = self.rules
-        scores = self._ruled_scores(logits, positions, sequence, earliest)
-        only = self._forced_tokens(positions, latest)
-        if only is None:
-            return scores
-        kept = only.clamp(min=0)[:, None]
-        alone = torch.full_like(scores, -math.inf).scatter_(1, kept, scores.gather(1, kept))
-        if rules.source_lengths is not None:  # fairseq applies this rule last
-            alone[:, rules.eos] = scores[:, rules.eos]
-        return torch.where(only[:, None] >= 0, alone, scores)
 
     def _forced_tokens(self, positions: Tensor, latest: int | None) -> Tensor | None:
         """The token forced by the prefix or by the longest output, N, -1 where none is; None: none anywhere."""
@@ -219,7 +211,7 @@ class RuledChoice:
         return only
 
     def _ruled_scores(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
-        """Log-probabilities after penalties and bans; forced tokens are not applied."""
+        """Log-probabilities after penalties and bans, in fairseq's order; forced tokens are not applied."""
         rules = self.rules
         # as in fairseq, which normalises before it bans
         scores = self.choice.likeliest(logits, 1, Bans(rules.pad))[2][:]
@@ -233,9 +225,7 @@ class RuledChoice:
         if rules.read_output:
             assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, rules.no_repeat_ngram_size)
-        if (
-            rules.source_lengths is not None
-        ):  # as in fairseq: EOS gets probability one, and is compared with other tokens
+        if rules.source_lengths is not None:  # fairseq gives EOS probability one, and compares it with other tokens
             scores[:, rules.eos] = torch.where(positions >= rules.source_lengths, 0.0, -math.inf)
         return scores
 
