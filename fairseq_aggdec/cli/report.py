@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
@@ -62,14 +62,13 @@ class ReportTrace(Verb):
     files: Positional[list[Path]]
     #: numbers of the sentences (default: the first 10)
     sentences: Annotated[list[int] | None, options.numbers(int, 0), NO_DEFAULT] = None
-    colour: Literal["auto", "always", "never"] = "auto"  # whether to colour tokens
 
     def run(self) -> None:
-        from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
+        from fairseq_aggdec.lab.trace import read_traces, text
 
         limit = 10 if self.sentences is None else None
         files = {path.stem: read_traces(path, self.sentences, limit) for path in self.files}
-        print(text(files, wants_colour(self.colour)), end="")
+        print(text(files, options.in_colour()), end="")
 
 
 @dataclass(kw_only=True)

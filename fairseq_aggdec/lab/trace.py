@@ -1,7 +1,5 @@
 """Shows how sentences were decoded, iteration by iteration (papers/000 Tables 2 and 17), as text for a terminal."""
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,17 +109,6 @@ def _trace(record: dict[str, Any]) -> Trace:
         raise ValueError("counters do not fit the output")
     stats = SentenceStats([len(draft) for draft in drafts], record["accepted_per_iteration"], committed)
     return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
-
-
-def wants_colour(choice: str) -> bool:
-    """Whether to print colours on standard output: `always`, `never`, or with `auto` on a terminal.
-
-    `auto` prints none where the environment variable NO_COLOR is set (https://no-color.org).
-    """
-    if choice != "auto":
-        return choice == "always"
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and sys.stdout.isatty()
 
 
 def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
