@@ -17,7 +17,7 @@ from fairseq_aggdec.lab.score.m2_file import M2Sentence
 from fairseq_aggdec.lab.score.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.lab.score.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.lab.score.rouge import rouge
-from fairseq_aggdec.lab.score.sari import Sari, corpus_sari, mean_sentence_sari
+from fairseq_aggdec.lab.score.sari import corpus_sari, mean_sentence_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
 """inputs that a metric can need: fields of `ReferenceSet`"""
@@ -68,8 +68,8 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
     def texts(test: ReferenceSet, out: Lines) -> tuple[list[str], list[list[str]]]:
         return joined(out), list(map(joined, test.references))
 
-    def sari(score: Callable[..., Sari], test: ReferenceSet, out: Lines) -> list[float]:
-        return [100 * score(joined(test.sources), *texts(test, out)).score]
+    def sari(score: Callable[..., float], test: ReferenceSet, out: Lines) -> list[float]:
+        return [100 * score(joined(test.sources), *texts(test, out))]
 
     def gleu(test: ReferenceSet, out: Lines) -> list[float]:
         return [100 * corpus_gleu(test.sources, out, test.references, options.draws)]
