@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -262,6 +263,11 @@ class SubjectOrRandom(Search, Subject, Verb):
         if self.json:
             check_result_file(self.json, "{")
         start(self.threads, self.path, self.drafter_path)
+
+
+def in_colour() -> bool:
+    """Whether standard output is a terminal that is to show colours (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def start(threads: int | None = None, *checkpoints: str | None, tells: str | None = None) -> None:

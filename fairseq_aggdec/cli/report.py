@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Number, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import check_result_file, written_whole
 
@@ -62,14 +62,13 @@ class ReportTrace(Verb):
     files: Positional[list[Path]]
     #: numbers of the sentences (default: the first 10)
     sentences: Annotated[list[int] | None, options.numbers(int, 0), NO_DEFAULT] = None
-    colour: Literal["auto", "always", "never"] = "auto"  # whether to colour tokens
 
     def run(self) -> None:
-        from fairseq_aggdec.lab.trace import read_traces, text, wants_colour
+        from fairseq_aggdec.lab.trace import read_traces, text
 
         limit = 10 if self.sentences is None else None
         files = {path.stem: read_traces(path, self.sentences, limit) for path in self.files}
-        print(text(files, wants_colour(self.colour)), end="")
+        print(text(files, options.in_colour()), end="")
 
 
 @dataclass(kw_only=True)
@@ -112,16 +111,11 @@ class ScoreFiles(Score):
         ),
     ] = None
     characters: Flag = False  # take each character for a token, as for Chinese
-    max_unchanged_words: Natural = 2  # most unchanged words in an M2 edit
-    beta: Number = 0.5  # beta of M2's F score
     stem: Flag = False  # compare stems in ROUGE
-    draws: int = 500  # number of GLEU's random choices of references
 
     def check(self) -> None:
         if not self.outputs:
             raise AggdecError("name one or more files of outputs")
-        if self.beta <= 0:
-            raise AggdecError(f"--beta {self.beta}: must be above 0")
 
     def tables(self) -> list[ScoreTable]:
         from fairseq_aggdec.lab.score.score_table import files_table

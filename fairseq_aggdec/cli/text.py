@@ -125,8 +125,7 @@ class Correct(Translate):
     def written(self, result: Result) -> str:
         if self.json or not self.diff:
             return super().written(result)
-        in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        return marked(result, COLOURED_MARKS if in_colour else PLAIN_MARKS)
+        return marked(result, COLOURED_MARKS if options.in_colour() else PLAIN_MARKS)
 
 
 @dataclass(kw_only=True)

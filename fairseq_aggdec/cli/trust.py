@@ -32,7 +32,6 @@ class Demo(Verb):
     show: Natural = 5  # number of sentences whose blocks are shown
     rounds: Count = 3  # how often each mode is timed
     threads: Maybe[Count] = None  # number of PyTorch's threads
-    colour: Literal["auto", "always", "never"] = "auto"  # colour the blocks
 
     def run(self) -> None:
         if self.sentences and self.input:
@@ -46,9 +45,8 @@ class Demo(Verb):
             raise AggdecError("no sentence given: nothing to decode")
         options.start(self.threads)
         from fairseq_aggdec.demo.showing import show
-        from fairseq_aggdec.lab.trace import wants_colour
 
-        show(demo, sentences, self.show, self.rounds, wants_colour(self.colour))
+        show(demo, sentences, self.show, self.rounds, options.in_colour())
 
 
 def _precision(word: str) -> str:

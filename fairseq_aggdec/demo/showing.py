@@ -15,7 +15,7 @@ from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare, decode_once
 from fairseq_aggdec.lab.bench.tables import speed_table
 from fairseq_aggdec.lab.trace import Trace, segments, text
-from fairseq_aggdec.lab.verify.references import References, refuse_differences
+from fairseq_aggdec.lab.verify.references import References, refuse_differing
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.shipped import ShippedModel
@@ -70,7 +70,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]
     headers, rows = speed_table(runs, short=True)
     print(tabulate(rows, headers))
-    refuse_differences(different)
+    refuse_differing({run.mode: run.differing or 0 for run in runs})
 
 
 def _trace(model: Model, number: int, sentence: str, hypothesis: dict[str, Any]) -> Trace:

@@ -1,7 +1,5 @@
 """Shows how sentences were decoded, iteration by iteration (papers/000 Tables 2 and 17), as text for a terminal."""
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,17 +111,6 @@ def _trace(record: dict[str, Any]) -> Trace:
     return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
 
 
-def wants_colour(choice: str) -> bool:
-    """Whether to print colours on standard output: `always`, `never`, or with `auto` on a terminal.
-
-    `auto` prints none where the environment variable NO_COLOR is set (https://no-color.org).
-    """
-    if choice != "auto":
-        return choice == "always"
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and sys.stdout.isatty()
-
-
 def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
     """All sentences of some files, with a legend, in the terminal's colours or with brackets and slashes."""
     blocks = ["[accepted drafts]  the verifier's own token  /thrown away/"]
@@ -139,27 +126,17 @@ def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
             lines = [f"{trace.number}: {trace.summary}", f"  source  {_joined(trace.source)}"]
             for number, part in enumerate(trace.parts, start=1):
                 own, note = part.kind
-                pieces = filter(None, (kept(part, colour, own), rejected(part, colour)))
-                lines.append(f"  {number:>6}  {' '.join(pieces)}  ({note})")
+                lines.append(f"  {number:>6}  {_marked(part, own, colour)}  ({note})")
             blocks.append("\n".join([*lines, f"  output  {_joined(trace.output)}"]))
     return "\n\n".join(blocks) + "\n"
 
 
-def kept(part: Segment, colour: bool, own: str = _RED) -> str:
-    """What an iteration adds: the draft's tokens blue or in brackets, the verifier's in the colour `own` or bare."""
-    pieces = []
-    if part.drafted:
-        pieces.append(f"{_BLUE}{_joined(part.drafted)}{_PLAIN}" if colour else f"[{_joined(part.drafted)}]")
-    if part.own:
-        pieces.append(f"{own}{_joined(part.own)}{_PLAIN}" if colour else _joined(part.own))
-    return " ".join(pieces)
-
-
-def rejected(part: Segment, colour: bool) -> str:
-    """The rejected tokens of a draft, struck through or between slashes; empty if there are none."""
-    if not part.rejected:
-        return ""
-    return f"{_STRUCK}{_joined(part.rejected)}{_PLAIN}" if colour else f"/{_joined(part.rejected)}/"
+def _marked(part: Segment, own: str, colour: bool) -> str:
+    """Accepted draft tokens, the verifier's own in the colour `own`, and rejected ones, between their marks."""
+    coloured = ((_BLUE, _PLAIN), (own, _PLAIN), (_STRUCK, _PLAIN))
+    marks = coloured if colour else (("[", "]"), ("", ""), ("/", "/"))
+    pieces = zip(marks, (part.drafted, part.own, part.rejected), strict=True)
+    return " ".join(f"{before}{_joined(tokens)}{after}" for (before, after), tokens in pieces if tokens)
 
 
 def _joined(tokens: Sequence[str]) -> str:

@@ -1,10 +1,7 @@
 """Runs `aggdec tune`: measures settings of GAD++ on a development set, and chooses two of them.
 
-The authors (papers/000 §4.2.3) call two settings "high-quality" and "high-efficiency", and give no rule. The rule
-here, on the development set: high-quality is the fastest setting that scores at least `margin` above greedy decoding,
-high-efficiency the fastest that scores at most `loss` below it. On the numbers of papers/000 Table 7, a margin of 0.4
-and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and β = 5, τ = 3; the authors took β = 3, τ = 1 and β = 5,
-τ = 3. The scores of a development set are uncertain, so the margin should not be too small.
+High-quality is the fastest setting that scores at least `margin` above greedy decoding, high-efficiency the fastest
+that scores at most `loss` below it; what they choose on the papers' numbers is in docs/metrics.md.
 """
 
 from __future__ import annotations

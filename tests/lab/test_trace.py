@@ -9,7 +9,7 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import StatsFile
-from fairseq_aggdec.lab.trace import read_traces
+from fairseq_aggdec.lab.trace import read_traces, text
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
@@ -30,7 +30,7 @@ def stats(tmp_path: Path) -> Path:
 
 
 def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    aggdec(["report", "trace", str(stats), "--sentences", "7", "--colour", "never"])
+    aggdec(["report", "trace", str(stats), "--sentences", "7"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
         "== gad",
@@ -43,10 +43,9 @@ def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "       4  [g </s>]  (2 of 2 drafted tokens accepted, to the end of the sentence)",
         "  output  a <i> c d e �[31mf g </s>",
     ]
-    aggdec(["report", "trace", str(stats), "--sentences", "7", "--colour", "always"])
-    text = capsys.readouterr().out
+    in_colour = text({"gad": read_traces(stats)}, colour=True)
     for piece in ("\033[34ma\033[0m \033[1;31m<i>\033[0m", "\033[33mc\033[0m", "\033[32m�[31mf\033[0m"):
-        assert piece in text
+        assert piece in in_colour
 
 
 def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None:

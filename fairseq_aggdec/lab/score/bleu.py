@@ -1,10 +1,8 @@
 """BLEU (Papineni et al. 2002) by sacrebleu (Post 2018), of running text and of tokens.
 
-papers/000 §4.2.1 says only BLEU. Ours are three, none of which is known to be the paper's: sacrebleu's of running
-text, BLEU of the tokens, and BLEU of the tokens with compounds split, as is usual for WMT14 English-German since
-Vaswani et al. 2017, by fairseq's `scripts/compound_split_bleu.sh`: in output and reference, a hyphen between two
-characters becomes a token of its own, `##AT##-##AT##`. As in that script, matches do not overlap: `a-b-c` becomes
-`a ##AT##-##AT## b-c`.
+Of tokens there are two, with and without compounds split as by fairseq's `scripts/compound_split_bleu.sh`: in output
+and reference, a hyphen between two characters becomes a token of its own, `##AT##-##AT##`. As in that script, matches
+do not overlap: `a-b-c` becomes `a ##AT##-##AT## b-c`. Which BLEU the papers report: docs/metrics.md.
 """
 
 from __future__ import annotations

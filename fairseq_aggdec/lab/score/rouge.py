@@ -4,10 +4,7 @@ The package agrees with ROUGE-1.5.5.pl except in the last digits. Scores are F1,
 references, the one with the highest F1 counts, for each kind of ROUGE separately. Words are runs of letters a to z and
 digits, after lowercasing: text in other scripts has no words and scores 0.
 
-The paper follows BART: its authors tokenise with Stanford's PTB tokeniser and use files2rouge. That is ROUGE-1.5.5.pl
-with R-L over sentences (R-Lsum here), in its present version without stemming. Here a sentence ends at a `.`, `!` or
-`?` before a space. Tokenisation matters little, since punctuation is dropped. The means of ROUGE-1.5.5.pl come from
-resampling, so their last digit varies by chance.
+A sentence ends at a `.`, `!` or `?` before a space. What the paper and files2rouge do is in docs/metrics.md.
 """
 
 from __future__ import annotations

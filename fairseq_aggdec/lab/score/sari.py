@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -32,19 +31,6 @@ from fairseq_aggdec.lab.score.gleu import ngrams
 ORDERS = (1, 2, 3, 4)
 
 Grams = Counter[tuple[str, ...]]
-
-
-class Sari(NamedTuple):
-    """SARI and its three parts, 0 to 1."""
-
-    add: float
-    keep: float
-    delete: float
-
-    @property
-    def score(self) -> float:
-        """SARI: the mean of the parts."""
-        return (self.add + self.keep + self.delete) / 3
 
 
 def _operations(source: Grams, output: Grams, references: Sequence[Grams]) -> list[tuple[Grams, Grams]]:
@@ -68,8 +54,8 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
-    """SARI of a corpus of texts, a sentence each, as EASSE computes it; `references` has a list for each reference."""
+def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """SARI of a corpus of texts, a sentence each, as EASSE computes it, 0 to 1; `references` has a list for each."""
     tokenise = Tokenizer13a()
     totals = np.zeros((len(ORDERS), 3, 3), dtype=np.int64)  # right, done and wanted by order and operation
     for sentence in zip(sources, outputs, *references, strict=True):
@@ -78,29 +64,23 @@ def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequ
             source, output, *wanted = (ngrams(part, order) for part in tokens)
             pairs = _operations(source, output, wanted)
             total += [[(done & asked).total(), done.total(), asked.total()] for done, asked in pairs]
-    return _mean(
-        [
-            [_f1(_share(right, done), _share(right, wanted)) for right, done, wanted in order]
-            for order in totals.tolist()
-        ]
-    )
+    counts = totals.reshape(-1, 3).tolist()
+    return fmean(_f1(_share(right, done), _share(right, wanted)) for right, done, wanted in counts)
 
 
-def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
+def sentence_sari(source: str, output: str, references: Sequence[str]) -> float:
     """SARI of one sentence as the authors' script computes it, of tokens joined by spaces."""
-    by_order = []
+    parts = []
     for order in ORDERS:
         before, after, *wanted = (ngrams(text.lower().split(), order) for text in (source, output, *references))
         (added, to_add), (kept, to_keep), (deleted, _) = _operations(before, after, wanted)
         rightly_added, rightly_kept = len(added & to_add), kept & to_keep
-        by_order.append(
-            [
-                _f1(_share(rightly_added, len(added)), _share(rightly_added, len(to_add))),
-                _f1(_mean_share(rightly_kept, kept), _mean_share(rightly_kept, to_keep)),
-                _mean_share(deleted - sum(wanted, Counter()), deleted),
-            ]
-        )
-    return _mean(by_order)
+        parts += [
+            _f1(_share(rightly_added, len(added)), _share(rightly_added, len(to_add))),
+            _f1(_mean_share(rightly_kept, kept), _mean_share(rightly_kept, to_keep)),
+            _mean_share(deleted - sum(wanted, Counter()), deleted),
+        ]
+    return fmean(parts)
 
 
 def _mean_share(part: Grams, whole: Grams) -> float:
@@ -108,16 +88,7 @@ def _mean_share(part: Grams, whole: Grams) -> float:
     return _share(sum(count / whole[gram] for gram, count in part.items()), len(whole))
 
 
-def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
+def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Mean of `sentence_sari` over a corpus; arguments as for `corpus_sari`."""
-    return _mean(
-        [
-            sentence_sari(source, output, choices)
-            for source, output, *choices in zip(sources, outputs, *references, strict=True)
-        ]
-    )
-
-
-def _mean(scores: Sequence[Sequence[float]]) -> Sari:
-    """The mean of several scores, each of adding, keeping and deleting."""
-    return Sari(*map(fmean, zip(*scores, strict=True)))
+    sentences = zip(sources, outputs, *references, strict=True)
+    return fmean(sentence_sari(source, output, choices) for source, output, *choices in sentences)

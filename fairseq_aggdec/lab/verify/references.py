@@ -109,11 +109,6 @@ def in_words(reference: Mode) -> str:
     return f"fairseq's beam {reference.beam}" if reference.row.is_fairseqs else reference.search
 
 
-def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
-    """Raise `AggdecError` if rounding does not explain all differences."""
-    refuse_differing({mode: sum(not one.near_tie for one in different) for mode, different in found.items()})
-
-
 def refuse_differing(found: Mapping[str, int]) -> None:
     """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` counts them by mode."""
     faulty = [mode for mode, differing in found.items() if differing]
