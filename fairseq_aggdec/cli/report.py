@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Number, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import check_result_file, written_whole
 
@@ -111,11 +111,16 @@ class ScoreFiles(Score):
         ),
     ] = None
     characters: Flag = False  # take each character for a token, as for Chinese
+    max_unchanged_words: Natural = 2  # most unchanged words in an M2 edit
+    beta: Number = 0.5  # beta of M2's F score
     stem: Flag = False  # compare stems in ROUGE
+    draws: int = 500  # number of GLEU's random choices of references
 
     def check(self) -> None:
         if not self.outputs:
             raise AggdecError("name one or more files of outputs")
+        if self.beta <= 0:
+            raise AggdecError(f"--beta {self.beta}: must be above 0")
 
     def tables(self) -> list[ScoreTable]:
         from fairseq_aggdec.lab.score.score_table import files_table

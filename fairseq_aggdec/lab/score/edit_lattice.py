@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_UNCHANGED = 2
-"""unchanged tokens within an edit, at most, as the official scorer has it where its options do not say"""
 Cell = tuple[int, int]
 
 
@@ -45,7 +43,7 @@ Lattice = list[list[Arc]]
 """the arcs that end in each vertex; arcs lead from lower to higher vertex numbers, and the last vertex is (n, m)"""
 
 
-def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = MAX_UNCHANGED) -> Lattice:
+def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> Lattice:
     """The lattice of n and m tokens; an arc of several steps has at most `max_unchanged` unchanged tokens."""
     steps_into = _union(source, output)
     cells = sorted(steps_into)

@@ -26,8 +26,6 @@ from collections.abc import Sequence
 import numpy as np
 
 MAX_ORDER = 4
-DRAWS = 500
-"""draws of one reference for each sentence that are averaged, where there are several"""
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
@@ -66,7 +64,10 @@ def _score(statistics: Sequence[int]) -> float:
 
 
 def corpus_gleu(
-    sources: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
+    sources: Sequence[Sequence[str]],
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[Sequence[str]]],
+    draws: int = 500,
 ) -> float:
     """Return the corpus GLEU in 0..1.
 
@@ -74,6 +75,7 @@ def corpus_gleu(
         sources: tokenised source sentences.
         hypotheses: tokenised outputs, one per source.
         references: sets of references; each set holds one tokenised reference per source.
+        draws: with several sets, the number of draws that are averaged.
     """
     table = np.array(
         [
@@ -82,7 +84,7 @@ def corpus_gleu(
         ]
     )  # sentences x references x numbers
     scores = []
-    for draw in range(DRAWS if len(references) > 1 else 1):
+    for draw in range(draws if len(references) > 1 else 1):
         generator = random.Random(101 * draw)
         drawn = [generator.randrange(len(references)) for _ in sources]
         scores.append(_score(table[range(len(sources)), drawn].sum(axis=0).tolist()))

@@ -9,10 +9,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
-from fairseq_aggdec.lab.score.edit_lattice import MAX_UNCHANGED
-from fairseq_aggdec.lab.score.gleu import DRAWS
-from fairseq_aggdec.lab.score.m2_score import BETA
-from fairseq_aggdec.lab.score.metrics import MEANS, Metric, choose_metrics
+from fairseq_aggdec.lab.score.metrics import MEANS, Metric, Settings, choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet, characters, read_outputs, read_reference_set
 
 
@@ -31,8 +28,7 @@ class ScoreTable:
     name: str
     test: ReferenceSet
     metrics: Mapping[str, Metric]
-    stem: bool = False
-    """whether ROUGE compares stems"""
+    settings: Settings = dataclasses.field(default_factory=Settings)
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
     _outputs: dict[str, Mapping[int, Sequence[str]]] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -72,7 +68,7 @@ class ScoreTable:
             "sentences": self.test.size,
             "references": len(self.test.references) or len(self.test.text),
             "metrics": {name: MEANS.get(name, "") for name in self.metrics},
-            "settings": {"max_unchanged_words": MAX_UNCHANGED, "beta": BETA, "draws": DRAWS, "stem": self.stem},
+            "settings": dataclasses.asdict(self.settings),
             "versions": {package: version(package) for package in ("fairseq-aggdec", "sacrebleu", "rouge-score")},
             "rows": [{"name": name, **dataclasses.asdict(row)} for name, row in self.rows.items()],
         }
@@ -86,6 +82,7 @@ def files_table(args: Any) -> ScoreTable:
     """
     if args.characters and args.text_references:
         raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
+    settings = Settings(args.max_unchanged_words, args.beta, args.draws, args.stem)
     test = read_reference_set(args.sources, args.references, args.text_references, args.language, args.m2)
     outputs = {path: read_outputs(path, test.size) for path in args.outputs}
     if args.characters:
@@ -93,7 +90,7 @@ def files_table(args: Any) -> ScoreTable:
         for path, lines in outputs.items():
             outputs[path] = dict(zip(lines, characters(list(lines.values())), strict=True))
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    table = ScoreTable("outputs", test, choose_metrics(names, test, args.stem), args.stem)
+    table = ScoreTable("outputs", test, choose_metrics(names, test, settings), settings)
     for path, lines in outputs.items():
         table.add(str(path), lines)
     return table

@@ -14,7 +14,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.score.bleu import compound_split, detokenised_bleu, tokenised_bleu
 from fairseq_aggdec.lab.score.gleu import corpus_gleu, sentence_statistics
 from fairseq_aggdec.lab.score.m2_file import Edit, M2Sentence
-from fairseq_aggdec.lab.score.metrics import all_metrics, choose_metrics
+from fairseq_aggdec.lab.score.metrics import Settings, all_metrics, choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet, read_outputs, read_reference_set
 from fairseq_aggdec.lab.score.rouge import rouge
 from fairseq_aggdec.lab.score.sari import corpus_sari, mean_sentence_sari, sentence_sari
@@ -25,13 +25,13 @@ TEST = ReferenceSet([SOURCE], [[BETTER]], [["a x c d e"]], None, [GOLD])
 
 
 def test_every_metric_fills_its_columns_with_percentages() -> None:
-    metrics = all_metrics()
+    metrics = all_metrics(Settings(beta=1))
     scores = {name: metric.score(TEST, [BETTER]) for name, metric in metrics.items()}
     assert {name: len(found) for name, found in scores.items()} == {n: len(m.columns) for n, m in metrics.items()}
     for name in ("sacrebleu", "bleu", "compound-bleu", "gleu", "exact", "rouge", "m2-references"):
         assert scores[name] == pytest.approx([100.0] * len(scores[name])), name
-    assert metrics["m2"].columns == ("M2 P", "M2 R", "M2 F0.5")
-    assert scores["m2"] == pytest.approx([100, 50, 500 / 6])
+    assert metrics["m2"].columns == ("M2 P", "M2 R", "M2 F1")
+    assert scores["m2"] == pytest.approx([100, 50, 200 / 3])
     assert scores["edit-ratio"] == [20]
     assert (scores["ter"], scores["unchanged"], scores["repetition"]) == ([0], [0], [0])
     assert metrics["repetition"].score(TEST, [["a", "a"]]) == [50]
