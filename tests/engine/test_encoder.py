@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairseq_aggdec.engine.encoder import Encoder
-from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
-from tests.support.scripted_decoding import examples
+from tests.support.random_models import dictionary, model_of_shape, random_batch
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 
@@ -22,20 +19,6 @@ def assert_same_text(actual: dict[str, Any], expected: dict[str, Any]) -> None:
     states = actual["encoder_out"][0]
     torch.testing.assert_close(states[seen], expected["encoder_out"][0][seen], atol=1e-5, rtol=1e-5)
     assert states.isfinite().all()
-
-
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
-@examples(3)
-@given(st.integers(0, 10_000), st.lists(st.integers(0, 12), min_size=1, max_size=4), st.booleans())
-@torch.no_grad()
-def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], left_pad: bool) -> None:
-    encoder = model_of_shape(shape, seed, VOCABULARY, VOCABULARY).encoder
-    net_input = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
-    expected = encoder(**net_input)
-    actual = Encoder(encoder)(net_input["src_tokens"])
-    for part in ("encoder_embedding", "encoder_padding_mask"):
-        torch.testing.assert_close(actual[part][0], expected[part][0], atol=1e-5, rtol=1e-5)
-    assert_same_text(actual, expected)
 
 
 @torch.no_grad()
