@@ -1,7 +1,6 @@
 """The engine's heads against the model's own, and its head 1 against the base model's engine."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,16 +9,10 @@ from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.decoder import Decoder
 from tests.support.random_models import (
-    ENGINE_SHAPES,
     HEAD_KINDS,
-    SHAPES,
     dictionary,
-    draw_heads,
-    on_base,
     random_batch,
     random_blockwise,
-    random_model,
-    save_base,
 )
 from tests.support.scripted_decoding import scored
 
@@ -61,19 +54,3 @@ def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
         at = features[rows, lengths[rows] - 2]
         expected = torch.stack([model.decoder.head_logits(at, head) for head in range(2, last + 1)], dim=1)
         assert torch.equal(proposals, best_tokens(expected, model.decoder.never_proposed))
-
-
-@pytest.mark.parametrize("shape", ENGINE_SHAPES[::3])
-def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_path: Path) -> None:
-    base = random_model(3, WORDS, WORDS, **SHAPES[shape])
-    path = save_base(base, tmp_path / "base.pt", **SHAPES[shape])
-    model = on_base(path, WORDS, WORDS, identity_head=True, freeze_base=True).eval()
-    draw_heads(model)
-    engines = (Decoder(base.decoder), Decoder(model.decoder))
-    encoder_out = base.encoder(**random_batch(1, WORDS, [4, 7])["net_input"])
-    block = torch.randint(4, 24, (2, 5), generator=torch.Generator().manual_seed(1))
-    scores = []
-    for engine in engines:
-        engine.start(encoder_out)
-        scores.append(scored(engine, block, torch.zeros(2, dtype=torch.long)))
-    assert torch.equal(*scores)
