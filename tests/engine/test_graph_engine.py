@@ -31,7 +31,6 @@ from fairseq_aggdec.engine.proposals import Proposals
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
-    HEAD_KINDS,
     dictionary,
     model_of_shape,
     random_batch,
@@ -254,31 +253,6 @@ def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -
                 tokens, lengths = tokens[[0, 2]], [lengths[0], lengths[2]]
                 for engine in engines:
                     engine.keep(Order([0, 2], CPU))
-
-
-@pytest.mark.parametrize("kind", HEAD_KINDS)
-def test_proposals_are_those_of_the_plain_engine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_blockwise(SHAPE, kind, 14, VOCABULARY, VOCABULARY, heads=5)
-    found, expected = captured(model.decoder), Decoder(model.decoder)
-    walk = Walk(found, expected, 15, 3)
-    for rules in (RULES, SearchRules(pad=1, unk=3, eos=2, max_len=20, unk_penalty=0.1)):  # chosen in and behind a graph
-        walk.starts = [0] * 3
-        for engine in walk.both:
-            engine.start(encoded(model, [5, 9, 2]))
-            assert proposals_of(engine).propose([1, 1, 1], 3) is None
-        for last_head in (2, 5, 3, 4, 2):
-            with monkeypatch.context() as patch:
-                if last_head == 3:  # a pass without a graph between others
-                    patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", 0)
-                walk.step(4, rules)
-            if len(walk.starts) == 3 and last_head == 5:
-                walk.keep([2, 1])
-            proposed = [
-                proposals_of(engine).propose([start + 1 for start in walk.starts], last_head) for engine in walk.both
-            ]
-            assert proposed[0] is not None
-            assert proposed[1] is not None
-            assert torch.equal(proposed[0], proposed[1])
 
 
 def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
