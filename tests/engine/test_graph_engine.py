@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Draft, Order, Ragged
-from fairseq_aggdec.decoding.verification import EXACT, judge
+from fairseq_aggdec.decoding.tokens import Block, Order, Ragged
 from fairseq_aggdec.engine import choose_backend, decoder
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import GRAPHS
@@ -303,19 +300,3 @@ def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytes
     with Counting():
         engine.start(encoder(tokens))
     assert outside == ["aten.fill_.Scalar", "aten.copy_.default"]
-
-
-def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
-    """Each would be a copy for which the host waits."""
-    model = model_of_shape(SHAPE, 18, VOCABULARY, VOCABULARY)
-    engine = captured(model.decoder)
-    engine.start(encoded(model, [5, 9, 2]))
-    outputs = Outputs(torch.full((3,), RULES.eos), RULES)
-    draft = Draft.of_known(torch.tensor([[5, 6, 7], [5, 0, 0], [0, 0, 0]]), [3, 1, 0])
-    block, order = outputs.block(draft), Order([0, 2], CPU)
-    chosen = engine.verify(block, RULES)
-    outputs.commit(draft, judge(chosen, EXACT, block, draft))
-    assert RULES.keep(order) is RULES
-    engine.keep(order)
-    made = {**vars(block), **vars(block.ragged), **vars(order)}
-    assert {name for name, part in made.items() if isinstance(part, Tensor)} == {"draft"}

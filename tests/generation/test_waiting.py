@@ -42,6 +42,7 @@ class Waits(TorchFunctionMode):
         super().__init__()
         self.counts: list[int] = []
         """of each iteration; the first has the batch's start in it"""
+        self.copied: list[int] = []
         self.waits = self.copies = 0
         """since the last iteration, or the end of a beam search"""
         from_buffer = torch.frombuffer
@@ -53,6 +54,7 @@ class Waits(TorchFunctionMode):
         def counted(*args: Any) -> Any:
             found = function(*args)
             self.counts.append(self.waits)
+            self.copied.append(self.copies)
             self.waits = self.copies = 0
             return found
 
@@ -70,7 +72,7 @@ class Waits(TorchFunctionMode):
         return found.as_subclass(Read) if name == "cpu" else found
 
 
-def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> Waits:
+def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend: str = "plain") -> Waits:
     """Of a batch for which the engines are there; passes run by PyTorch's operations, as if on a GPU."""
     model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
     options: dict[str, Any] = {"src_dict": WORDS, "decoding": decoding, "drafts": "whole"}
@@ -81,7 +83,7 @@ def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> Waits
     if decoding == "aggressive-beam":
         kind, options = AggressiveBeamGenerator, {**options, "drafts": "auto", "beam_size": 3}
     generator = kind.of([model], WORDS, **options)
-    monkeypatch.setenv("AGGDEC_BACKEND", "plain")
+    monkeypatch.setenv("AGGDEC_BACKEND", backend)
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
     for module in (choose_backend, weights_snapshot, beam_generator):
         monkeypatch.setattr(module, "is_asynchronous", lambda device: True)
@@ -100,6 +102,11 @@ def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, mo
     counts = waits_of(decoding, rows, monkeypatch).counts
     assert counts[0] == 1 + (decoding == "iad")
     assert set(counts[1:]) == {1}
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
+def test_captured_passes_have_no_indices_copied_to_the_device(decoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(waits_of(decoding, 3, monkeypatch, "graphs").copied) == {0}
 
 
 @pytest.mark.parametrize(("decoding", "weights"), [("greedy", 2), ("iad", 2), ("gad", 4), ("aggressive-beam", 2)])
