@@ -24,7 +24,6 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, Packet
-from fairseq_aggdec.engine.proposals import Proposals
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
@@ -74,11 +73,6 @@ def as_on_a_gpu(decoder: Any) -> Decoder:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose_backend, "is_asynchronous", lambda device: True)
         return captured(decoder)
-
-
-def proposals_of(engine: Decoder) -> Proposals:
-    assert engine.proposals is not None
-    return engine.proposals
 
 
 def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
@@ -262,7 +256,8 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     engine.start(encoder_out)
     for draft in (torch.full((3, 3), 5), torch.full((3, 3), 5, device=meta)):  # seen by the host, or not
         engine.verify(Block.of_draft([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
-    proposed = proposals_of(engine).propose([2] * 3, 3)
+    assert engine.proposals is not None
+    proposed = engine.proposals.propose([2] * 3, 3)
     assert proposed is not None
     assert proposed.device == meta
     engine.keep(Order([0, 2], meta))
