@@ -19,7 +19,6 @@ from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 from tests.support.scripted_decoding import (
     EOS,
-    FIRST_WORD,
     PAD,
     UNK,
     OfUnknownLength,
@@ -159,20 +158,3 @@ def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(drafter
     assert (first.accepted[0], second.accepted[0], first.drafted[0]) == ((3, 0, 3) if drafted else (0, 0, 0))
     assert decoded[0].drafts is not None
     assert decoded[0].drafts[0].tolist() == ([7, 8, 9] if drafted else [])
-
-
-@pytest.mark.parametrize("draft_length", range(8))
-@pytest.mark.parametrize("output_length", [0, 1, 5, 6, 7])
-def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length: int) -> None:
-    target = [FIRST_WORD + step % 5 for step in range(output_length)] + [EOS]
-    for max_len in range(10):
-        draft = [FIRST_WORD + step % 5 for step in range(draft_length)]
-        check(decode(FixedDrafter(draft, draft), ScriptedVerifier([target], VOCABULARY), max_len), [target], max_len)
-
-
-def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
-    """The first batch implementation of IAD decoded on past such an EOS: 667 of 3,000 sentences came out wrong."""
-    short, long = [4, 5, EOS], [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
-    decoded = decode(FixedDrafter(long[:-1]), ScriptedVerifier([short, long, short], VOCABULARY))
-    check(decoded, [short, long, short])
-    assert (decoded[0].stats.accepted, decoded[0].stats.committed) == ([2], [3])

@@ -118,18 +118,6 @@ def test_choose_equals_one_position_at_a_time(
             torch.testing.assert_close(float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5)
 
 
-def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length() -> None:
-    """fairseq gives the EOS probability one there and compares: log p(unk) - penalty may be more."""
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2] * 6))
-    logits = torch.zeros(6, VOCABULARY)
-    logits[3:, UNK] = -20.0
-    choices = RuledChoice(rules).choose(logits, torch.tensor([2, 3, 4] * 2), torch.full((6, 6), 5))
-    assert choices.tokens.tolist() == [UNK, UNK, EOS, EOS, EOS, EOS]
-    assert choices.log_probs[3:].tolist() == [0.0, 0.0, 0.0]
-    assert choices.forced is not None
-    assert choices.forced.tolist() == [False, False, True, True, True, True]
-
-
 @examples(70)
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),

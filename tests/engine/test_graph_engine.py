@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Draft, Order, Ragged
-from fairseq_aggdec.decoding.verification import EXACT, judge
+from fairseq_aggdec.decoding.tokens import Block, Order, Ragged
 from fairseq_aggdec.engine import choose_backend, decoder
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import GRAPHS
@@ -27,11 +24,9 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, Packet
-from fairseq_aggdec.engine.proposals import Proposals
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
-    HEAD_KINDS,
     dictionary,
     model_of_shape,
     random_batch,
@@ -78,11 +73,6 @@ def as_on_a_gpu(decoder: Any) -> Decoder:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose_backend, "is_asynchronous", lambda device: True)
         return captured(decoder)
-
-
-def proposals_of(engine: Decoder) -> Proposals:
-    assert engine.proposals is not None
-    return engine.proposals
 
 
 def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
@@ -256,31 +246,6 @@ def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -
                     engine.keep(Order([0, 2], CPU))
 
 
-@pytest.mark.parametrize("kind", HEAD_KINDS)
-def test_proposals_are_those_of_the_plain_engine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_blockwise(SHAPE, kind, 14, VOCABULARY, VOCABULARY, heads=5)
-    found, expected = captured(model.decoder), Decoder(model.decoder)
-    walk = Walk(found, expected, 15, 3)
-    for rules in (RULES, SearchRules(pad=1, unk=3, eos=2, max_len=20, unk_penalty=0.1)):  # chosen in and behind a graph
-        walk.starts = [0] * 3
-        for engine in walk.both:
-            engine.start(encoded(model, [5, 9, 2]))
-            assert proposals_of(engine).propose([1, 1, 1], 3) is None
-        for last_head in (2, 5, 3, 4, 2):
-            with monkeypatch.context() as patch:
-                if last_head == 3:  # a pass without a graph between others
-                    patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", 0)
-                walk.step(4, rules)
-            if len(walk.starts) == 3 and last_head == 5:
-                walk.keep([2, 1])
-            proposed = [
-                proposals_of(engine).propose([start + 1 for start in walk.starts], last_head) for engine in walk.both
-            ]
-            assert proposed[0] is not None
-            assert proposed[1] is not None
-            assert torch.equal(proposed[0], proposed[1])
-
-
 def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture forbids it; so does `meta`, a device without numbers, which mixes with no other."""
     meta = torch.device("meta")
@@ -291,7 +256,8 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     engine.start(encoder_out)
     for draft in (torch.full((3, 3), 5), torch.full((3, 3), 5, device=meta)):  # seen by the host, or not
         engine.verify(Block.of_draft([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2)
-    proposed = proposals_of(engine).propose([2] * 3, 3)
+    assert engine.proposals is not None
+    proposed = engine.proposals.propose([2] * 3, 3)
     assert proposed is not None
     assert proposed.device == meta
     engine.keep(Order([0, 2], meta))
@@ -329,19 +295,3 @@ def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytes
     with Counting():
         engine.start(encoder(tokens))
     assert outside == ["aten.fill_.Scalar", "aten.copy_.default"]
-
-
-def test_an_iteration_makes_no_index_tensors_on_the_device() -> None:
-    """Each would be a copy for which the host waits."""
-    model = model_of_shape(SHAPE, 18, VOCABULARY, VOCABULARY)
-    engine = captured(model.decoder)
-    engine.start(encoded(model, [5, 9, 2]))
-    outputs = Outputs(torch.full((3,), RULES.eos), RULES)
-    draft = Draft.of_known(torch.tensor([[5, 6, 7], [5, 0, 0], [0, 0, 0]]), [3, 1, 0])
-    block, order = outputs.block(draft), Order([0, 2], CPU)
-    chosen = engine.verify(block, RULES)
-    outputs.commit(draft, judge(chosen, EXACT, block, draft))
-    assert RULES.keep(order) is RULES
-    engine.keep(order)
-    made = {**vars(block), **vars(block.ragged), **vars(order)}
-    assert {name for name, part in made.items() if isinstance(part, Tensor)} == {"draft"}

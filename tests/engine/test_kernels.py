@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from fairseq_aggdec.engine.encoder import Encoder
@@ -18,7 +17,6 @@ from fairseq_aggdec.engine.native.layers import Embedding
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
-from fairseq_aggdec.engine.plain.layers import Positions
 from tests.support.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
@@ -161,25 +159,15 @@ def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.Monkey
                     assert torch.equal(whole.of(each), whole[:].gather(1, each[:, None]).squeeze(1))
 
 
-@pytest.mark.parametrize("position", [True, False], ids=["positions", "no positions"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_decoder_reads(name: str, position: bool) -> None:
-    words, places = torch.randn(9, 40), SinusoidalPositionalEmbedding(40, 1, 50)
-    positions = Positions(places, words) if position else None
-    read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), words, 6.5, positions)
-    tokens, at = torch.tensor([[3, 8, 0], [1, 1, 4]]), torch.tensor([[0, 1, 2], [30, 31, 32]])
-    expected = 6.5 * words[tokens] + (positions.look_up(at, 33) if positions else 0.0)
-    torch.testing.assert_close(read(tokens, at, 33), expected)
-    torch.testing.assert_close(read(tokens[1:], range(30, 33), 33), expected[1:])
-    with pytest.raises(IndexError, match="a token is not one of the 9 symbols"):
-        read(tokens + 1, at, 33)
-    mask = torch.randn(1, 40)  # a drafter's, the number behind them
-    read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), words, 6.5, positions, mask)
-    torch.testing.assert_close(
-        read(tokens + 1, at, 33)[0, 1], mask[0] + (positions.look_up(at, 33)[0, 1] if positions else 0.0)
-    )
-    with pytest.raises(IndexError):
-        read(tokens + 2, at, 33)
+def test_a_token_that_is_no_symbol_is_an_error(name: str) -> None:
+    """A drafter has one more, its mask."""
+    for mask in (None, torch.randn(1, 40)):
+        read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), torch.randn(9, 40), 6.5, None, mask)
+        last = 8 if mask is None else 9
+        assert read(torch.tensor([[last, 0]]), range(2), 2).isfinite().all()
+        with pytest.raises(IndexError, match="a token is not one of the"):
+            read(torch.tensor([[last + 1, 0]]), range(2), 2)
 
 
 @pytest.mark.usefixtures("anew")

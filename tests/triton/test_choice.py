@@ -77,21 +77,6 @@ def test_a_temperature_divides_the_logits_in_their_own_type(temperature: float) 
     torch.testing.assert_close(values, scores_of(logits, positions, temperature).gather(1, names))
 
 
-def test_the_longest_output_ends_before_the_shortest_may() -> None:
-    """Where `min_len` is above `max_len`, EOS is forced at `max_len` and has its own log-probability."""
-    rules, limits = SearchRules(PAD, 3, EOS, max_len=2, min_len=5), torch.tensor([PAD, EOS, 5, 2])
-    logits, positions = logits_of(4, 60, torch.float32), torch.arange(4)
-    choices = RuledChoice(rules).choose(logits, positions, None)
-    found = chosen(logits, positions, limits)
-    assert choices.forced is not None
-    assert found[:, 0].tolist() == choices.tokens.tolist()
-    assert found[:, 2].tolist() == choices.forced.tolist() == [False, False, True, True]
-    torch.testing.assert_close(found[:, 1], choices.log_probs)
-    values, names = best_entries(logits, positions, limits, 1)
-    assert names[:, 0].tolist() == choices.tokens.tolist()
-    torch.testing.assert_close(values[:, 0], choices.log_probs)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_what_is_impossible_has_minus_infinity(dtype: torch.dtype) -> None:
     """Whole chunks, all but one token, or a forced EOS; a draft token of that kind has every possible one above it."""

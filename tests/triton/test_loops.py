@@ -19,6 +19,7 @@ from fairseq_aggdec.generation import beam_generator, generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.support.random_models import dictionary, model_of_shape, random_batch
+from tests.support.small_generators import tokens
 
 WORDS, FEW = dictionary(20), dictionary(5)
 SHAPE, LEARNED = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding"
@@ -68,10 +69,6 @@ def records(found: Any) -> list[Any]:
     ]
 
 
-def outputs(found: Any) -> list[list[list[int]]]:
-    return [[one["tokens"].tolist() for one in n_best] for n_best in found]
-
-
 def on_the_host(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]) -> Any:
     count = len(passes)
     with pytest.MonkeyPatch.context() as patch:
@@ -100,7 +97,7 @@ def decoded_twice(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]
 
 def by_fairseq(model: Any, words: Any, sample: Any, **options: Any) -> list[list[list[int]]]:
     options = {"max_len_a": 0, "max_len_b": 6, "beam_size": 1, **options}
-    return outputs(SequenceGenerator([model], words, **options).generate([], sample))
+    return tokens(SequenceGenerator([model], words, **options).generate([], sample))
 
 
 def edited(texts: Sequence[Sequence[int]], words: Any, seed: int) -> list[list[int]]:
@@ -128,10 +125,10 @@ def test_copies_are_found_and_accepted_as_on_the_host(
         )
         limits = {"min_len": 3 * seed, "max_len_b": 12}
         greedy = decoded_twice(made(model, "greedy", words, **limits), sample, passes)
-        assert outputs(greedy) == by_fairseq(model, words, sample, **limits)
+        assert tokens(greedy) == by_fairseq(model, words, sample, **limits)
         sample["drafts"] = edited([one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed)
         found = decoded_twice(made(model, "iad", words, max_draft_len=seed * 3, **limits), sample, passes)
-        assert outputs(found) == outputs(greedy)
+        assert tokens(found) == tokens(greedy)
         accepted += sum(sum(one["stats"].accepted) for (one,) in found)
     assert accepted > 2 * rows
 
@@ -144,7 +141,7 @@ def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> 
         random_batch(size, WORDS, BATCHES[rows]),
     )
     found = decoded_twice(made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes)
-    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
+    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
 
 
 @pytest.mark.parametrize("mode", ["greedy", "iad", "aggressive-beam"])
@@ -152,7 +149,7 @@ def test_outputs_may_end_at_once(mode: str, passes: list[Graph]) -> None:
     model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, ALWAYS, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
     found = decoded_twice(made(model, mode, min_len=0), sample, passes)
     assert min(len(n_best[0]["tokens"]) for n_best in found) == 1
-    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), min_len=0)
+    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), min_len=0)
 
 
 @pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
@@ -163,7 +160,7 @@ def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch:
     model, sample = model_of_shape(SHAPE, 5, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(5, WORDS, [2, 1, 2, 1, 1])
     decoder = made(model, mode, max_len_b=15)
     found = decoded_twice(decoder, sample, passes)
-    assert outputs(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), max_len_b=15)
+    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), max_len_b=15)
     sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
     assert sizes[0] == 8 > sizes[-1]  # rows
     assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
@@ -175,7 +172,7 @@ def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[G
     engines, found = Engines(), []
     for options in ({}, {"min_len": 6}, {"max_len_b": 3}, {"temperature": 2.0}):
         decoder = made(model, "greedy", engines=engines, **options)
-        found.append(outputs(decoded_twice(decoder, sample, passes)))
+        found.append(tokens(decoded_twice(decoder, sample, passes)))
     assert found[0] != found[1] != found[2]
     for drafts in ([], [[5, 6] * 20]):
         decoded_twice(made(model, "iad", engines=engines), {**sample, "drafts": drafts}, passes)
@@ -206,7 +203,7 @@ def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[G
     decoder = made(model, mode, beam_size=3 if mode == "aggressive-beam" else 1)
     found = decoder.generate([], sample)
     assert passes
-    assert outputs(found) == outputs(on_the_host(decoder, sample, passes))
+    assert tokens(found) == tokens(on_the_host(decoder, sample, passes))
 
 
 def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
@@ -216,7 +213,7 @@ def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
     monkeypatch.setattr(loops, "advance", {})
     model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
     for _ in range(2):
-        assert outputs(made(model, "greedy").generate([], sample)) == by_fairseq(model, WORDS, sample)
+        assert tokens(made(model, "greedy").generate([], sample)) == by_fairseq(model, WORDS, sample)
     assert len(passes) == 1
     assert "a batch is decoded by a loop on the host, slower and as exact, because of KeyError" in caplog.text
 
