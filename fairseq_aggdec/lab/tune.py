@@ -1,7 +1,8 @@
 """Runs `aggdec tune`: measures settings of GAD++ on a development set, and chooses two of them.
 
-High-quality is the fastest setting that scores at least `margin` above greedy decoding, high-efficiency the fastest
-that scores at most `loss` below it; what they choose on the papers' numbers is in docs/metrics.md.
+The authors (papers/000 §4.2.3) name them and give no rule. Here high-quality is the fastest setting that scores at
+least `margin` above greedy decoding, high-efficiency the fastest that scores at most `loss` below it; what they choose
+on the papers' numbers is in docs/metrics.md.
 """
 
 from __future__ import annotations
