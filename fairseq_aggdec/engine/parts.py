@@ -27,6 +27,8 @@ class Parts:
         self.decoder, self.backend, self.device = decoder, backend, words.device
         self.extra_embeddings = None if extra_embeddings is None else extra_embeddings.detach()
         self.layers = backend.decoder_layers(decoder)
+        self._cross = _keys_and_values(decoder, backend)
+        self._norm = None if decoder.layernorm_embedding is None else Norm(decoder.layernorm_embedding)
         self.sizes: tuple[int, int, int] = (len(decoder.layers), first.num_heads, first.head_dim)
         """the numbers of layers, of heads, and of elements of a head"""
         self.symbols: int = decoder.output_projection.weight.size(0)
@@ -39,9 +41,7 @@ class Parts:
             None if projection is None else backend.fused(projection)
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
-        self._norm = None if decoder.layernorm_embedding is None else Norm(decoder.layernorm_embedding)
         self._embedding = backend.embedding(decoder, self.positions, extra_embeddings)
-        self._cross = _keys_and_values(decoder, backend)
 
     def keys_and_values(self, states: Tensor) -> Tensor:
         """All layers' keys and values of an encoder's output, B x S x C -> layers x B x H x S x 2D/H."""
