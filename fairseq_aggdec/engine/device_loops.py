@@ -114,9 +114,9 @@ def search_beams(
     verifier: Any, rules: SearchRules, options: BeamOptions, first_tokens: Tensor
 ) -> list[tuple[list[Output], BeamStats]] | None:
     """As `plain_beam_search`; see `decode_rows`."""
-    return (
-        None if options.size > _LARGEST_BEAM else _decoded(_BeamLoop(verifier.captured, rules, options), first_tokens)
-    )
+    if options.size > _LARGEST_BEAM:
+        return None
+    return _decoded(_BeamLoop(verifier.captured, rules, options), first_tokens)
 
 
 class _Loop:

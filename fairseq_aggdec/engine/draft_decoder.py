@@ -97,10 +97,9 @@ class DraftDecoder(LateStart):
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         self._begin()
-        captured, width = self._engine.captured, self._width(texts, block_size)
-        shape = None
+        captured, shape = self._engine.captured, None
         if captured is not None and not self._copies_source:
-            shape = captured.shape_of(width, max(self._read))
+            shape = captured.shape_of(self._width(texts, block_size), max(self._read))
         if captured is None or shape is None:
             return self._choose(*self._block(texts, block_size))
         numbers_of_row, key = 2 + 2 * shape.width + block_size, ("draft", shape, block_size)

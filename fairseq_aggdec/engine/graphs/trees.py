@@ -52,8 +52,7 @@ def verify(captured: Captured, block: TreeBlock, rules: SearchRules, count: int)
 
 def _pass(captured: Captured, shape: Shape, longest: int, count: int, rules: SearchRules) -> Function:
     """The function of a pass with paths of `longest` slots."""
-    waits, symbols = captured.backend.reads_wait, torch.arange(captured.parts.symbols, device=captured.device)
-    pad, eos = rules.pad, rules.eos
+    waits, pad, eos = captured.backend.reads_wait, rules.pad, rules.eos
 
     def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
         table = numbers[LIMITS:].view(shape.rows, shape.width, 2 + longest)
@@ -68,6 +67,7 @@ def _pass(captured: Captured, shape: Shape, longest: int, count: int, rules: Sea
         found = torch.stack([values, names.float()])
         if waits:
             return (found,)
-        return found, whole[:].masked_fill((at >= limits[3])[:, None] & (symbols != eos), -torch.inf)
+        others = torch.arange(captured.parts.symbols, device=captured.device) != eos
+        return found, whole[:].masked_fill((at >= limits[3])[:, None] & others, -torch.inf)
 
     return read_tree
