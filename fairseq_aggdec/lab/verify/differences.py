@@ -141,7 +141,8 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
 
     Args:
         decode: fairseq's own search, with the beam in question.
-        samples: of each sentence, a batch of it alone, as it was decoded.
+        samples: of each sentence, a batch of it alone, as it was decoded; where its length limit depends on others, their
+            batch, of whose sentences the nearest candidates count.
         search: the `search` of fairseq's generator.
     """
     import torch
@@ -157,8 +158,9 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
             return best
 
         with torch.no_grad(), mock.patch.object(search, "step", step):
-            (hypotheses,) = decode(samples[sentence], None)
-        apart = [float(one["score"]) - float(other["score"]) for one, other in pairwise(hypotheses)]
+            lists = decode(samples[sentence], None)
+        pairs = (pair for hypotheses in lists for pair in pairwise(hypotheses))
+        apart = [float(one["score"]) - float(other["score"]) for one, other in pairs]
         return min([*found, *filter(math.isfinite, apart)])
 
     return gap
