@@ -87,7 +87,6 @@ class Distill(options.Bulk):
     def run(self) -> None:
         options.start(None, self.teacher, tells="fairseq_aggdec")
         from fairseq_aggdec.bulk.data_bin import DataBin
-        from fairseq_aggdec.bulk.running import Workers
         from fairseq_aggdec.train.distilling import Teacher, distil
 
         data = DataBin.find(self.data, self.source_lang, self.target_lang)
@@ -95,9 +94,8 @@ class Distill(options.Bulk):
         threads = self.threads or (max(1, (os.cpu_count() or 1) // self.workers) if self.workers > 1 else None)
         search = SearchOptions(self.beam, **self.given(options.Search))
         teacher = Teacher(self.teacher, data, search, self.decoding, self.precision or "fp32", self.cpu, threads)
-        workers = Workers(self.engine, self.workers, threads or 1, self.cpu)
         limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)
-        distil(teacher, self.output, splits or data.training_splits(), workers, self.keep_skipped, *limits)
+        distil(teacher, self.output, splits or data.training_splits(), self.workers, self.keep_skipped, *limits)
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ import fairseq_aggdec
 from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
-from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.running import decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
@@ -121,7 +121,7 @@ def distil(
     teacher: Teacher,
     output: Path,
     splits: Sequence[str],
-    workers: Workers,
+    workers: int = 1,
     keep_skipped: bool = False,
     max_tokens: int = MAX_TOKENS,
     batch_size: int | None = None,
@@ -135,7 +135,7 @@ def distil(
         teacher: the teacher, not yet loaded, with the original data.
         output: the folder to make; shards are kept beside it, in `OUTPUT.shards`.
         splits: the splits to distil.
-        workers: where the teacher decodes.
+        workers: the number of processes.
         keep_skipped: whether skipped sentences stay, with their original target, or are left out.
         max_tokens: the most source tokens of a batch, padding included.
         batch_size: the most sentences of a batch; None for any number.
@@ -146,7 +146,7 @@ def distil(
     Raises:
         AggdecError: a file cannot be used, or was made with other settings.
     """
-    loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
+    loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
     made: dict[str, Any] = {
         "teacher": fingerprints(teacher.path),
         "longest_source": min(loaded.longest_source, max_source_len or loaded.longest_source),

@@ -11,7 +11,6 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import load_langpair_dataset
 
 from fairseq_aggdec.bulk.data_bin import DataBin
-from fairseq_aggdec.bulk.running import Workers
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.generation.options import SearchOptions
@@ -94,7 +93,7 @@ def test_ranks_and_workers_write_what_one_process_does(
 def test_what_is_not_decoded_in_time_is_left_out(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
     search = SearchOptions(beam=1, max_len_b=5)
     teacher = Teacher(str(toy_model_dir.checkpoint), small_data, search, cpu=True)
-    distil_data(teacher, tmp_path / "out", ["train"], Workers(), max_tokens=60, shard_sentences=10, until=0)
+    distil_data(teacher, tmp_path / "out", ["train"], max_tokens=60, shard_sentences=10, until=0)
     made = DataBin(tmp_path / "out", "src", "tgt")
     assert 10 <= len(made.source("train")) == len(made.target("train")) < len(small_data.source("train")) / 2
 

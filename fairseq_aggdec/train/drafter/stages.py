@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
-from fairseq_aggdec.bulk.running import Workers, device_of_environment
+from fairseq_aggdec.bulk.running import device_of_environment
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
@@ -149,7 +149,7 @@ class _Stages:
         most = _LATE * plan.seconds["distil"] if self.end < math.inf else math.inf
         # the few validation sentences first: what is not decoded in time is left out
         splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + most
-        distil(self.recipe.teacher(part), distilled, splits, Workers(), shard_sentences=_SHARD, until=until)
+        distil(self.recipe.teacher(part), distilled, splits, shard_sentences=_SHARD, until=until)
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:
