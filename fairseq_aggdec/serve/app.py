@@ -9,13 +9,10 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from functools import partial
 from itertools import groupby
 from pathlib import Path
-from timeit import timeit
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -28,22 +25,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
-from fairseq_aggdec.generation.modes import BEAM, GREEDY, IAD
-from fairseq_aggdec.serve.batching import Batcher, busy
+from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.connections import NOSNIFF, Connection, Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
-from fairseq_aggdec.serve.requests import JSON, read_fields
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
 
 logger = logging.getLogger(__name__)
-
-RACED = ({"mode": IAD}, {"mode": GREEDY}, {"mode": BEAM, "beam": 5})
-"""arguments of `Model.decode` for the decodings that the page shows side by side"""
-LONGEST_RACE = 600
-"""characters"""
 
 
 def make_app(
@@ -72,20 +62,9 @@ def make_app(
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
     )
-    racing = asyncio.Lock()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
-
-    async def race(request: Request) -> Response:
-        text = (await read_fields(request, JSON)).get("text")
-        if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RACE:
-            raise HTTPException(400, f"give a text of at most {LONGEST_RACE} characters")
-        if racing.locked():
-            raise busy()
-        async with racing:
-            runs = [await _timed(worker, corrector, text, raced) for raced in RACED]
-        return JSONResponse({"runs": runs})
 
     async def healthy(request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -100,7 +79,6 @@ def make_app(
 
     routes = [
         Route("/", show, methods=["GET"]),
-        Route("/race", race, methods=["POST"]),
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
         Route("/metrics", measured, methods=["GET"]),
         *languagetool_routes(correcting),
@@ -115,21 +93,6 @@ def make_app(
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )
-
-
-async def _timed(worker: Executor, model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """An entry of the race: its seconds are the least of three runs, none of which records its steps.
-
-    Between the runs, the worker decodes what others wait for.
-    """
-    run = partial(asyncio.get_running_loop().run_in_executor, worker)
-    seconds = min([await run(lambda: timeit(lambda: model.decode([text], **arguments), number=1)) for _ in range(3)])
-    (result,) = await run(lambda: model.decode([text], trace=True, **arguments))
-    sentences = [
-        {"source": sentence.source, "text": sentence.text, "steps": [asdict(step) for step in sentence.trace]}
-        for sentence in result.sentences
-    ]
-    return {**arguments, "seconds": seconds, "sentences": sentences}
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
