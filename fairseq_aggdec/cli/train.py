@@ -75,7 +75,6 @@ class Distill(options.Bulk):
     teacher: str  # checkpoint, or several joined by ':' that decode as an ensemble
     #: splits to distil, such as train,valid (default: train, train1, ...)
     subset: Annotated[UseAppendAction[list[str]], arg(metavar="SPLIT[,SPLIT...]")] = field(default_factory=list)
-    keep_skipped: Flag = False  # keep skipped sentences, with their original target
     #: number of threads of a worker (default: the processor's cores, shared out among the workers)
     threads: Maybe[Count] = None
     shard_sentences: Count = SHARD_SENTENCES  # number of different sources in a shard, which a killed run loses
@@ -95,7 +94,7 @@ class Distill(options.Bulk):
         search = SearchOptions(self.beam, **self.given(options.Search))
         teacher = Teacher(self.teacher, data, search, self.decoding, self.precision or "fp32", self.cpu, threads)
         limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)
-        distil(teacher, self.output, splits or data.training_splits(), self.workers, self.keep_skipped, *limits)
+        distil(teacher, self.output, splits or data.training_splits(), self.workers, *limits)
 
 
 @dataclass(kw_only=True)
