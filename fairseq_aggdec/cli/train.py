@@ -26,11 +26,11 @@ class Drafter(options.Languages, Verb):
     """Train a block drafter for a model: distil its training set, train, average, measure beside
     greedy decoding, choose the block size.
 
-    It first says how long each stage will take on this machine, how many tokens an iteration the
-    drafter must bring to gain anything, and what other drafters have brought; what this one will
-    bring is not known before. After it was stopped, the same command goes on. After it has ended,
-    the same command with more --minutes or --updates trains on; both are totals. FOLDER/drafter.pt
-    is the drafter; all else in FOLDER is needed to train on.
+    It first says how long each stage will take on this machine, and how many tokens an iteration
+    the drafter must bring to gain anything; what it will bring is not known before. After it was
+    stopped, the same command goes on. After it has ended, the same command with more --minutes or
+    --updates trains on; both are totals. FOLDER/drafter.pt is the drafter; all else in FOLDER is
+    needed to train on.
     """
 
     verifier: Path  # checkpoint of the model to draft for
