@@ -1,17 +1,14 @@
-"""The web application of `aggdec serve`: its endpoints, its limits, its measures, and the loop that runs it."""
+"""The web application of `aggdec serve`: its endpoints, its limits, and the loop that runs it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-import time
 import traceback
-from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +53,7 @@ def make_app(
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)
-    batchers = {"corrector": correcting} | ({"translator": Batcher(translator, worker)} if translator else {})
-    counts: defaultdict[str, float] = defaultdict(float)
+    translating = Batcher(translator, worker) if translator else None
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
@@ -69,9 +65,6 @@ def make_app(
     async def healthy(request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    async def measured(request: Request) -> Response:
-        return PlainTextResponse(_metrics(counts, batchers), media_type="text/plain; version=0.0.4")
-
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
@@ -80,16 +73,12 @@ def make_app(
     routes = [
         Route("/", show, methods=["GET"]),
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
-        Route("/metrics", measured, methods=["GET"]),
         *languagetool_routes(correcting),
-        *libretranslate_routes(batchers.get("translator")),
+        *libretranslate_routes(translating),
     ]
     return Starlette(
         routes=routes,
-        middleware=[
-            Middleware(Door, hosts=hosts),
-            Middleware(Limits, counts=counts, seconds=seconds, paths={route.path for route in routes}),
-        ],
+        middleware=[Middleware(Door, hosts=hosts), Middleware(Limits, seconds=seconds)],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )
@@ -103,36 +92,22 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-def _metrics(counts: Mapping[str, float], batchers: dict[str, Batcher]) -> str:
-    """The metrics of /metrics, in the text format of Prometheus, with those of the batchers by their models' names."""
-    values = dict(counts)
-    for name, batcher in batchers.items():
-        values[f'sentences_total{{model="{name}"}}'] = batcher.sentences
-        values[f'cache_hits_total{{model="{name}"}}'] = batcher.cache_hits
-        values[f'queue_length{{model="{name}"}}'] = batcher.waiting
-    lines = []
-    for metric, names in groupby(sorted(values), key=lambda name: name.partition("{")[0]):
-        lines.append(f"# TYPE aggdec_{metric} {'counter' if metric.endswith('_total') else 'gauge'}")
-        lines += [f"aggdec_{name} {values[name]}" for name in names]
-    return "\n".join(lines) + "\n"
-
-
 class Limits:
-    """Bounds the time of requests, counts them, and says what went wrong without a word of their texts."""
+    """Bounds the time of requests, and says what went wrong without a word of their texts."""
 
-    def __init__(self, app: ASGIApp, counts: defaultdict[str, float], seconds: float, paths: set[str]) -> None:
-        self._app, self._counts, self._seconds, self._paths = app, counts, seconds, paths
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 0
+        is_answered = False
 
         async def sending(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
+            nonlocal is_answered
+            is_answered = True
             await send(message)
 
         refusal: HTTPException | None = None
@@ -143,16 +118,13 @@ class Limits:
                 503, f"not done within {self._seconds:g} seconds: try again later", {"Retry-After": "2"}
             )
         except ClientDisconnect:
-            status = 499  # as nginx counts it
+            pass
         except Exception as error:  # its message may hold the text
             frames = "".join(traceback.format_tb(error.__traceback__))
             logger.error("%s at %s\n%s", type(error).__name__, scope["path"], frames)
             refusal = HTTPException(500, "internal error")
-        if refusal is not None and not status:
+        if refusal is not None and not is_answered:
             await (await _refuse(Request(scope), refusal))(scope, receive, sending)
-        path = scope["path"] if scope["path"] in self._paths else "other"
-        self._counts[f'requests_total{{path="{path}",status="{status}"}}'] += 1
-        self._counts[f'request_seconds_total{{path="{path}"}}'] += time.perf_counter() - start
 
 
 def listen(host: str, port: int) -> socket.socket:

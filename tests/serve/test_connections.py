@@ -45,7 +45,7 @@ def test_a_name_that_leads_to_this_machine_is_not_enough(url: str) -> None:
     assert known_as("::1", "::1", []) == {"localhost", "127.0.0.1", "[::1]"}
 
 
-@pytest.mark.parametrize("path", ["", "healthz", "metrics", "languages", "translate", "v2x"])
+@pytest.mark.parametrize("path", ["", "healthz", "languages", "translate", "v2x"])
 def test_a_page_of_another_origin_reads_nothing_but_corrections(url: str, path: str) -> None:
     origin = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
     for method in ("GET", "POST", "OPTIONS"):
