@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.connections import NOSNIFF, Connection, Door
+from fairseq_aggdec.serve.connections import Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 
@@ -144,7 +144,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
     """The loop that runs an application; `run(sockets=[...])` returns after SIGTERM or Ctrl-C, when all is answered."""
     return uvicorn.Server(
         uvicorn.Config(
-            app, loop="asyncio", http=Connection, ws="none", log_level="warning", access_log=False, server_header=False,
-            limit_concurrency=700, backlog=128, headers=[NOSNIFF],
+            app, loop="asyncio", http="h11", ws="none", log_level="warning", access_log=False, server_header=False,
+            limit_concurrency=700, backlog=128, headers=[("X-Content-Type-Options", "nosniff")],
         )
     )  # fmt: skip
