@@ -99,22 +99,17 @@ class Distill(options.Bulk):
 
 @dataclass(kw_only=True)
 class Shrink(Verb):
-    """Write a checkpoint with some layers of another one, to decode with or to train on
+    """Write a checkpoint with some decoder layers of another one, to decode with or to train on
     (--finetune-from-model)."""
 
     checkpoint: Positional[Path]  # checkpoint of a Transformer or BART model, of any version of fairseq
     output: Positional[Path]  # file to write
-    #: numbers from 0, separated by commas, such as 0,2,4 (default: all of the encoder's)
-    encoder_layers_to_keep: Maybe[str] = None
-    decoder_layers_to_keep: Maybe[str] = None  # the same of the decoder's, such as 0,11
+    decoder_layers_to_keep: str  # numbers from 0, separated by commas, such as 0,11
 
     def run(self) -> None:
-        keep = {"encoder": self.encoder_layers_to_keep, "decoder": self.decoder_layers_to_keep}
-        if not any(value is not None for value in keep.values()):
-            raise AggdecError("give --encoder-layers-to-keep or --decoder-layers-to-keep, or both")
         from fairseq_aggdec.train.shrinking import shrink_file
 
-        print(shrink_file(self.checkpoint, self.output, keep), file=sys.stderr)
+        print(shrink_file(self.checkpoint, self.output, self.decoder_layers_to_keep), file=sys.stderr)
 
 
 @dataclass(kw_only=True)
