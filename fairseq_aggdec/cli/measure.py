@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -24,7 +24,7 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
 
     reference: Maybe[Path] = None  # file with the subset's targets as running text, for BLEU
     modes: Annotated[
-        str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole is --drafts whole")
+        str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole verifies whole drafts")
     ] = "beam5,beam1,greedy,iad"
     #: ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as
     #: ctranslate2:greedy,ctranslate2:greedy@int8; needs the package ctranslate2
@@ -37,7 +37,6 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
     #: comma separated, one after another
     batch_sizes: Annotated[Counts, arg(aliases=["--batch-size"])] = field(default_factory=lambda: [1])
     repeats: Count = 3  # how often each mode is timed
-    drafts: Literal["auto", "whole"] = "auto"  # whole: whole drafts, as in the papers; auto: only what saves time
     profile: bool = True  # measure the time by module, in a further round
     memory: bool = True  # measure peak memory
     #: make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search (beamN) ignores it
