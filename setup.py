@@ -110,7 +110,6 @@ setup(
         ],
         # what only the laboratory and the experiments import; scripts/setup.sh installs it
         "lab": ["cattrs", "matplotlib", "nltk", "pillow", "pooch", "requests", "rouge-score"],
-        "ray": ["ray"],  # aggdec decode --engine ray
         "serve": ["starlette", "uvicorn"],
     },
     entry_points={

@@ -39,7 +39,7 @@ from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.line import WrittenLine
-from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
+from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED, longest_learnt
 from fairseq_aggdec.text.spacing import match_spacing
@@ -228,7 +228,6 @@ class Model:
         max_tokens: int = 4000,
         batch_size: int | None = None,
         progress: bool = False,
-        trace: bool = False,
         **options: Any,
     ) -> Result | list[Result]:
         """Decode texts; one given alone has one result, several have a list in their order.
@@ -243,7 +242,6 @@ class Model:
             max_tokens: the most subwords of a batch of sources, padding included.
             batch_size: the most sentences of a batch; None: no limit.
             progress: show a bar on stderr.
-            trace: fill `Sentence.trace`.
             options: further ones of the mode (`tolerance=2.0`), see `Decoding`, and of fairseq's generation
                 (`lenpen=0.6`, `max_len_b=100`).
 
@@ -274,10 +272,10 @@ class Model:
         with self._lock:
             decoding = self.task.decoding.in_mode(mode, **of_mode)
             beam = (beam or 5) if decoding.row.has_beam else 1
-            generator = self._generator_for(decoding, **options, beam=beam, nbest=nbest, retain_iter_history=trace)
+            generator = self._generator_for(decoding, **options, beam=beam, nbest=nbest)
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
-        results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
+        results = [self._result(text, some, decoded) for text, some in zip(several, parts, strict=True)]
         return results[0] if isinstance(texts, str) else results
 
     @overload
@@ -421,14 +419,14 @@ class Model:
                 bar.update(size)
         return found
 
-    def _result(self, text: str, parts: list[_Part], decoded: _Found, trace: bool) -> Result:
-        sentences = [self._sentence(part, decoded, trace) for part in parts]
+    def _result(self, text: str, parts: list[_Part], decoded: _Found) -> Result:
+        sentences = [self._sentence(part, decoded) for part in parts]
         edits: list[Edit] = []
         for one in sentences if self.corrects else ():
             edits += [replace(edit, offset=edit.offset + one.start) for edit in find_edits(one.source, one.text)]
         return result_of(text, sentences, edits if self.corrects else None)
 
-    def _sentence(self, part: _Part, decoded: _Found, trace: bool) -> Sentence:
+    def _sentence(self, part: _Part, decoded: _Found) -> Sentence:
         source, end = part.source, part.start + len(part.source)
         if part.tokens is None:
             return Sentence(source, part.start, end, source, note=part.note)
@@ -452,19 +450,7 @@ class Model:
             drafted=0 if stats is None else sum(stats.drafted),
             accepted=0 if stats is None else sum(stats.accepted),
             note=note,
-            trace=self._trace(first) if trace else [],
         )  # fmt: skip
-
-    def _trace(self, hypothesis: dict[str, Any]) -> list[Step]:
-        """What each iteration drafted and committed; a search without such a record took a step a token."""
-        tokens, stats, history = self.tokens(hypothesis["tokens"]), hypothesis.get("stats"), hypothesis.get("history")
-        if stats is None or not history:
-            return [Step([], 0, [token]) for token in tokens]
-        steps, start = [], 0
-        for entry, accepted, committed in zip(history, stats.accepted, stats.committed, strict=True):
-            steps.append(Step(self.tokens(entry["tokens"]), accepted, tokens[start : start + committed]))
-            start += committed
-        return steps
 
 
 def _bring(hypotheses: Sequence[dict[str, Any]]) -> None:

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # A part of the tests under another Python, in a virtual environment of its own (.venv-3.12).
 # usage: bash scripts/test_python.sh [--few] [PYTHON [PYTEST ARGUMENTS]]     default: python3.12, in the path or of pyenv
-#   --few   half a minute of them, as a part of scripts/test.sh: nothing is done where there is no such Python. Without it the tests
-#           of Ray are among them, which takes a quarter of a gigabyte.
+#   --few   half a minute of them, as a part of scripts/test.sh: nothing is done where there is no such Python.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -35,7 +34,4 @@ fi
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 export AGGDEC_VENV=.venv-$version OMP_NUM_THREADS=1
 PYTHON=$python bash scripts/setup.sh
-if [[ -z $few ]] && ! "$AGGDEC_VENV/bin/python" -c 'import ray' 2>/dev/null; then
-    "$AGGDEC_VENV/bin/python" -m pip install --quiet --disable-pip-version-check --constraint scripts/constraints.txt ray
-fi
 "$AGGDEC_VENV/bin/python" -m pytest --numprocesses "$processes" --dist loadfile "${tests[@]}" "${@:2}"

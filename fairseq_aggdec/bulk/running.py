@@ -1,4 +1,4 @@
-"""Decoding shards in this process, in several of this machine, or on a Ray cluster; what torchrun's variables say."""
+"""Decoding shards in this process, or in several of this machine; what torchrun's variables say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -37,36 +36,18 @@ class Worker(Protocol):
         """The outputs of a shard."""
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Where shards are decoded."""
-
-    engine: str = "local"
-    """`local` or `ray`"""
-    number: int = 1
-    """processes, or actors of Ray"""
-    threads: int = 1
-    """of each of Ray's actors"""
-    cpu: bool = False
-    """use no GPU"""
-
-    @property
-    def here(self) -> bool:
-        """Whether this process decodes."""
-        return self.engine == "local" and self.number == 1
-
-
 def decode_shards(
     shards: Sequence[Shard],
     folder: ShardFolder,
     worker: Worker,
-    workers: Workers,
+    workers: int,
     unit: str,
     until: float = math.inf,
 ) -> None:
     """Decode the shards that the folder does not hold, with a progress bar that counts in `unit`.
 
-    No further shard is decoded after `until`, on the clock of `time.monotonic`.
+    One worker decodes in this process, several in processes of their own. No further shard is decoded after `until`, on
+    the clock of `time.monotonic`.
 
     Raises:
         AggdecError: a worker has raised it or has died, or the folder holds something else.
@@ -83,12 +64,10 @@ def decode_shards(
                 return
 
 
-def _decoded(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
-    if workers.engine == "ray" and shards:
-        return _by_ray(shards, worker, workers)
-    if workers.here or len(shards) <= 1:
+def _decoded(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
+    if workers == 1 or len(shards) <= 1:
         return ((shard, worker.decode(shard)) for shard in shards)
-    return _by_processes(shards, worker, min(workers.number, len(shards)))
+    return _by_processes(shards, worker, min(workers, len(shards)))
 
 
 def _by_processes(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
@@ -141,50 +120,6 @@ def _end_with_parent() -> None:
 
 def _decode(shard: Shard) -> tuple[Shard, Decoded]:
     return shard, _worker.decode(shard)
-
-
-def _by_ray(shards: Sequence[Shard], worker: Worker, workers: Workers) -> _Done:
-    """Actors of Ray, in the cluster of RAY_ADDRESS or of this machine, else in a new one on this machine.
-
-    An actor that dies is replaced, and its shard is decoded again. All machines must have the files that are read.
-    """
-    try:
-        import ray
-        from ray.util import ActorPool
-    except ImportError as error:
-        raise AggdecError("--engine ray needs Ray: pip install ray, or take --engine local") from error
-
-    started = not ray.is_initialized()
-    if started:
-        ray.init(logging_level="ERROR", log_to_driver=False, include_dashboard=False)
-    try:
-        there = ray.cluster_resources()
-        on_gpus = not workers.cpu and there.get("GPU", 0) > 0
-        room = int(there["GPU"] if on_gpus else there.get("CPU", 0) // workers.threads)
-        if room < workers.number:
-            raise AggdecError(
-                f"--workers {workers.number}: the Ray cluster has room for {room}, at "
-                f"{'a GPU' if on_gpus else f'--threads {workers.threads}'} each; ask for fewer"
-            )
-        resources: dict[str, int] = {"num_gpus": 1} if on_gpus else {"num_cpus": workers.threads}
-        kind = ray.remote(_Actor).options(max_restarts=-1, max_task_retries=-1, **resources)
-        actors = [kind.remote(worker) for _ in range(min(workers.number, len(shards)))]
-        yield from ActorPool(actors).map_unordered(lambda actor, shard: actor.decode.remote(shard), shards)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    finally:
-        if started:
-            ray.shutdown()
-
-
-class _Actor:
-    """A worker as an actor of Ray."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-
-    def decode(self, shard: Shard) -> tuple[Shard, Decoded]:
-        return shard, self._worker.decode(shard)
 
 
 def rank_of_environment() -> tuple[int, int]:

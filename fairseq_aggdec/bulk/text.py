@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
-from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.running import decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _NAMED = 5
 """the most skipped lines that are named"""
-_NOT_RECORDED = ("data", "path", "input", "output", "engine", "workers")
+_NOT_RECORDED = ("data", "path", "input", "output", "workers")
 """options that do not change the outputs, or whose files are recorded by their fingerprints"""
 _SKIPPED = "skipped.tsv"
 """the list of all lines that could not be decoded: file, number of the line (from 1), why"""
@@ -199,8 +199,7 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
     shards = [shard for name in args.input for shard in cuts[name]]
     if args.draft_file is not None:
         shards = _with_drafts(shards, args)
-    workers = Workers(args.engine, args.workers, args.threads, args.cpu)
-    decode_shards(shards[rank::ranks], folder, TextWorker(args, options), workers, "lines")
+    decode_shards(shards[rank::ranks], folder, TextWorker(args, options), args.workers, "lines")
     if not all(map(folder.is_finished, shards)):
         return
     skipped = [line for shard in shards for line in folder.skipped(shard)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -14,8 +14,8 @@ from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
 from fairseq_aggdec.lab.bench.search_settings import check_peers, given_settings
 
-QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2", "m2-references", "exact")
-"""metrics in which more is better; where one has several columns, the last counts"""
+QUALITIES = ("bleu", "compound-bleu", "rouge", "sari", "gleu", "m2-references", "exact")
+"""metrics of tokens in which more is better; where one has several columns, the last counts"""
 
 
 @dataclass(kw_only=True)
@@ -24,7 +24,7 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
 
     reference: Maybe[Path] = None  # file with the subset's targets as running text, for BLEU
     modes: Annotated[
-        str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole is --drafts whole")
+        str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole verifies whole drafts")
     ] = "beam5,beam1,greedy,iad"
     #: ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as
     #: ctranslate2:greedy,ctranslate2:greedy@int8; needs the package ctranslate2
@@ -37,7 +37,6 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
     #: comma separated, one after another
     batch_sizes: Annotated[Counts, arg(aliases=["--batch-size"])] = field(default_factory=lambda: [1])
     repeats: Count = 3  # how often each mode is timed
-    drafts: Literal["auto", "whole"] = "auto"  # whole: whole drafts, as in the papers; auto: only what saves time
     profile: bool = True  # measure the time by module, in a further round
     memory: bool = True  # measure peak memory
     #: make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search (beamN) ignores it
@@ -87,23 +86,12 @@ class Tune(options.HalfPrecision, options.Subject, Verb):
     tolerances: Annotated[list[float], options.numbers(float, 0)] = field(
         default_factory=lambda: [1.0, 2.0, 3.0, 4.0, 5.0]
     )
-    #: all combinations; without it every k with the first β and τ, then every β and τ with the fastest k that loses no
-    #: more than --loss
-    full_grid: Flag = False
-    metric: Annotated[str, options.choice(QUALITIES)] = "bleu"  # quality; bleu is of tokens
-    text_reference: Maybe[Path] = None  # file with the split's targets as running text, for sacrebleu
-    m2: Maybe[Path] = None  # M2 file of the split's gold edits, for m2
+    metric: Annotated[str, options.choice(QUALITIES)] = "bleu"  # quality
     margin: Number = 0.0  # how far above greedy decoding the high-quality setting must be
     loss: Number = 0.5  # how far below greedy decoding the high-efficiency setting may be
     beam: Count = 5  # beam of the baseline
     batch_size: Count = 1  # number of sentences in a batch
     repeats: Count = 3  # number of rounds, whose median time counts
-
-    def check(self) -> None:
-        if self.metric == "sacrebleu" and self.text_reference is None:
-            raise AggdecError("--metric sacrebleu: give --text-reference, the split's targets as running text")
-        if self.metric == "m2" and self.m2 is None:
-            raise AggdecError("--metric m2: give the split's gold edits by --m2")
 
     def run(self) -> None:
         options.start(self.threads, self.path, self.drafter_path)

@@ -189,8 +189,7 @@ class Bulk(Search, Languages, HalfPrecision, Verb):
     max_tokens: Count = MAX_TOKENS  # most source tokens of a batch, padding included
     batch_size: Maybe[Count] = None  # most sentences of a batch (default: no limit)
     cpu: Flag = False  # use no GPU
-    engine: Literal["local", "ray"] = "local"  # local: processes of this machine; ray: a Ray cluster
-    workers: Count = 1  # number of processes, or of Ray's actors, each of which loads the models
+    workers: Count = 1  # number of processes, each of which loads the models
 
 
 @dataclass(kw_only=True)

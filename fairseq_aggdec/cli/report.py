@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Number, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Many, Maybe, Natural, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import check_result_file, written_whole
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fairseq_aggdec.lab.score.score_table import ScoreTable
 
 METRICS = (
-    "sacrebleu, bleu, compound-bleu, ter, rouge, sari, sentence-sari, gleu, m2, m2-references, repetition, edit-ratio, "
-    "unchanged, exact"
+    "sacrebleu, bleu, compound-bleu, ter, rouge, sari, gleu, m2, m2-references, repetition, edit-ratio, unchanged, "
+    "exact"
 )
 """the names in `lab.score.metrics`, which takes long to import"""
 
@@ -107,20 +107,15 @@ class ScoreFiles(Score):
         Maybe[str],
         arg(
             help=f"comma separated, from {METRICS} (default: all that the given files allow, except ter, "
-            "sentence-sari, m2-references, unchanged and exact)"
+            "m2-references, unchanged and exact)"
         ),
     ] = None
     characters: Flag = False  # take each character for a token, as for Chinese
-    max_unchanged_words: Natural = 2  # most unchanged words in an M2 edit
-    beta: Number = 0.5  # beta of M2's F score
     stem: Flag = False  # compare stems in ROUGE
-    draws: int = 500  # number of GLEU's random choices of references
 
     def check(self) -> None:
         if not self.outputs:
             raise AggdecError("name one or more files of outputs")
-        if self.beta <= 0:
-            raise AggdecError(f"--beta {self.beta}: must be above 0")
 
     def tables(self) -> list[ScoreTable]:
         from fairseq_aggdec.lab.score.score_table import files_table

@@ -26,11 +26,11 @@ class Drafter(options.Languages, Verb):
     """Train a block drafter for a model: distil its training set, train, average, measure beside
     greedy decoding, choose the block size.
 
-    It first says how long each stage will take on this machine, how many tokens an iteration the
-    drafter must bring to gain anything, and what other drafters have brought; what this one will
-    bring is not known before. After it was stopped, the same command goes on. After it has ended,
-    the same command with more --minutes or --updates trains on; both are totals. FOLDER/drafter.pt
-    is the drafter; all else in FOLDER is needed to train on.
+    It first says how long each stage will take on this machine, and how many tokens an iteration
+    the drafter must bring to gain anything; what it will bring is not known before. After it was
+    stopped, the same command goes on. After it has ended, the same command with more --minutes or
+    --updates trains on; both are totals. FOLDER/drafter.pt is the drafter; all else in FOLDER is
+    needed to train on.
     """
 
     verifier: Path  # checkpoint of the model to draft for
@@ -75,7 +75,6 @@ class Distill(options.Bulk):
     teacher: str  # checkpoint, or several joined by ':' that decode as an ensemble
     #: splits to distil, such as train,valid (default: train, train1, ...)
     subset: Annotated[UseAppendAction[list[str]], arg(metavar="SPLIT[,SPLIT...]")] = field(default_factory=list)
-    keep_skipped: Flag = False  # keep skipped sentences, with their original target
     #: number of threads of a worker (default: the processor's cores, shared out among the workers)
     threads: Maybe[Count] = None
     shard_sentences: Count = SHARD_SENTENCES  # number of different sources in a shard, which a killed run loses
@@ -87,7 +86,6 @@ class Distill(options.Bulk):
     def run(self) -> None:
         options.start(None, self.teacher, tells="fairseq_aggdec")
         from fairseq_aggdec.bulk.data_bin import DataBin
-        from fairseq_aggdec.bulk.running import Workers
         from fairseq_aggdec.train.distilling import Teacher, distil
 
         data = DataBin.find(self.data, self.source_lang, self.target_lang)
@@ -95,29 +93,23 @@ class Distill(options.Bulk):
         threads = self.threads or (max(1, (os.cpu_count() or 1) // self.workers) if self.workers > 1 else None)
         search = SearchOptions(self.beam, **self.given(options.Search))
         teacher = Teacher(self.teacher, data, search, self.decoding, self.precision or "fp32", self.cpu, threads)
-        workers = Workers(self.engine, self.workers, threads or 1, self.cpu)
         limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)
-        distil(teacher, self.output, splits or data.training_splits(), workers, self.keep_skipped, *limits)
+        distil(teacher, self.output, splits or data.training_splits(), self.workers, *limits)
 
 
 @dataclass(kw_only=True)
 class Shrink(Verb):
-    """Write a checkpoint with some layers of another one, to decode with or to train on
+    """Write a checkpoint with some decoder layers of another one, to decode with or to train on
     (--finetune-from-model)."""
 
     checkpoint: Positional[Path]  # checkpoint of a Transformer or BART model, of any version of fairseq
     output: Positional[Path]  # file to write
-    #: numbers from 0, separated by commas, such as 0,2,4 (default: all of the encoder's)
-    encoder_layers_to_keep: Maybe[str] = None
-    decoder_layers_to_keep: Maybe[str] = None  # the same of the decoder's, such as 0,11
+    decoder_layers_to_keep: str  # numbers from 0, separated by commas, such as 0,11
 
     def run(self) -> None:
-        keep = {"encoder": self.encoder_layers_to_keep, "decoder": self.decoder_layers_to_keep}
-        if not any(value is not None for value in keep.values()):
-            raise AggdecError("give --encoder-layers-to-keep or --decoder-layers-to-keep, or both")
         from fairseq_aggdec.train.shrinking import shrink_file
 
-        print(shrink_file(self.checkpoint, self.output, keep), file=sys.stderr)
+        print(shrink_file(self.checkpoint, self.output, self.decoder_layers_to_keep), file=sys.stderr)
 
 
 @dataclass(kw_only=True)

@@ -66,9 +66,9 @@ class Verify(options.SubjectOrRandom):
     #: large batches
     thorough: Flag = False
     #: comma separated, from greedy, iad, iad++, gad, gad++, speculative, nar, blockwise, aggressive-beam:N, whose lists
-    #: are compared with fairseq's beam of N; +whole behind one adds --drafts whole (default: greedy, iad and
-    #: aggressive-beam:5, with a drafter gad and gad++ or speculative, with proposal heads blockwise; on a CPU iad, gad
-    #: and speculative +whole, too)
+    #: are compared with fairseq's beam of N; +whole behind one verifies whole drafts, also where they save no time
+    #: (default: greedy, iad and aggressive-beam:5, with a drafter gad and gad++ or speculative, with proposal heads
+    #: blockwise; on a CPU iad, gad and speculative +whole, too)
     modes: Maybe[str] = None
     precisions: Annotated[
         list[str] | None,
@@ -83,9 +83,6 @@ class Verify(options.SubjectOrRandom):
     #: shuffled, compared to the last bit (default: only with --thorough)
     bit_exact: Maybe[bool] = None
     batch_sizes: Maybe[Counts] = None  # comma separated (default: 1,8; --thorough: 1,8,32)
-    #: whole: on a CPU verify whole drafts also in batches and with large models; auto: only what saves time (default:
-    #: whole for random models; others are verified both ways, by the modes with +whole)
-    drafts: Maybe[Literal["auto", "whole"]] = None
     draft_file: Maybe[Path] = None  # a draft for each sentence of the split, for iad and iad++
     precision: ClassVar[str | None] = None
     """read where the model is loaded; --precisions replaces it"""

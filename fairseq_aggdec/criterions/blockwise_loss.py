@@ -1,11 +1,9 @@
 """The loss of proposal heads (papers/004 §6): cross-entropy of heads that are drawn for each batch."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
@@ -35,13 +33,6 @@ class BlockwiseLossConfig(FairseqDataclass):
             "others, so that the model's own output changes less; 0: head 1 is drawn like any other"
         },
     )
-    first_head_teacher: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={
-            "help": "with --first-head-weight: head 1 learns the probabilities of this checkpoint, such as the base "
-            "model, in place of the targets"
-        },
-    )
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
@@ -50,17 +41,13 @@ class BlockwiseLoss(SummedCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
     An identity head on a frozen base cannot be trained and is never drawn. With `first_head_weight` head 1 is in every
-    batch, with its loss and its number of targets times that weight, and learns the distribution of the
-    `first_head_teacher`, if any (not in the paper: self-distillation, as in Medusa-2, arXiv:2401.10774).
+    batch, with its loss and its number of targets times that weight (not in the paper).
     """
 
     def __init__(self, cfg: BlockwiseLossConfig, task: Any) -> None:
         super().__init__(cfg, task)
         check_least(cfg, 1, "heads_per_step")
         check_least(cfg, 0, "first_head_weight")
-        if cfg.first_head_teacher and not cfg.first_head_weight:
-            raise AggdecError(f"--first-head-teacher {cfg.first_head_teacher} needs --first-head-weight")
-        self._teacher: list[Any] = []  # the model, loaded at first use; in a list, so that it is not trained nor saved
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -70,8 +57,7 @@ class BlockwiseLoss(SummedCriterion):
         The model may be wrapped for distributed training; `reduce` is not used.
 
         Raises:
-            AggdecError: the model has no heads; an option is about head 1, and it cannot be trained; or its teacher
-                cannot be read.
+            AggdecError: the model has no heads; or an option is about head 1, and it cannot be trained.
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:
@@ -95,13 +81,8 @@ class BlockwiseLoss(SummedCriterion):
             wanted.append((head, mask))
             targets[head] = target[mask]
 
-        taught = self._taught(sample, model) if self.cfg.first_head_teacher else None
-
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
-            if head == 1 and taught is not None:
-                loss, nll = taught_loss(logits, taught, targets[head])
-            else:
-                loss, nll = smoothed_loss(logits, targets[head], self.cfg.label_smoothing)
+            loss, nll = smoothed_loss(logits, targets[head], self.cfg.label_smoothing)
             return weights.get(head, 1) * loss, weights.get(head, 1) * nll
 
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
@@ -109,18 +90,6 @@ class BlockwiseLoss(SummedCriterion):
         # distributed training needs a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.flatten()[0] for weight in layer.parameters())
         return self.summed(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
-
-    @torch.no_grad()
-    def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
-        """The teacher's logits at head 1's N targets, N x V, on the device of the trained model."""
-        if not self._teacher:  # loaded at first use: validation does not need the file
-            path = str(self.cfg.first_head_teacher)
-            if not Path(path).is_file():
-                raise AggdecError(f"--first-head-teacher {path}: no such file")
-            self._teacher = checkpoint_utils.load_model_ensemble([path], task=self.task)[0]
-        (teacher,), like = self._teacher, next(model.parameters())
-        teacher = teacher.eval().to(device=like.device, dtype=like.dtype)
-        return teacher(**sample["net_input"])[0][sample["target"].ne(self.padding_idx)]
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]
@@ -137,16 +106,6 @@ class BlockwiseLoss(SummedCriterion):
         loss, sample_size, log = self.summed(sample, *first[0], int(masks[0].sum()))
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
         return loss, sample_size, log
-
-
-def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy against a teacher's distribution, and the negative log-likelihood of the targets, both summed.
-
-    `logits`, `taught`: N x V, the model's and the teacher's; `targets`: N.
-    """
-    log_probs = logits.float().log_softmax(dim=-1)
-    nll = -log_probs.detach().gather(1, targets[:, None]).sum()
-    return -(taught.float().softmax(dim=-1) * log_probs).sum(), nll
 
 
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:

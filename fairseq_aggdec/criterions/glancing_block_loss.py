@@ -31,9 +31,6 @@ class GlancingBlockLossConfig(FairseqDataclass):
         default="0.5:0.3",
         metadata={"help": "lambda of glancing: one number, or START:END over the training; 0 switches it off"},
     )
-    glancing_updates: int = field(
-        default=0, metadata={"help": "updates over which lambda goes from START to END; 0: --max-update"}
-    )
     position_decay: float = field(
         default=1.0,
         metadata={
@@ -65,8 +62,7 @@ class GlancingSchedule:
             raise AggdecError(f"--glancing {text}: give lambda from 0 to 1, or START:END such as 0.5:0.3")
         if start != end and updates <= 0:
             raise AggdecError(
-                f"--glancing {text} changes over the training, whose length is unknown: "
-                "give --max-update or --glancing-updates"
+                f"--glancing {text} changes over the training, whose length is unknown: give --max-update"
             )
         return cls(start, end, updates)
 
@@ -90,7 +86,7 @@ class GlancingBlockLoss(SummedCriterion):
         super().__init__(cfg, task)
         if not 0 < cfg.position_decay <= 1:
             raise AggdecError(f"--position-decay {cfg.position_decay}: give a number above 0, at most 1")
-        self.schedule = GlancingSchedule.parse(str(cfg.glancing), cfg.glancing_updates or cfg.max_update)
+        self.schedule = GlancingSchedule.parse(str(cfg.glancing), cfg.max_update)
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True

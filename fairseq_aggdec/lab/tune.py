@@ -20,7 +20,7 @@ import torch
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.bulk.settings import difference
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import file_sha256, read_text_lines
+from fairseq_aggdec.files import file_sha256
 from fairseq_aggdec.generation.modes import BEAM, GAD_PLUS, GREEDY
 from fairseq_aggdec.lab.bench.machine import machine
 from fairseq_aggdec.lab.bench.modes import Mode
@@ -29,9 +29,8 @@ from fairseq_aggdec.lab.bench.rounds import ModeResult
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from fairseq_aggdec.lab.grid import text_table
-from fairseq_aggdec.lab.score.m2_file import read_m2
 from fairseq_aggdec.lab.score.metrics import choose_metrics
-from fairseq_aggdec.lab.score.reference_set import ReferenceSet, check_sources
+from fairseq_aggdec.lab.score.reference_set import ReferenceSet
 
 TOGETHER = 4
 """number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
@@ -59,14 +58,13 @@ def tune(args: Any) -> None:
         def measure(settings: Sequence[Setting]) -> None:
             sweep.measure(args.output, runs, quality, settings, args.beam, args.batch_size, args.repeats)
 
-        sizes, by_size = args.block_sizes, all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
+        by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
         measure(by_size)
-        if not args.full_grid:
-            assert sweep.baselines is not None
-            first = [point for point in sweep.points if point.setting in by_size]
-            best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
-            sizes = [best.setting.block_size] if best else []
-        measure(all_settings(sizes, args.betas, args.tolerances))
+        assert sweep.baselines is not None
+        first = [point for point in sweep.points if point.setting in by_size]
+        best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
+        assert best is not None
+        measure(all_settings([best.setting.block_size], args.betas, args.tolerances))
     print(table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
@@ -232,16 +230,7 @@ def _read(args: Any) -> tuple[Subject, ReferenceSet, Any]:
     numbers = range(len(subject.sentences))
     sources = [_words(task.source_dictionary, sentence) for sentence in subject.sentences]
     references = [_words(task.target_dictionary, dataset.tgt[number].tolist()) for number in numbers]
-    text = read_text_lines(args.text_reference) if args.text_reference else []
-    gold = read_m2(args.m2) if args.m2 else []
-    for path, lines in ((args.text_reference, text), (args.m2, gold)):
-        if path is not None and len(lines) != len(dataset):
-            raise AggdecError(f"{path} has {len(lines)} sentences, {args.gen_subset} of {args.data} has {len(dataset)}")
-    gold = gold[: len(numbers)]
-    if gold:
-        check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
-    running = [text[: len(numbers)]] if text else []
-    return subject, ReferenceSet(sources, [references], running, task.languages[1], gold), task.target_dictionary
+    return subject, ReferenceSet(sources, [references]), task.target_dictionary
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:

@@ -119,31 +119,18 @@ class NarDrafterDecoder(TransformerDecoderBase):
         self.transitions = TransitionHead(self.embed_dim, cfg.transition_dim) if cfg.transition_dim else None
         self.copy_query = nn.Linear(self.embed_dim, self.embed_dim, bias=False) if cfg.mask_source_copy else None
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]] | None = None,
-        prefix_lengths: Tensor | None = None,
-        **_: Any,
-    ) -> Tensor:
-        """Features of a block after each prefix, B x R x k x D, before the vocabulary projection.
-
-        Args:
-            prev_output_tokens: B x W, the start symbol and y1..y(W-1); undefined after a row's longest prefix.
-            encoder_out: the encoder's output.
-            prefix_lengths: B x R, p of each block: the number of target tokens before it, from 0 to W-1.
-
-        Raises `AggdecError` for the call of an ordinary decoder, without `prefix_lengths`.
-        """
-        if prefix_lengths is None or encoder_out is None:
-            raise AggdecError(
-                "this model is a block drafter, which does not decode alone: give it as --drafter-path, "
-                "and the verifier as --path"
-            )
-        return self.draft(self.read(prev_output_tokens, encoder_out), prefix_lengths)
+    def forward(self, *_: Any, **__: Any) -> Tensor:
+        """Raise `AggdecError`: this is the call of an ordinary decoder."""
+        raise AggdecError(
+            "this model is a block drafter, which does not decode alone: give it as --drafter-path, and the verifier "
+            "as --path"
+        )
 
     def read(self, prev_output_tokens: Tensor, encoder_out: dict[str, list[Tensor]]) -> Reading:
-        """Read source and targets; `draft` may follow more than once. The arguments are those of `forward`."""
+        """Read source and targets; `draft` may follow more than once.
+
+        `prev_output_tokens`: B x W, the start symbol and y1..y(W-1); undefined after a row's longest prefix.
+        """
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
         cross_mask = additive_mask(paddings[0], memory)[:, None, None] if paddings else None

@@ -1,21 +1,15 @@
-"""The web application of `aggdec serve`: its endpoints, its limits, its measures, and the loop that runs it."""
+"""The web application of `aggdec serve`: its endpoints, its limits, and the loop that runs it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-import time
 import traceback
-from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Collection
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from functools import partial
-from itertools import groupby
 from pathlib import Path
-from timeit import timeit
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -28,22 +22,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
-from fairseq_aggdec.generation.modes import BEAM, GREEDY, IAD
-from fairseq_aggdec.serve.batching import Batcher, busy
-from fairseq_aggdec.serve.connections import NOSNIFF, Connection, Door
+from fairseq_aggdec.serve.batching import Batcher
+from fairseq_aggdec.serve.connections import Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
-from fairseq_aggdec.serve.requests import JSON, read_fields
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
 
 logger = logging.getLogger(__name__)
-
-RACED = ({"mode": IAD}, {"mode": GREEDY}, {"mode": BEAM, "beam": 5})
-"""arguments of `Model.decode` for the decodings that the page shows side by side"""
-LONGEST_RACE = 600
-"""characters"""
 
 
 def make_app(
@@ -66,32 +53,17 @@ def make_app(
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)
-    batchers = {"corrector": correcting} | ({"translator": Batcher(translator, worker)} if translator else {})
-    counts: defaultdict[str, float] = defaultdict(float)
+    translating = Batcher(translator, worker) if translator else None
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
     )
-    racing = asyncio.Lock()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
-    async def race(request: Request) -> Response:
-        text = (await read_fields(request, JSON)).get("text")
-        if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RACE:
-            raise HTTPException(400, f"give a text of at most {LONGEST_RACE} characters")
-        if racing.locked():
-            raise busy()
-        async with racing:
-            runs = [await _timed(worker, corrector, text, raced) for raced in RACED]
-        return JSONResponse({"runs": runs})
-
     async def healthy(request: Request) -> Response:
         return PlainTextResponse("ok\n")
-
-    async def measured(request: Request) -> Response:
-        return PlainTextResponse(_metrics(counts, batchers), media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -100,36 +72,16 @@ def make_app(
 
     routes = [
         Route("/", show, methods=["GET"]),
-        Route("/race", race, methods=["POST"]),
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
-        Route("/metrics", measured, methods=["GET"]),
         *languagetool_routes(correcting),
-        *libretranslate_routes(batchers.get("translator")),
+        *libretranslate_routes(translating),
     ]
     return Starlette(
         routes=routes,
-        middleware=[
-            Middleware(Door, hosts=hosts),
-            Middleware(Limits, counts=counts, seconds=seconds, paths={route.path for route in routes}),
-        ],
+        middleware=[Middleware(Door, hosts=hosts), Middleware(Limits, seconds=seconds)],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )
-
-
-async def _timed(worker: Executor, model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """An entry of the race: its seconds are the least of three runs, none of which records its steps.
-
-    Between the runs, the worker decodes what others wait for.
-    """
-    run = partial(asyncio.get_running_loop().run_in_executor, worker)
-    seconds = min([await run(lambda: timeit(lambda: model.decode([text], **arguments), number=1)) for _ in range(3)])
-    (result,) = await run(lambda: model.decode([text], trace=True, **arguments))
-    sentences = [
-        {"source": sentence.source, "text": sentence.text, "steps": [asdict(step) for step in sentence.trace]}
-        for sentence in result.sentences
-    ]
-    return {**arguments, "seconds": seconds, "sentences": sentences}
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -140,36 +92,22 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-def _metrics(counts: Mapping[str, float], batchers: dict[str, Batcher]) -> str:
-    """The metrics of /metrics, in the text format of Prometheus, with those of the batchers by their models' names."""
-    values = dict(counts)
-    for name, batcher in batchers.items():
-        values[f'sentences_total{{model="{name}"}}'] = batcher.sentences
-        values[f'cache_hits_total{{model="{name}"}}'] = batcher.cache_hits
-        values[f'queue_length{{model="{name}"}}'] = batcher.waiting
-    lines = []
-    for metric, names in groupby(sorted(values), key=lambda name: name.partition("{")[0]):
-        lines.append(f"# TYPE aggdec_{metric} {'counter' if metric.endswith('_total') else 'gauge'}")
-        lines += [f"aggdec_{name} {values[name]}" for name in names]
-    return "\n".join(lines) + "\n"
-
-
 class Limits:
-    """Bounds the time of requests, counts them, and says what went wrong without a word of their texts."""
+    """Bounds the time of requests, and says what went wrong without a word of their texts."""
 
-    def __init__(self, app: ASGIApp, counts: defaultdict[str, float], seconds: float, paths: set[str]) -> None:
-        self._app, self._counts, self._seconds, self._paths = app, counts, seconds, paths
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 0
+        is_answered = False
 
         async def sending(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
+            nonlocal is_answered
+            is_answered = True
             await send(message)
 
         refusal: HTTPException | None = None
@@ -180,16 +118,13 @@ class Limits:
                 503, f"not done within {self._seconds:g} seconds: try again later", {"Retry-After": "2"}
             )
         except ClientDisconnect:
-            status = 499  # as nginx counts it
+            pass
         except Exception as error:  # its message may hold the text
             frames = "".join(traceback.format_tb(error.__traceback__))
             logger.error("%s at %s\n%s", type(error).__name__, scope["path"], frames)
             refusal = HTTPException(500, "internal error")
-        if refusal is not None and not status:
+        if refusal is not None and not is_answered:
             await (await _refuse(Request(scope), refusal))(scope, receive, sending)
-        path = scope["path"] if scope["path"] in self._paths else "other"
-        self._counts[f'requests_total{{path="{path}",status="{status}"}}'] += 1
-        self._counts[f'request_seconds_total{{path="{path}"}}'] += time.perf_counter() - start
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -209,7 +144,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
     """The loop that runs an application; `run(sockets=[...])` returns after SIGTERM or Ctrl-C, when all is answered."""
     return uvicorn.Server(
         uvicorn.Config(
-            app, loop="asyncio", http=Connection, ws="none", log_level="warning", access_log=False, server_header=False,
-            limit_concurrency=700, backlog=128, headers=[NOSNIFF],
+            app, loop="asyncio", http="h11", ws="none", log_level="warning", access_log=False, server_header=False,
+            limit_concurrency=700, backlog=128, headers=[("X-Content-Type-Options", "nosniff")],
         )
     )  # fmt: skip

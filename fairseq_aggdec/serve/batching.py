@@ -54,10 +54,6 @@ class Batcher:
         self.model = model
         self.worker = worker
         self.language: str = language or model.source_lang
-        self.sentences = 0
-        """sentences asked for so far"""
-        self.cache_hits = 0
-        """those of them that were in the cache"""
         self._settings = settings
         self._queue: list[tuple[int, str]] = []  # a heap of (turn, sentence)
         self._turns: dict[str, int] = {}  # of the sentences in the queue; another turn there is out of date
@@ -117,8 +113,6 @@ class Batcher:
             raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
         if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
             raise busy()
-        self.sentences += len(sentences)
-        self.cache_hits += sum(sentence in known for sentence in sentences)
         turn = self._turn
         for sentence in unknown:
             turn += len(sentence)

@@ -1,16 +1,14 @@
-"""Support of fairseq-interactive: line numbers in statistics and messages, and answers in the form of the input."""
+"""Support of fairseq-interactive: line numbers in statistics, and answers in the form of the input."""
 
 import logging
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.process import shorten_waits
 from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
@@ -45,27 +43,6 @@ class InteractiveTask(FairseqTask):
                     self._may_lack_subwords = False
                     break
         return found
-
-    def filter_indices_by_size(
-        self,
-        indices: np.ndarray,
-        dataset: FairseqDataset,
-        max_positions: tuple[int, int] | None = None,
-        ignore_invalid_inputs: bool = False,
-    ) -> np.ndarray:
-        """As fairseq's; raises `AggdecError`, with its text, for a sentence that is too long and not to be skipped."""
-        if ignore_invalid_inputs or not hasattr(dataset, "src") or self.source_dictionary is None:
-            return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        kept, too_long = dataset.filter_indices_by_size(indices, max_positions)
-        if len(too_long) > 0:
-            number = min(too_long)
-            text, line = self.source_dictionary.string(dataset.src[number]), self._lines_before + number
-            raise AggdecError(
-                f"line {line + 1} (S-{line}) is too long: {dataset.num_tokens(number)} tokens, while the model takes "
-                f"{max_positions} (source, target): '{text[:60]}...'. Shorten it, or leave such sentences out with "
-                "--skip-invalid-size-inputs-valid-test"
-            )
-        return kept
 
     def _note_ids(self, batch: dict[str, Any]) -> None:
         """Before a batch of the current buffer is decoded."""

@@ -34,18 +34,6 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One iteration of a decoding: what was drafted, and what became output."""
-
-    draft: list[str]
-    """subwords proposed; empty where the model made a single step"""
-    accepted: int
-    """the number of draft tokens that passed verification"""
-    tokens: list[str]
-    """subwords added to the output: those that passed, then the model's own, if any"""
-
-
-@dataclass(frozen=True)
 class Sentence:
     """A sentence of a text, and its output."""
 
@@ -67,8 +55,6 @@ class Sentence:
     """draft tokens that became output"""
     note: str | None = None
     """why the source stands in the output's place; None: it does not"""
-    trace: list[Step] = field(default_factory=list)
-    """an entry an iteration, if a trace was asked for"""
 
 
 @dataclass(frozen=True)

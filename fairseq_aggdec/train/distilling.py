@@ -21,7 +21,7 @@ import fairseq_aggdec
 from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
-from fairseq_aggdec.bulk.running import Workers, decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.running import decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 RECORD = "distillation.json"
 """the file that records how the folder was made"""
 SKIPPED = "distillation.skipped.tsv"
-"""the file with a line for each skipped sentence: split, number, number of source tokens, whether it was kept"""
+"""the file with a line for each skipped sentence: split, number, number of source tokens"""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,7 @@ def distil(
     teacher: Teacher,
     output: Path,
     splits: Sequence[str],
-    workers: Workers,
-    keep_skipped: bool = False,
+    workers: int = 1,
     max_tokens: int = MAX_TOKENS,
     batch_size: int | None = None,
     max_source_len: int | None = None,
@@ -135,8 +134,7 @@ def distil(
         teacher: the teacher, not yet loaded, with the original data.
         output: the folder to make; shards are kept beside it, in `OUTPUT.shards`.
         splits: the splits to distil.
-        workers: where the teacher decodes.
-        keep_skipped: whether skipped sentences stay, with their original target, or are left out.
+        workers: the number of processes.
         max_tokens: the most source tokens of a batch, padding included.
         batch_size: the most sentences of a batch; None for any number.
         max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
@@ -146,7 +144,7 @@ def distil(
     Raises:
         AggdecError: a file cannot be used, or was made with other settings.
     """
-    loaded = teacher if workers.here else replace(teacher, cpu=True, precision="fp32")
+    loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
     made: dict[str, Any] = {
         "teacher": fingerprints(teacher.path),
         "longest_source": min(loaded.longest_source, max_source_len or loaded.longest_source),
@@ -157,7 +155,7 @@ def distil(
     }
     search = asdict(teacher.search)
     origins = {split: {"data": teacher.data.fingerprint(split), **made, "search": search} for split in splits}
-    if _is_there(output, origins, keep_skipped):
+    if _is_there(output, origins):
         return
     plans: dict[str, BatchPlan] = {}
     shards: list[BatchShard] = []
@@ -191,16 +189,15 @@ def distil(
                 found.update(zip(shard.sentences, outputs, strict=True))
         targets[split] = [found.get(number) for number in plan.representative]
         skipped = sum(target is None for target in targets[split])
-        fate = "kept with their original target" if keep_skipped else "left out"
         logger.info(
             f"{split}: {len(targets[split]) - skipped:,} of {len(targets[split]):,} sentences distilled"
-            + (f", {skipped:,} skipped ones {fate}" if skipped else "")
+            + (f", {skipped:,} skipped ones left out" if skipped else "")
         )
-    write_data_bin(output, teacher.data, targets, origins, keep_skipped)
+    write_data_bin(output, teacher.data, targets, origins)
     logger.info(f"{output} is complete")
 
 
-def _is_there(output: Path, origins: Mapping[str, dict[str, Any]], keep_skipped: bool) -> bool:
+def _is_there(output: Path, origins: Mapping[str, dict[str, Any]]) -> bool:
     """Whether the folder is complete; `origins` is what its record must say of each split.
 
     Raises:
@@ -215,7 +212,7 @@ def _is_there(output: Path, origins: Mapping[str, dict[str, Any]], keep_skipped:
     made = record["splits"]
     for entry in made.values():
         del entry["sentences"], entry["skipped"]
-    if record["keep_skipped"] != keep_skipped or made != origins:
+    if made != origins:
         raise AggdecError(f"{output}: is there, made in another way; delete it or choose another folder")
     logger.info(f"{output} is complete")
     return True
@@ -226,7 +223,6 @@ def write_data_bin(
     data: DataBin,
     distilled: Mapping[str, Sequence[Tokens | None]],
     origins: Mapping[str, dict[str, Any]],
-    keep_skipped: bool,
 ) -> None:
     """Write a folder, which has its name only when it is complete.
 
@@ -236,9 +232,9 @@ def write_data_bin(
     Args:
         folder: the folder to make.
         data: the original data.
-        distilled: of each distilled split the new targets; None where the teacher skipped a sentence.
+        distilled: of each distilled split the new targets; None for a sentence that the teacher skipped, which is left
+            out on both sides.
         origins: of each split, for the record, how the targets were made, in JSON values.
-        keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
 
     Raises:
         AggdecError: another process is writing the folder.
@@ -253,14 +249,12 @@ def write_data_bin(
         listed, made = [], {}
         for split, targets in distilled.items():
             skipped = [number for number, target in enumerate(targets) if target is None]
-            sources, originals = data.source(split), data.target(split)
-            fate = "original target kept" if keep_skipped else "left out"
-            listed += [f"{split}\t{number}\t{sources.sizes[number]}\t{fate}\n" for number in skipped]
+            sources = data.source(split)
+            listed += [f"{split}\t{number}\t{sources.sizes[number]}\n" for number in skipped]
             made[split] = {"sentences": len(targets), "skipped": len(skipped), **origins[split]}
-            kept = [number for number, target in enumerate(targets) if keep_skipped or target is not None]
-            new = (originals[number] if (target := targets[number]) is None else target for number in kept)
+            kept = {number: target for number, target in enumerate(targets) if target is not None}
             written = DataBin(partial, data.source_lang, data.target_lang)
-            written.write(split, (sources[number] for number in kept), new)
+            written.write(split, (sources[number] for number in kept), kept.values())
         (partial / SKIPPED).write_text("".join(listed), encoding="utf-8")
-        record = json.dumps({"keep_skipped": keep_skipped, "splits": made}, indent=1, sort_keys=True)
+        record = json.dumps({"splits": made}, indent=1, sort_keys=True)
         (partial / RECORD).write_text(f"{record}\n", encoding="utf-8")

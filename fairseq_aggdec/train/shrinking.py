@@ -1,12 +1,12 @@
-"""`aggdec shrink`: a shallow model out of some layers of a deep one (papers/002 §4.4: 12+2 out of BART-large).
+"""`aggdec shrink`: a model with some decoder layers of another one (papers/002 §4.4: 12+2 out of BART-large).
 
-fairseq can prune layers while it loads a model (`--encoder-layers-to-keep`, for LayerDrop), but silently ignores layers
-that do not exist, and drops a whole side where only the other side's layers are named.
+fairseq can prune layers while it loads a model (`--decoder-layers-to-keep`, for LayerDrop), but silently ignores layers
+that do not exist, and drops the whole encoder where only the decoder's layers are named.
 """
 
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ def layer_counts(weights: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def read_layers(text: str, option: str, available: int) -> list[int]:
-    """The layers that an option names: numbers from 0 below `available`, separated by commas, in ascending order.
+def read_layers(text: str, available: int) -> list[int]:
+    """The layers of --decoder-layers-to-keep: numbers from 0 below `available`, separated by commas, ascending.
 
     Raises:
         AggdecError: something is no number, too large, named twice or out of order.
@@ -38,32 +38,32 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
     numbers = [int(part) for part in parts if re.fullmatch(r"\d+", part, re.ASCII)]
     if len(numbers) < len(parts) or numbers != sorted(set(numbers)) or numbers[-1] >= available:
         raise AggdecError(
-            f"{option} {text}: give layers of the checkpoint, which are 0 to {available - 1}, each once and in "
-            "ascending order, separated by commas"
+            f"--decoder-layers-to-keep {text}: give layers of the checkpoint, which are 0 to {available - 1}, each "
+            "once and in ascending order, separated by commas"
         )
     return numbers
 
 
-def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) -> str:
+def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:
     """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers.
 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
     state, shrunk = rewrite(checkpoint, output, lambda state: shrink(state, keep))
-    before, after = layer_counts(state["model"]), layer_counts(shrunk["model"])
-    return f"{output}: {', '.join(f'{side} {after[side]} of {before[side]} layers' for side in SIDES)}"
+    before, after = (layer_counts(one["model"])["decoder"] for one in (state, shrunk))
+    return f"{output}: {after} of {before} decoder layers"
 
 
-def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str, Any]:
-    """A checkpoint with some of another one's layers, ready to decode and to be trained further.
+def shrink(state: Mapping[str, Any], keep: str) -> dict[str, Any]:
+    """A checkpoint with some of another one's decoder layers, ready to decode and to be trained further.
 
-    The recorded numbers of layers are changed as well. The state of the deep model's training (optimizer, progress,
+    The recorded number of layers is changed as well. The state of the deep model's training (optimizer, progress,
     averages) is dropped.
 
     Args:
         state: the deep model's checkpoint, which is not changed.
-        keep: for `encoder` and `decoder` the layers, as `read_layers` reads them; None for all.
+        keep: the layers, as `read_layers` reads them.
 
     Raises:
         AggdecError: there are no such layers, or the model is no Transformer encoder-decoder.
@@ -72,47 +72,36 @@ def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str
     counts = layer_counts(weights)
     if not all(counts.values()):
         raise AggdecError("no Transformer encoder-decoder: it has no encoder.layers.0 or no decoder.layers.0")
-    if keep.get("encoder") is not None and "encoder_fingerprint" in weights:
-        raise AggdecError(
-            "--encoder-layers-to-keep: this is a drafter, whose encoder is its verifier's: shrink the verifier, and "
-            "train a drafter for it"
-        )
-    kept: dict[str, Sequence[int]] = {side: range(count) for side, count in counts.items()}
-    for side, text in keep.items():
-        if text is not None:
-            kept[side] = read_layers(text, f"--{side}-layers-to-keep", counts[side])
+    kept = read_layers(keep, counts["decoder"])
     shrunk = without_training(state)
-    shrunk |= {"model": _renumbered(weights, kept), "args": _with_depth(state.get("args"), kept)}
+    shrunk |= {"model": _renumbered(weights, kept), "args": _with_depth(state.get("args"), len(kept))}
     if state.get("cfg") is not None:
-        shrunk["cfg"] = {**state["cfg"], "model": _with_depth(state["cfg"]["model"], kept)}
+        shrunk["cfg"] = {**state["cfg"], "model": _with_depth(state["cfg"]["model"], len(kept))}
     return shrunk
 
 
-def _renumbered(weights: Mapping[str, Tensor], kept: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
-    places = {side: {old: new for new, old in enumerate(layers)} for side, layers in kept.items()}
+def _renumbered(weights: Mapping[str, Tensor], kept: list[int]) -> dict[str, Tensor]:
     result = {}
     for name, value in weights.items():
         match = _LAYER.match(name)
-        if match is None:
+        if match is None or match[1] != "decoder":
             result[name] = value
-        elif int(match[2]) in places[match[1]]:
-            result[f"{match[1]}.layers.{places[match[1]][int(match[2])]}.{name[match.end() :]}"] = value
+        elif int(match[2]) in kept:
+            result[f"decoder.layers.{kept.index(int(match[2]))}.{name[match.end() :]}"] = value
     return result
 
 
-def _with_depth(options: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-    """A model's options, flat or in groups `encoder` and `decoder`, with the number of layers that are kept."""
+def _with_depth(options: Any, layers: int) -> Any:
+    """A model's options, flat or in groups `encoder` and `decoder`, with this number of decoder layers."""
     if options is None:
         return None
     if isinstance(options, Namespace):
-        return Namespace(**_with_depth(vars(options), kept))
+        return Namespace(**_with_depth(vars(options), layers))
     changed = dict(options)
-    for side, layers in kept.items():
-        depth = {"layers": len(layers), "layers_to_keep": None}
-        group = changed.get(side)
-        if isinstance(group, Mapping):
-            changed[side] = {**group, **depth}
-        for name, value in depth.items():
-            if not isinstance(group, Mapping) or f"{side}_{name}" in changed:
-                changed[f"{side}_{name}"] = value
+    group, depth = changed.get("decoder"), {"layers": layers, "layers_to_keep": None}
+    if isinstance(group, Mapping):
+        changed["decoder"] = {**group, **depth}
+    for name, value in depth.items():
+        if not isinstance(group, Mapping) or f"decoder_{name}" in changed:
+            changed[f"decoder_{name}"] = value
     return changed

@@ -1,14 +1,10 @@
 """A text and what one undisturbed process makes of it."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.bulk.decoding import CORRECT, IN_SHARDS, SENTENCES, outputs, run
-
-# Ray is large, and no part of the ordinary set-up; scripts/test_python.sh installs it and runs its test
-collect_ignore = [] if find_spec("ray") else ["test_ray.py"]
 
 
 @pytest.fixture(scope="session")

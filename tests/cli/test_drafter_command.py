@@ -100,7 +100,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
         aggdec([*words, "--decoder-layers", "1"])
     capsys.readouterr()
     aggdec([*words, "--updates", str(2 * UPDATES)])
-    assert f"What {2 * UPDATES} updates will bring here is not known" in capsys.readouterr().out
+    assert f"What {2 * UPDATES} updates will bring is not known" in capsys.readouterr().out
     assert f'"num_updates": "{2 * UPDATES}"' in _log(tmp_path)
     assert stamps(tmp_path / "distilled") == distilled
     assert _drafted_by(tmp_path) == _fastest(tmp_path)

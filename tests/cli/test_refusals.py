@@ -35,7 +35,6 @@ WITHOUT_MEANING = {
     "drafter --verifier x --data y --out z --minutes inf": "--minutes: inf: must be at least 1",
     "super-resolve DATA.npz --path x --output y --accept-distance nan": "nan: must be at least 0",
     f"{TUNE} --betas 3,3": "3,3: give different numbers of at least 1",
-    f"{TUNE} --metric sacrebleu": "give --text-reference",
     f"{TUNE} --tolerances nan": "nan: give different numbers of at least 0",
     "report trace stats.jsonl --sentences two": "two: give different numbers of at least 0",
     "verify DATA --path x --precisions fp64": "fp64: give different ones of fp32, fp16, bf16, int8, exact",

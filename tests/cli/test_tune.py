@@ -5,7 +5,7 @@ import pytest
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.random_models import RandomModel
-from tests.lab.tune.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
+from tests.lab.tune.conftest import tuned  # noqa: F401  (a fixture)
 
 
 def test_the_table_and_the_choice(
@@ -23,10 +23,5 @@ def test_the_table_and_the_choice(
     assert "| gad++  | 4   | 3   | 1 " in printed
     assert "high-quality" in printed
     assert output.read_text().count('"setting"') == 3  # two block sizes, then the other tolerance with the faster one
-    aggdec([*arguments, "--full-grid"])
-    assert output.read_text().count('"setting"') == 4
     with pytest.raises(AggdecError, match=r"measured under other conditions \(sentences: 3 now, 2 there"):
         aggdec([*arguments, "--limit", "3"])
-    (tmp_path / "text").write_text("one\n")
-    with pytest.raises(AggdecError, match=f"text has 1 sentences, valid of .* has {SENTENCES}"):
-        aggdec([*arguments, "--metric", "sacrebleu", "--text-reference", str(tmp_path / "text")])

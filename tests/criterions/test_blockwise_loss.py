@@ -1,30 +1,27 @@
 """The loss of the heads against a slow transcription of papers/004 §6, and what is logged."""
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq.logging import metrics
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import OmegaConf
 
 from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, BlockwiseLossConfig, block_scores, targets_of_head
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.criterions.pairs import random_pairs
-from tests.support.random_models import dictionary, random_blockwise, random_model, save_base
+from tests.support.random_models import dictionary, random_blockwise, random_model
 
 WORDS = dictionary(20)
 PAD = WORDS.pad()
 K = 4
 
 
-def criterion(heads_per_step: int = 1, task: Any = None, **options: Any) -> BlockwiseLoss:
+def criterion(heads_per_step: int = 1, **options: Any) -> BlockwiseLoss:
     cfg = BlockwiseLossConfig(heads_per_step=heads_per_step, **{"sentence_avg": False, **options})
-    return BlockwiseLoss(cfg, task or SimpleNamespace(target_dictionary=WORDS))
+    return BlockwiseLoss(cfg, SimpleNamespace(target_dictionary=WORDS))
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
@@ -99,32 +96,6 @@ def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
         criterion(K, first_head_weight=2.5)(frozen, batch)
 
 
-def test_head_1_learns_its_teachers_distribution(tmp_path: Path) -> None:
-    teacher, net, batch = random_model(1, WORDS, WORDS).eval(), model().train(), sample([5, 1, 9])
-    saved = torch.load(save_base(teacher, tmp_path / "base.pt"), weights_only=False)
-    history = [{"criterion_name": "", "best_loss": None}]
-    state = {"model": saved["model"], "args": saved["cfg"]["model"], "optimizer_history": history, "extra_state": {}}
-    torch.save(state, tmp_path / "teacher.pt")
-    config = TranslationConfig(data=str(tmp_path), source_lang="a", target_lang="b")
-    task = TranslationTask(OmegaConf.structured(config), WORDS, WORDS)
-
-    with torch.no_grad():
-        taught, said = (
-            network(**batch["net_input"])[0].log_softmax(-1)[batch["target"].ne(PAD)] for network in (teacher, net)
-        )
-    of_others = [transcription(net, batch, head) for head in range(2, K + 1)]
-    loss, count, _ = criterion(1, task, first_head_weight=3.0, first_head_teacher=str(tmp_path / "teacher.pt"))(
-        net, batch
-    )
-    [drawn] = [e for e in of_others if e[1] + 3 * len(taught) == count]
-    assert float(loss.detach()) == pytest.approx(drawn[0] - 3 * float((taught.exp() * said).sum()), rel=1e-4)
-
-    gone = criterion(1, task, first_head_weight=3.0, first_head_teacher=str(tmp_path / "gone.pt"))
-    gone(net.eval(), batch)  # validation needs no teacher
-    with pytest.raises(AggdecError, match=r"--first-head-teacher .*gone\.pt: no such file"):
-        gone(net.train(), batch)
-
-
 def test_a_head_that_cannot_learn_is_not_drawn() -> None:
     net, batch = model("identity").train(), sample([5, 1])
     net.base_is_frozen = True
@@ -163,7 +134,6 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 
 def test_refused() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"first_head_teacher": "a.pt"}, r"--first-head-teacher a\.pt needs --first-head-weight"),
         ({"first_head_weight": math.nan}, "--first-head-weight nan: must be at least 0"),
         ({"heads_per_step": 0}, "--heads-per-step 0"),
     ]

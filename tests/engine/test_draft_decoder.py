@@ -47,7 +47,8 @@ def check_drafts(
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
-        features = model.decoder(junk, model.encode(**source), torch.tensor(lengths)[:, None] - 1)[:, 0]
+        reading = model.decoder.read(junk, model.encode(**source))
+        features = model.decoder.draft(reading, torch.tensor(lengths)[:, None] - 1)[:, 0]
         expected = model.decoder.output_layer(features)
         assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
         torch.testing.assert_close(drafted, expected, atol=within, rtol=within)
@@ -133,7 +134,8 @@ def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
             engine.start(model.encoder(**source))
         drafted = drafter.draft(texts_of(tokens, lengths), 5)
         logits = scorer._scores(texts_of(tokens, lengths), 5)
-        features = model.decoder(tokens, model.encode(**source), lengths[:, None] - 1)[:, 0]  # B x k x D
+        reading = model.decoder.read(tokens, model.encode(**source))
+        features = model.decoder.draft(reading, lengths[:, None] - 1)[:, 0]  # B x k x D
         for row in range(rows):
             expected, scores = by_a_walk(model, features[row], int(tokens[row, lengths[row] - 1]))
             assert drafted[row].tolist() == expected

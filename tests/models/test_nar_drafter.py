@@ -85,7 +85,7 @@ def test_equals_stock_layers(shape: str) -> None:
     """Sentences of different lengths in one batch, and every prefix length at once."""
     model, source, tokens = drafter(shape), batch([3, 7, 5]), prefixes(3, 5)
     lengths = torch.arange(5).expand(3, -1)
-    features = model.decoder(tokens, model.encode(**source), lengths)
+    features = model.decoder.draft(model.decoder.read(tokens, model.encode(**source)), lengths)
     logits = model.decoder.output_layer(features)  # B x R x k x V
     for row in range(3):
         alone = source["src_tokens"][row][source["src_tokens"][row].ne(WORDS.pad())][None]

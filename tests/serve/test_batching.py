@@ -48,7 +48,6 @@ def test_an_unchanged_sentence_is_not_decoded_again() -> None:
     async def use(batcher: Batcher) -> None:
         await batcher.decode_text("One stays. Two chang. Three stays.")
         await batcher.decode_text("One stays. Two changes. Three stays.")
-        assert (batcher.sentences, batcher.cache_hits) == (6, 2)
 
     run(model, use)
     assert model.batches == [["One stays.", "Two chang.", "Three stays."], ["Two changes."]]
@@ -148,7 +147,6 @@ def test_an_error_is_logged_without_the_text(caplog: pytest.LogCaptureFixture, c
     with serving(make_app(model, model)) as url:
         answer = requests.post(f"{url}/v2/check", data={"text": "My bad secret.", "language": "en"})
         good = requests.get(f"{url}/v2/check?language=en&text=My+secret.")
-        assert 'aggdec_requests_total{path="/v2/check",status="500"} 1' in requests.get(f"{url}/metrics").text
     assert (answer.status_code, good.status_code) == (500, 200)
     assert "ValueError at /v2/check" in caplog.text
     assert "secret" not in caplog.text + answer.text + "".join(capfd.readouterr())

@@ -177,21 +177,6 @@ def test_without_a_translator_the_server_says_how_to_have_one(corrector: Model) 
         refused = requests.post(f"{address}/translate", data={"q": "Hello.", "source": "en", "target": "de"})
         assert (refused.status_code, "--demo" in refused.json()["error"]) == (404, True)
         assert requests.get(f"{address}/languages").json() == []
-        assert "translator" not in requests.get(f"{address}/metrics").text
-
-
-def test_the_race_shows_each_pass_of_each_mode(url: str) -> None:
-    runs = requests.post(f"{url}/race", json={"text": "She have two brother. He is at school."}).json()["runs"]
-    assert [run["mode"] for run in runs] == ["iad", "greedy", "beam"]
-    outputs = [
-        [token for sentence in run["sentences"] for step in sentence["steps"] for token in step["tokens"]]
-        for run in runs
-    ]
-    assert outputs[0] == outputs[1]
-    assert [token for token in outputs[0] if token != "</s>"][:4] == ["She", "has", "two", "brothers"]
-    passes = [max(len(sentence["steps"]) for sentence in run["sentences"]) for run in runs]
-    assert passes[0] < passes[1]
-    assert all(run["seconds"] > 0 for run in runs)
 
 
 def test_the_page_asks_nobody_else(url: str) -> None:

@@ -1,12 +1,10 @@
-"""What is said of folders without data, and of sentences that are too long."""
+"""What is said of folders without data."""
 
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
@@ -42,14 +40,3 @@ def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     for task in (decoding, training):
         with pytest.raises(AggdecError, match=r"Dataset not found: dev .*: no such split; check the data folder"):
             task.load_dataset("dev")
-
-
-def test_a_sentence_that_is_too_long() -> None:
-    words = dictionary(12)
-    task = AggressiveTranslationTask(AggressiveTranslationConfig(), words, words)
-    sentences = [torch.tensor([4, 5, words.eos()]), torch.tensor([*[6] * 90, words.eos()])]
-    dataset = task.build_dataset_for_inference(sentences, [3, 91])
-    message = r"line 2 \(S-1\) is too long: 91 tokens, while the model takes \(50, 50\) .*: 'w2 w2 .*\.\.\.'. Shorten"
-    with pytest.raises(AggdecError, match=message):
-        task.filter_indices_by_size(np.arange(2), dataset, (50, 50))
-    assert task.filter_indices_by_size(np.arange(2), dataset, (50, 50), ignore_invalid_inputs=True).tolist() == [0]

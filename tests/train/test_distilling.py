@@ -11,7 +11,6 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import load_langpair_dataset
 
 from fairseq_aggdec.bulk.data_bin import DataBin
-from fairseq_aggdec.bulk.running import Workers
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.generation.options import SearchOptions
@@ -94,7 +93,7 @@ def test_ranks_and_workers_write_what_one_process_does(
 def test_what_is_not_decoded_in_time_is_left_out(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
     search = SearchOptions(beam=1, max_len_b=5)
     teacher = Teacher(str(toy_model_dir.checkpoint), small_data, search, cpu=True)
-    distil_data(teacher, tmp_path / "out", ["train"], Workers(), max_tokens=60, shard_sentences=10, until=0)
+    distil_data(teacher, tmp_path / "out", ["train"], max_tokens=60, shard_sentences=10, until=0)
     made = DataBin(tmp_path / "out", "src", "tgt")
     assert 10 <= len(made.source("train")) == len(made.target("train")) < len(small_data.source("train")) / 2
 
@@ -115,23 +114,21 @@ def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_dat
     assert both not in (first, second)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_pairs_are_in_order_and_skipped_ones_kept_or_left_out(data: DataBin, tmp_path: Path, keep: bool) -> None:
+def test_pairs_are_in_order_and_skipped_ones_left_out(data: DataBin, tmp_path: Path) -> None:
     output, original = tmp_path / "out", pairs(data.folder, "train")
     new = [None if number in (0, 7) else [4 + number % 9, 2] for number in range(len(original))]
     targets = [None if target is None else np.array(target) for target in new]
-    write_data_bin(output, data, {"train": targets}, {"train": {}}, keep)
-    both = [(source, old if target is None else target) for (source, old), target in zip(original, new, strict=True)]
-    assert pairs(output, "train") == [pair for pair, target in zip(both, new, strict=True) if keep or target]
+    write_data_bin(output, data, {"train": targets}, {"train": {}})
+    both = zip(original, new, strict=True)
+    assert pairs(output, "train") == [(source, target) for (source, _), target in both if target is not None]
 
-    lengths, fate = data.source("train").sizes, "original target kept" if keep else "left out"
+    lengths = data.source("train").sizes
     listed = (output / "distillation.skipped.tsv").read_text().splitlines()
-    assert listed == [f"train\t{number}\t{lengths[number]}\t{fate}" for number in (0, 7)]
+    assert listed == [f"train\t{number}\t{lengths[number]}" for number in (0, 7)]
     written, before = contents(output), contents(data.folder)
     made = {f"train.src-tgt.{side}.{suffix}" for side in ("src", "tgt") for suffix in ("bin", "idx")}
     assert written.keys() == before.keys() - {"train.src"} | {"distillation.json", "distillation.skipped.tsv"}
     assert all(written[name] == before[name] for name in before.keys() - {"train.src"} - made)
-    assert (written["train.src-tgt.src.bin"] == before["train.src-tgt.src.bin"]) is keep
 
 
 def test_all_training_shards_are_distilled_unless_one_is_named(distil: Distil, data: DataBin, tmp_path: Path) -> None:

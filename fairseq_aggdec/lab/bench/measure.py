@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -33,7 +32,6 @@ def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
         AggdecError: files or options cannot be used.
     """
     with chosen_subject(args, modes) as subject:
-        subject = replace(subject, drafts=args.drafts)
         references = _references(args.reference, subject) if args.reference else []
         measured: list[Run] = []
         ratios: list[float] = []

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 MAX_ORDER = 4
+_DRAWS = 500  # of a reference for each sentence, where there are several
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
@@ -67,7 +68,6 @@ def corpus_gleu(
     sources: Sequence[Sequence[str]],
     hypotheses: Sequence[Sequence[str]],
     references: Sequence[Sequence[Sequence[str]]],
-    draws: int = 500,
 ) -> float:
     """Return the corpus GLEU in 0..1.
 
@@ -75,7 +75,6 @@ def corpus_gleu(
         sources: tokenised source sentences.
         hypotheses: tokenised outputs, one per source.
         references: sets of references; each set holds one tokenised reference per source.
-        draws: with several sets, the number of draws that are averaged.
     """
     table = np.array(
         [
@@ -84,7 +83,7 @@ def corpus_gleu(
         ]
     )  # sentences x references x numbers
     scores = []
-    for draw in range(draws if len(references) > 1 else 1):
+    for draw in range(_DRAWS if len(references) > 1 else 1):
         generator = random.Random(101 * draw)
         drawn = [generator.randrange(len(references)) for _ in sources]
         scores.append(_score(table[range(len(sources)), drawn].sum(axis=0).tolist()))

@@ -16,6 +16,8 @@ from fairseq_aggdec.lab.score.edit_lattice import edit_lattice
 from fairseq_aggdec.lab.score.m2_file import Edit, M2Sentence
 from fairseq_aggdec.lab.score.maxmatch import best_edits, count_correct
 
+_WEIGHT = 0.5**2  # of recall in F0.5: beta squared
+
 
 @dataclass(frozen=True)
 class M2Counts:
@@ -38,42 +40,38 @@ class M2Counts:
         """Share of gold edits that are proposed; 1 if there are none."""
         return self.correct / self.gold if self.gold else 1.0
 
-    def f(self, beta: float = 0.5) -> float:
-        """F: the weighted harmonic mean of precision and recall; beta < 1 favours precision."""
-        below = beta * beta * self.precision + self.recall
-        return (1 + beta * beta) * self.precision * self.recall / below if below else 0.0
+    @property
+    def f(self) -> float:
+        """F0.5: the weighted harmonic mean of precision and recall, which favours precision."""
+        below = _WEIGHT * self.precision + self.recall
+        return (1 + _WEIGHT) * self.precision * self.recall / below if below else 0.0
 
-    def _rank(self, beta: float) -> tuple[float, int, float]:
+    @property
+    def rank(self) -> tuple[float, int, float]:
         """Orders annotators: by F, which unlike `f` is 1 if there are neither gold nor proposed edits, then counts."""
-        below = beta * beta * self.gold + self.proposed
-        return ((1 + beta * beta) * self.correct / below if below else 1.0, self.correct, -below)
+        below = _WEIGHT * self.gold + self.proposed
+        return ((1 + _WEIGHT) * self.correct / below if below else 1.0, self.correct, -below)
 
 
-def corpus_m2(
-    outputs: Sequence[Sequence[str]],
-    sentences: Sequence[M2Sentence],
-    max_unchanged_words: int = 2,
-    beta: float = 0.5,
-) -> M2Counts:
+def corpus_m2(outputs: Sequence[Sequence[str]], sentences: Sequence[M2Sentence]) -> M2Counts:
     """Count the edits of a corpus, with a progress bar on a terminal.
 
-    For each sentence, the annotator counts with whom the corpus up to there has the highest F.
-
-    `outputs` are tokenised as in the M2 file; an edit has at most `max_unchanged_words` within; `beta` is that of F.
+    For each sentence, the annotator counts with whom the corpus up to there has the highest F. `outputs` are tokenised
+    as in the M2 file.
     """
     total = M2Counts()
     pairs = zip(outputs, sentences, strict=True)
     for output, sentence in tqdm(pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None):
-        readings = (total + counts for counts in _by_annotator(output, sentence, max_unchanged_words))
+        readings = (total + counts for counts in _by_annotator(output, sentence))
         # of equal ones max takes the first, which is the annotator with the lowest number
-        total = max(readings, key=lambda reading: reading._rank(beta))
+        total = max(readings, key=lambda reading: reading.rank)
     return total
 
 
-def _by_annotator(output: Sequence[str], sentence: M2Sentence, max_unchanged: int) -> list[M2Counts]:
+def _by_annotator(output: Sequence[str], sentence: M2Sentence) -> list[M2Counts]:
     if tuple(output) == sentence.tokens:
         return [M2Counts(0, 0, len(gold)) for gold in sentence.annotators.values()]
-    lattice = edit_lattice(sentence.tokens, output, max_unchanged)
+    lattice = edit_lattice(sentence.tokens, output)
     counts = []
     for gold in sentence.annotators.values():
         edits = best_edits(lattice, gold)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import sacrebleu
@@ -17,7 +16,7 @@ from fairseq_aggdec.lab.score.m2_file import M2Sentence
 from fairseq_aggdec.lab.score.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.lab.score.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.lab.score.rouge import rouge
-from fairseq_aggdec.lab.score.sari import corpus_sari, mean_sentence_sari
+from fairseq_aggdec.lab.score.sari import corpus_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
 """inputs that a metric can need: fields of `ReferenceSet`"""
@@ -28,20 +27,6 @@ MEANS = {
     "compound-bleu": "of the tokens, hyphenated words split as in fairseq's compound_split_bleu.sh",
 }
 """by name, what a score is, where the name alone does not say it"""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options of the metrics."""
-
-    max_unchanged_words: int = 2
-    """M2: largest number of unchanged words within an edit"""
-    beta: float = 0.5
-    """M2: weight of recall in F"""
-    draws: int = 500
-    """GLEU: number of random draws of one reference for each sentence"""
-    stem: bool = False
-    """ROUGE: whether to compare stems"""
 
 
 @dataclass(frozen=True)
@@ -60,23 +45,22 @@ class Metric:
         return [need for need in self.needs if not getattr(test, need)]
 
 
-def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
-    """Every metric by its name."""
-    options = settings or Settings()
-    references, edited, f = (REFERENCES,), (SOURCES, REFERENCES), f"F{options.beta:g}"
+def all_metrics(stem: bool = False) -> dict[str, Metric]:
+    """Every metric by its name; `stem`: whether ROUGE compares stems."""
+    references, edited = (REFERENCES,), (SOURCES, REFERENCES)
 
     def texts(test: ReferenceSet, out: Lines) -> tuple[list[str], list[list[str]]]:
         return joined(out), list(map(joined, test.references))
 
-    def sari(score: Callable[..., float], test: ReferenceSet, out: Lines) -> list[float]:
-        return [100 * score(joined(test.sources), *texts(test, out))]
+    def sari(test: ReferenceSet, out: Lines) -> list[float]:
+        return [100 * corpus_sari(joined(test.sources), *texts(test, out))]
 
     def gleu(test: ReferenceSet, out: Lines) -> list[float]:
-        return [100 * corpus_gleu(test.sources, out, test.references, options.draws)]
+        return [100 * corpus_gleu(test.sources, out, test.references)]
 
     def m2(gold: Sequence[M2Sentence], out: Lines) -> list[float]:
-        counts = corpus_m2(out, gold, options.max_unchanged_words, options.beta)
-        return [100 * counts.precision, 100 * counts.recall, 100 * counts.f(options.beta)]
+        counts = corpus_m2(out, gold)
+        return [100 * counts.precision, 100 * counts.recall, 100 * counts.f]
 
     def m2_of_references(test: ReferenceSet, out: Lines) -> list[float]:
         return m2(edits_from_references(test.sources, test.references), out)
@@ -93,14 +77,13 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
         "rouge": Metric(
             ("R-1", "R-2", "R-L", "R-Lsum"),
             references,
-            lambda test, out: [100 * share for share in rouge(*texts(test, out), options.stem)],
+            lambda test, out: [100 * share for share in rouge(*texts(test, out), stem)],
         ),
-        "sari": Metric(("SARI",), edited, partial(sari, corpus_sari)),
-        "sentence-sari": Metric(("SARI (sentences)",), edited, partial(sari, mean_sentence_sari), False),
+        "sari": Metric(("SARI",), edited, sari),
         "gleu": Metric(("GLEU",), edited, gleu),
-        "m2": Metric(("M2 P", "M2 R", f"M2 {f}"), (M2,), lambda test, out: m2(test.m2, out)),
+        "m2": Metric(("M2 P", "M2 R", "M2 F0.5"), (M2,), lambda test, out: m2(test.m2, out)),
         "m2-references": Metric(
-            ("P (references)", "R (references)", f"{f} (references)"), edited, m2_of_references, False
+            ("P (references)", "R (references)", "F0.5 (references)"), edited, m2_of_references, False
         ),
         "repetition": Metric(("repetition %",), (), lambda test, out: [100 * repetition_ratio(out)]),
         "edit-ratio": Metric(
@@ -113,13 +96,13 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
     }
 
 
-def choose_metrics(names: Sequence[str], test: ReferenceSet, settings: Settings | None = None) -> dict[str, Metric]:
+def choose_metrics(names: Sequence[str], test: ReferenceSet, stem: bool = False) -> dict[str, Metric]:
     """The named metrics; without names, the default metrics that the test set has all inputs for.
 
     Raises:
         AggdecError: there is no such metric, or the test set lacks its inputs.
     """
-    metrics = all_metrics(settings)
+    metrics = all_metrics(stem)
     if not names:
         return {name: metric for name, metric in metrics.items() if metric.by_default and not metric.missing(test)}
     for name in names:

@@ -2,19 +2,11 @@
 Simplification"); papers/000 Table 4.
 
 SARI compares the n-grams of up to four tokens that the output adds to the source, keeps and deletes with those that the
-references add, keep and delete; an n-gram that only some references keep counts in part. Two programs are in use, and
-their numbers differ. Both are here:
+references add, keep and delete; an n-gram that only some references keep counts in part.
+As in EASSE (Alva-Manchego et al. 2019) with its defaults, counts are summed over the corpus, the score is the mean over
+n-gram orders of the F1 of adding, keeping and deleting, and text is lowercased and tokenised by mteval's rules (`13a`).
 
-- `corpus_sari` is that of EASSE (Alva-Manchego et al. 2019) with its defaults. Counts are summed over the corpus. The
-  score is the mean over n-gram orders of the F1 of adding, keeping and deleting. Text is lowercased and tokenised by
-  mteval's rules (`13a`).
-- `sentence_sari` is that of the authors' own script, for one sentence; a corpus scores the mean of its sentences. It
-  takes the F1 of adding and keeping but the precision of deleting, and averages kept and deleted shares over distinct
-  n-grams. A deleted n-gram counts as right as far as it was deleted more often than the references have it; in EASSE,
-  as far as the source has it more often than the references. Text is lowercased and split at spaces.
-
-In both, precision or recall of an empty set is 0: an output that rightly changes nothing scores 0 for adding and
-deleting.
+Precision or recall of an empty set is 0: an output that rightly changes nothing scores 0 for adding and deleting.
 """
 
 from __future__ import annotations
@@ -55,7 +47,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """SARI of a corpus of texts, a sentence each, as EASSE computes it, 0 to 1; `references` has a list for each."""
+    """SARI of a corpus of texts, a sentence each, 0 to 1; `references` has a list for each reference."""
     tokenise = Tokenizer13a()
     totals = np.zeros((len(ORDERS), 3, 3), dtype=np.int64)  # right, done and wanted by order and operation
     for sentence in zip(sources, outputs, *references, strict=True):
@@ -66,29 +58,3 @@ def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequ
             total += [[(done & asked).total(), done.total(), asked.total()] for done, asked in pairs]
     counts = totals.reshape(-1, 3).tolist()
     return fmean(_f1(_share(right, done), _share(right, wanted)) for right, done, wanted in counts)
-
-
-def sentence_sari(source: str, output: str, references: Sequence[str]) -> float:
-    """SARI of one sentence as the authors' script computes it, of tokens joined by spaces."""
-    parts = []
-    for order in ORDERS:
-        before, after, *wanted = (ngrams(text.lower().split(), order) for text in (source, output, *references))
-        (added, to_add), (kept, to_keep), (deleted, _) = _operations(before, after, wanted)
-        rightly_added, rightly_kept = len(added & to_add), kept & to_keep
-        parts += [
-            _f1(_share(rightly_added, len(added)), _share(rightly_added, len(to_add))),
-            _f1(_mean_share(rightly_kept, kept), _mean_share(rightly_kept, to_keep)),
-            _mean_share(deleted - sum(wanted, Counter()), deleted),
-        ]
-    return fmean(parts)
-
-
-def _mean_share(part: Grams, whole: Grams) -> float:
-    """The share of each n-gram's count, mean over the distinct n-grams of the whole."""
-    return _share(sum(count / whole[gram] for gram, count in part.items()), len(whole))
-
-
-def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Mean of `sentence_sari` over a corpus; arguments as for `corpus_sari`."""
-    sentences = zip(sources, outputs, *references, strict=True)
-    return fmean(sentence_sari(source, output, choices) for source, output, *choices in sentences)

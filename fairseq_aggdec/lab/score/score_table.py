@@ -9,7 +9,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
-from fairseq_aggdec.lab.score.metrics import MEANS, Metric, Settings, choose_metrics
+from fairseq_aggdec.lab.score.metrics import MEANS, Metric, choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet, characters, read_outputs, read_reference_set
 
 
@@ -28,7 +28,6 @@ class ScoreTable:
     name: str
     test: ReferenceSet
     metrics: Mapping[str, Metric]
-    settings: Settings = dataclasses.field(default_factory=Settings)
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
     _outputs: dict[str, Mapping[int, Sequence[str]]] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -62,13 +61,12 @@ class ScoreTable:
         return "\n".join([table, *([""] if said else []), *said])
 
     def record(self) -> dict[str, Any]:
-        """The table as JSON, with the settings and versions of the scorers."""
+        """The table as JSON, with the versions of the scorers."""
         return {
             "test_set": self.name,
             "sentences": self.test.size,
             "references": len(self.test.references) or len(self.test.text),
             "metrics": {name: MEANS.get(name, "") for name in self.metrics},
-            "settings": dataclasses.asdict(self.settings),
             "versions": {package: version(package) for package in ("fairseq-aggdec", "sacrebleu", "rouge-score")},
             "rows": [{"name": name, **dataclasses.asdict(row)} for name, row in self.rows.items()],
         }
@@ -82,7 +80,6 @@ def files_table(args: Any) -> ScoreTable:
     """
     if args.characters and args.text_references:
         raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
-    settings = Settings(args.max_unchanged_words, args.beta, args.draws, args.stem)
     test = read_reference_set(args.sources, args.references, args.text_references, args.language, args.m2)
     outputs = {path: read_outputs(path, test.size) for path in args.outputs}
     if args.characters:
@@ -90,7 +87,7 @@ def files_table(args: Any) -> ScoreTable:
         for path, lines in outputs.items():
             outputs[path] = dict(zip(lines, characters(list(lines.values())), strict=True))
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
-    table = ScoreTable("outputs", test, choose_metrics(names, test, settings), settings)
+    table = ScoreTable("outputs", test, choose_metrics(names, test, args.stem))
     for path, lines in outputs.items():
         table.add(str(path), lines)
     return table

@@ -141,8 +141,8 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
 
     Args:
         decode: fairseq's own search, with the beam in question.
-        samples: of each sentence, a batch of it alone, as it was decoded; where its length limit depends on others, their
-            batch, of whose sentences the nearest candidates count.
+        samples: of each sentence, a batch of it alone, as it was decoded; where its length limit depends on others,
+            their batch, of whose sentences the nearest candidates count.
         search: the `search` of fairseq's generator.
     """
     import torch

@@ -38,7 +38,7 @@ _TITLES = {
 """titles of the two tables; True of that of bit-exact decoding"""
 _REMEDIES = {
     False: "Take sentences that it can draft for",
-    True: "On a CPU, batches are drafted for where that saves time: --drafts whole verifies whole drafts",
+    True: "On a CPU, batches are drafted for where that saves time: +whole behind the mode verifies whole drafts",
 }
 """advice if no draft token was accepted; True if that happened in batches only"""
 

@@ -34,10 +34,9 @@ def run(args: Any, command: str) -> Verification:
     with chosen_subject(args, modes, sentences) as subject:
         if not subject.sentences:
             raise AggdecError(f"{subject.name}: has no sentence; name another split by --gen-subset")
-        modes = modes or _modes(_default_modes(subject, cut=args.drafts is None))
-        subject = replace(subject, drafts=args.drafts or ("whole" if args.random_model else "auto"))
+        modes = modes or _modes(_default_modes(subject))
         if args.random_model:
-            subject = _uneven(subject)
+            subject = replace(_uneven(subject), drafts="whole")
         batches = ["alone" if size == 1 else f"in batches of {size}" for size in sizes]
         counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
         counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
@@ -66,11 +65,8 @@ def _modes(names: str) -> list[Mode]:
     return modes
 
 
-def _default_modes(subject: Subject, cut: bool) -> str:
-    """All modes that the model can be decoded in.
-
-    `cut`: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
-    """
+def _default_modes(subject: Subject) -> str:
+    """All modes that the model can be decoded in; on a CPU, where drafts are cut, with whole drafts, too."""
     drafters: set[str | None] = {None, COPIES}
     with Runs(subject) as runs:
         task, models = runs.load("fp32")
@@ -86,7 +82,7 @@ def _default_modes(subject: Subject, cut: bool) -> str:
         and (mode.is_lossless or mode.needs_drafter)
         and not mode.has_beam | bool(mode.stands_for)
     ]
-    whole = [f"{name}{WHOLE}" for name in names if name in CUT and cut and subject.device == "cpu"]
+    whole = [f"{name}{WHOLE}" for name in names if name in CUT and subject.device == "cpu"]
     return ",".join([*names, "aggressive-beam:5", *whole])
 
 

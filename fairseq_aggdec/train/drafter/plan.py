@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-from tabulate import tabulate
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.train.drafter.recipe import AVERAGED, SAVES, SHARES, TOKENS
@@ -21,14 +18,6 @@ _MEASURING, _SAVING = 0.15, 0.1
 """the largest parts of the time left that go to the measurement, and of the training to its checkpoints"""
 _DECODINGS = ROUNDS * (1 + len(SHARES))
 """how often each sentence is decoded that the drafter is measured with"""
-_BROUGHT = (
-    ("translation, a user's pair", "", "174", "1.72", "0.79x"),
-    ("English-German", "3 layers of 256", "916", "3.11", "1.03x"),
-    ("German-English", "3 layers of 256", "2,910", "3.43", "1.10x"),
-    ("English-German", "3 layers of 256", "3,076", "2.93", "1.12x"),
-    ("splitting sentences", "1 layer of 256", "10,512", "7.41", "1.70x"),
-)
-"""the fastest block size of each run of `aggdec drafter` that was written down"""
 
 
 @dataclass(frozen=True)
@@ -132,24 +121,18 @@ def describe(plan: Plan, sentences: int) -> str:
         "train": f"{plan.updates:,} updates in {'bfloat16' if plan.trial.bf16 else 'single precision'}",
         "measure": "tokens an iteration, and speed beside greedy",
     }
-    heads, tried = ("text", "verifier's decoder", "updates", "tokens an iteration", "over greedy"), plan.trial.drafter
+    tried = plan.trial.drafter
     lines = [
         "On this machine:",
         *(f"  {name:8} about {_minutes(plan.seconds[name]):12} {what[name]}" for name in what),
         "",
-        "What updates have brought elsewhere, one sentence at a time on a CPU:",
-        text_table(heads, _BROUGHT),
-        f"What {plan.updates:,} updates will bring here is not known: it depends on how easy the output is to foresee, "
-        "and on the depth of the verifier's decoder. The same command with a larger number trains on.",
+        f"What {plan.updates:,} updates will bring is not known: it depends on how easy the output is to foresee, and "
+        "on the depth of the verifier's decoder (docs/training.md has what updates have brought elsewhere). The same "
+        "command with a larger number trains on.",
         f"To be faster than greedy, gad will need about {tried.needed:.1f} tokens an iteration, with drafts of "
         f"{tried.block_size}.",
     ]
     return "\n".join(lines)
-
-
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for the terminal."""
-    return tabulate(rows, heads, "simple", disable_numparse=True)
 
 
 def _minutes(seconds: float) -> str:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tabulate import tabulate
 
 from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
-from fairseq_aggdec.bulk.running import Workers, device_of_environment
+from fairseq_aggdec.bulk.running import device_of_environment
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
@@ -26,7 +27,7 @@ from fairseq_aggdec.train.distilling import distil
 from fairseq_aggdec.train.draft_length import keep_draft_length
 from fairseq_aggdec.train.drafter.fairseq_train import train
 from fairseq_aggdec.train.drafter.folder import DRAFTER, Record, open_record, save
-from fairseq_aggdec.train.drafter.plan import Measured, Plan, describe, plan_of, text_table
+from fairseq_aggdec.train.drafter.plan import Measured, Plan, describe, plan_of
 from fairseq_aggdec.train.drafter.recipe import AVERAGED, LAST, Recipe
 from fairseq_aggdec.train.drafter.trial import Measure, try_out
 from fairseq_aggdec.train.shrinking import layer_counts
@@ -117,10 +118,10 @@ class _Stages:
         measured = self.record.measured or self._measured(drafter, plan)
         best = max(measured, key=lambda one: one.speed_up)
         keep_draft_length(drafter, best.block_size)
-        rows = [[GREEDY, "", "1.00", "", "1.00x"]]
+        heads, rows = ["mode", "k", "tokens an iteration", "needed", "over greedy"], [[GREEDY, "", "1.00", "", "1.00x"]]
         for one in measured:
             rows.append([GAD, str(one.block_size), f"{one.tokens:.2f}", f"{one.needed:.2f}", f"{one.speed_up:.2f}x"])
-        table = text_table(["mode", "k", "tokens an iteration", "needed", "over greedy"], rows)
+        table = tabulate(rows, heads, "simple", disable_numparse=True)
         print(f"\n{table}\n\n{self._conclusion(drafter, best, plan)}")
 
     def _keep(self, **results: Any) -> None:
@@ -149,7 +150,7 @@ class _Stages:
         most = _LATE * plan.seconds["distil"] if self.end < math.inf else math.inf
         # the few validation sentences first: what is not decoded in time is left out
         splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + most
-        distil(self.recipe.teacher(part), distilled, splits, Workers(), shard_sentences=_SHARD, until=until)
+        distil(self.recipe.teacher(part), distilled, splits, shard_sentences=_SHARD, until=until)
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:

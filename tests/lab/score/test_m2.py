@@ -79,7 +79,7 @@ def test_the_official_manuals_example(tmp_path: Path) -> None:
     # Four right edits, one needless (The -> A), one missing (predator -> predators): 0.8 of each.
     counts = corpus_m2([line.split() for line in SYSTEM], read_m2(write(tmp_path / "gold.m2", EXAMPLE)))
     assert counts == M2Counts(correct=4, proposed=5, gold=5)
-    assert (counts.precision, counts.recall, round(counts.f(), 9)) == (0.8, 0.8, 0.8)
+    assert (counts.precision, counts.recall, round(counts.f, 9)) == (0.8, 0.8, 0.8)
 
 
 def test_the_annotator_is_chosen_for_the_corpus_so_far() -> None:
@@ -119,7 +119,7 @@ def test_an_official_file(aggdec_data: Path) -> None:
     first, second = (corpus_m2([applied(sentence, n) for sentence in sentences], sentences) for n in (0, 1))
     assert (first, second) == (M2Counts(411, 412, 412), M2Counts(526, 527, 527))
     unchanged = corpus_m2([sentence.tokens for sentence in sentences], sentences)
-    assert (unchanged.precision, unchanged.recall, unchanged.f()) == (1, 0, 0)
+    assert (unchanged.precision, unchanged.recall, unchanged.f) == (1, 0, 0)
     assert process_time() - began < 30  # 2 s on an idle core
 
 

@@ -105,8 +105,7 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
 
 def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     own = "greedy,iad,gad,gad++,aggressive-beam:5"
-    assert verify_command._default_modes(subject, cut=False) == own
-    assert verify_command._default_modes(subject, cut=True) == f"{own},iad+whole,gad+whole"
+    assert verify_command._default_modes(subject) == f"{own},iad+whole,gad+whole"
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
-    assert verify_command._default_modes(without, cut=False) == "greedy,iad,blockwise,aggressive-beam:5"
+    assert verify_command._default_modes(without) == "greedy,iad,blockwise,aggressive-beam:5,iad+whole"
