@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import errno
 import functools
+import logging
 import os
 import pickle
 import re
@@ -199,11 +200,34 @@ def loading_models() -> Iterator[None]:
         _loading.reset(before)
 
 
+@functools.cache
+def _warn(message: str) -> None:
+    """Log a warning, once in a process: a command may load its models in several precisions."""
+    logging.getLogger(__name__).warning(message)
+
+
+def _warn_of_the_reverse(path: str, stored: Any, task: Any) -> None:
+    """Warn where a model was trained from the language that the task translates into, to the one that it reads.
+
+    Other names are no fault: a pair may be called `src-tgt` in one folder, and `en-de` in another.
+    """
+    trained, wanted = (
+        (getattr(options, "source_lang", None), getattr(options, "target_lang", None))
+        for options in (getattr(stored, "task", None), getattr(task, "cfg", None) or getattr(task, "args", None))
+    )
+    source, target = trained
+    if source and target and source != target and wanted == (target, source):
+        _warn(
+            f"checkpoint {path}: was trained for {source}-{target}, and is to decode {target}-{source} here: check "
+            "--source-lang and --target-lang"
+        )
+
+
 def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `load_model_ensemble_and_task`.
 
     A call raises `CheckpointError` where a file is missing, where the dictionaries are not those of its training, and
-    where an overridden option does not exist or does not fit.
+    where an overridden option does not exist or does not fit. It warns where the model translates the other way.
     """
 
     @functools.wraps(load)
@@ -214,7 +238,9 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
             raise CheckpointError("--path (or --lm-path) has a name that is empty: name a file of fairseq-train")
         try:
             with loading_models():
-                return load(filenames, arg_overrides, task, *args, **kwargs)
+                loaded = load(filenames, arg_overrides, task, *args, **kwargs)
+            _warn_of_the_reverse(":".join(filenames), loaded[1], loaded[2])
+            return loaded
         except OSError as error:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:

@@ -33,6 +33,7 @@ import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks import loading
 from tests.support.helpers import (
     PLUGIN,
     TINY_TRANSFORMER,
@@ -328,6 +329,17 @@ def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(
     tokens = {"src_tokens": torch.ones(shape), "src_lengths": torch.tensor([20, 3]), "prev_output_tokens": words}
     FairseqTask(argparse.Namespace()).train_step({"net_input": tokens}, model, criterion, MagicMock(), 1)
     assert (found, torch.backends.cuda.flash_sdp_enabled()) == ([is_fused], True)
+
+
+def test_a_model_that_is_to_translate_the_other_way_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """fairseq decodes on."""
+    (model := tmp_path / "model.pt").symlink_to(PLUGIN / "demo/mt/model.pt")
+    for languages in (("de", "en"), ("de", "en"), ("en", "de")):  # `aggdec verify` loads a model several times
+        loading.load(str(model), str(PLUGIN / "demo/mt"), *languages)
+    said = f"checkpoint {model}: was trained for en-de, and is to decode de-en here: check --source-lang and --target-"
+    assert [message for message in caplog.messages if message.startswith(said)] == caplog.messages[-1:]
 
 
 @pytest.mark.parametrize("from_yaml", [False, True])
