@@ -184,11 +184,13 @@ class _RowLoop(_Loop):
 
         captured, sizes = self.captured, (state.texts.size(1), self._width, self._places)
         options = {"wide": rows_bucket(self._width), "places": self._places, **launch_options(captured.device)}
-        at, special = state.positions.flatten(), (self._rules.pad, self._rules.eos)
+        special = (self._rules.pad, self._rules.eos)
 
         def turn(limits: Tensor) -> tuple[Tensor]:
-            features = captured.layered(state.block, state.positions, shape).flatten(0, 1)
-            found = captured.chosen(features, state.block, at, limits, *special, judges=False).contiguous()
+            # a row that has ended, or waits, may reach up to T: nothing must be written behind it
+            at = state.positions.clamp(max=sizes[0] - 1)
+            features = captured.layered(state.block, at, shape).flatten(0, 1)
+            found = captured.chosen(features, state.block, at.flatten(), limits, *special, judges=False).contiguous()
             advance[(shape.rows,)](tuple(state), found, limits, sizes, **options)
             return (state.going,)
 

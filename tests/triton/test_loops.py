@@ -22,7 +22,7 @@ from tests.support.random_models import dictionary, model_of_shape, random_batch
 from tests.support.small_generators import tokens
 
 WORDS, FEW = dictionary(20), dictionary(5)
-SHAPE, LEARNED = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding"
+SHAPE, LEARNED, TOLD = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding", "post-norm learned"
 ONE_LAYER: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
 BATCHES = {1: [6], 3: [3, 6, 1], 8: [4, 7, 2, 5, 1, 3, 6, 2]}
 RARE, OFTEN, ALWAYS, NEVER = 0.05, 0.2, 1.0, 0.0
@@ -58,6 +58,14 @@ def made(model: Any, mode: str, words: Any = WORDS, **options: Any) -> Aggressiv
         kind, own = AggressiveBeamGenerator, {"beam_size": 2, "budget": 0}
     options = {"max_len_a": 0, "max_len_b": 6, **own, **options}
     return kind.of([model], words, src_dict=words, decoding=mode, **options)
+
+
+@torch.no_grad()
+def told(model: Any) -> Any:
+    """A model whose outputs depend on the source and on positions more than on the tokens before."""
+    model.decoder.embed_tokens.weight *= 0.2
+    model.decoder.layers[0].self_attn.out_proj.weight *= 0.2
+    return model
 
 
 def records(found: Any) -> list[Any]:
@@ -164,6 +172,22 @@ def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch:
     sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
     assert sizes[0] == 8 > sizes[-1]  # rows
     assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
+
+
+def test_a_sentence_that_has_ended_writes_into_no_other_one(
+    passes: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ends near the end of its memory, and its last block, which is read on, is longer than what is left."""
+    monkeypatch.setattr(buffers, "_POSITIONS", 8)
+    monkeypatch.setattr(buffers, "_SOURCE", 4)
+    model, sample = (
+        told(model_of_shape(TOLD, 1, WORDS, WORDS, OFTEN, **ONE_LAYER)),
+        random_batch(1, WORDS, [2, 1, 2, 1]),
+    )
+    limits = {"max_len_b": 24, "min_len": 17}
+    first = by_fairseq(model, WORDS, sample, **limits)[0][0][:-1]
+    sample["drafts"] = [(first[:8] + first[9:])[-14:], *([word] * 14 for word in (5, 6, 7))]
+    decoded_twice(made(model, "iad", **limits), sample, passes)
 
 
 def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[Graph]) -> None:
