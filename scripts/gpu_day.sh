@@ -111,7 +111,7 @@ run() {
             done
             ;;
         loops)
-            local modes=beam5,greedy,iad,aggressive-beam:5 precision=fp16 switch
+            local modes=beam5,greedy,iad,gad,aggressive-beam:5 precision=fp16 switch
             [[ $device == cuda ]] || precision=fp32
             export AGGDEC_GPU=loops
             verify 120 loops_verify base --precisions "$precision" --batch-sizes "$batches" --limit "$((sentences / 4 + 1))"

@@ -1,9 +1,10 @@
-"""Greedy search, input-guided decoding and beam search whose turns follow each other on the device.
+"""Greedy search, drafts of the source or by a model, and beam search whose turns follow each other on the device.
 
 The loops of `decoding` wait for every pass and judge it on the host. Here one kernel behind a pass does what they do
-(`engine.cuda.loops`): it commits tokens and writes the next block, or takes a step of the beam. The host launches pass
-after pass, sees one pass late whether sentences have ended, and reads everything at once. It reads, and goes on with
-another graph, where half of the rows have ended, and where a sentence needs more room than the state has.
+(`engine.cuda.loops`): it commits tokens and writes the next block, or takes a step of the beam. Where a model drafts,
+its pass is a part of the same graph. The host launches pass after pass, sees one pass late whether sentences have
+ended, and reads everything at once. It reads, and goes on with another graph, where half of the rows have ended, and
+where a sentence needs more room than the state has.
 
 The records are those of `decoding.loop.draft_verify_accept` and of `decoding.beam.plain.plain_beam_search`. These
 decode what `may_loop` leaves to them, and what fails here, and remain the definition.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, output_of
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.outputs import fewest_moves
@@ -33,6 +35,7 @@ from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.choose_backend import has_triton
 from fairseq_aggdec.engine.cuda.launching import give_up, launch_options
 from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.draft_decoder import DeviceDraft, DraftDecoder
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.buffers import positions_bucket, rows_bucket
 from fairseq_aggdec.engine.graphs.captured import LIMITS, Captured, Shape, limits_of
@@ -48,13 +51,14 @@ RowState = namedtuple(
     "RowState",
     "lengths going drafted copied turns block positions contexts following copyable texts log_probs history",
 )
-"""The state of greedy search and of input-guided decoding: R rows, W tokens in a block, S in a source, T positions.
+"""The state of a loop over blocks: R rows, W tokens in a block, S in a source, T positions.
 
 lengths, turns: R x 1, the length of each text, the start symbol counted; the number of turns taken
 going: R x 1, 0 where a sentence has ended, else `cuda.loops.GOES` or `WAITS`
-drafted, copied: R x 1, the length of the block's draft, and the place of the source where it begins
+drafted, copied: R x 1, the length of the block's draft, of a model's the limit, and its first place in `following`
 block, positions: R x W, the last token and its draft, and their positions
-contexts, following, copyable: R x S, see `SourceMatcher.context`, `source` and `copyable`
+contexts, following, copyable: R x S, see `SourceMatcher.context`, `source` and `copyable`. Where a model drafts, only
+`following` is there, R x T k, the drafts of all turns
 texts, log_probs: R x T, the output by position, the first position 1, and its log-probabilities
 history: R x 4 x T, of each turn the number of drafted, of accepted and of committed tokens, and `copied`
 
@@ -97,6 +101,8 @@ def may_loop(
     if others or captured is None or not captured.allows(rules, Shape(1, 1, 1, 1), 0):
         return False
     is_known = type(drafter) in (type(None), NoDrafter, SourceCopyDrafter)
+    if type(drafter) is BlockDrafter and isinstance(drafter.model, DraftDecoder):
+        is_known = drafter.model.captured is not None
     return is_known and accept.is_exact and schedule is VERIFY_ALL and has_triton(captured.device)
 
 
@@ -105,7 +111,7 @@ def decode_rows(
 ) -> list[Decoded] | None:
     """As `draft_verify_accept` where `may_loop`; None where that decodes the batch, from its beginning.
 
-    `verifier`: ready to score this batch from position 0.
+    `verifier`: ready to score this batch from position 0; it and `drafter` must be made ready again after None.
     """
     return _decoded(_RowLoop(verifier.captured, rules, drafter, keep_drafts), first_tokens)
 
@@ -128,6 +134,9 @@ class _Loop:
     def __init__(self, captured: Captured, rules: SearchRules, width: int, slots: int, room: int) -> None:
         """`width`: W; `slots`: of the cache, for each of T; `room`: T of the longest output."""
         self.captured, self._rules, self._width, self._slots = captured, rules, width, slots
+        self.memories: list[Any] = [captured.memory]
+        """what keeps the rows that are left"""
+        self._key: Hashable = None  # of what a turn has beside the pass
         self.capacity = positions_bucket(min(room, 2 * captured.memory.cache.source + width))
         """T, with which the batch begins"""
 
@@ -145,7 +154,7 @@ class _Loop:
             return self.turn(_parts(own, sizes), shape), [own]
 
         key = (type(sizes).__name__, self._slots, len(state), shape, rules.pad, rules.eos, captured.memory.temperature)
-        graph = captured.graphs.get(key, LIMITS, make)
+        graph = captured.graphs.get((*key, self._key), LIMITS, make)
         graph.numbers()[:] = limits_of(rules)
         graph.inputs[0].copy_(state)
         captured.graphs.repeat(graph, _is_due)
@@ -154,18 +163,35 @@ class _Loop:
 
 
 class _RowLoop(_Loop):
-    """Greedy search, or input-guided decoding, of one batch."""
+    """Greedy search, with drafts or without, of one batch."""
 
     def __init__(self, captured: Captured, rules: SearchRules, drafter: Drafter, keep_drafts: bool) -> None:
         self._matchers = drafter.matchers if isinstance(drafter, SourceCopyDrafter) else []
         longest = max((len(own.source) for own in self._matchers), default=0)
         self._places, self._keep_drafts = buffers.source_bucket(longest) if longest else 0, keep_drafts
         width = buffers.width_bucket(1 + min(rules.max_len, longest))
+        self._model: Any = None
+        self._draft: DeviceDraft | None = None
+        self._reach = 0
+        if isinstance(drafter, BlockDrafter):
+            self._model, self._reach, width = drafter.model, drafter.model.max_positions, 1 + drafter.block_size
         super().__init__(captured, rules, width, 1, rules.max_len + 1 + width)
+        self.memories += [own for own in [self._model] if own is not None]
 
     def sizes(self, rows: int, capacity: int) -> _State:
         one, block, source, text = (rows, 1), (rows, self._width), (rows, self._places), (rows, capacity)
-        return RowState._make([*[one] * 5, block, block, source, source, source, text, text, (rows, 4, capacity)])
+        following = source if self._model is None else (rows, capacity * (self._width - 1))
+        return RowState._make([*[one] * 5, block, block, source, following, source, text, text, (rows, 4, capacity)])
+
+    def shape(self, capacity: int) -> Shape | None:
+        shape = super().shape(capacity)
+        if shape is None or self._model is None:
+            return shape
+        found = self._model.draft_on_device(capacity, self._width - 1)
+        if found is None:
+            return None
+        self._key, self._draft = (found[0], self._rules.symbols), found[1]
+        return shape
 
     def start(self, state: _State, first_tokens: np.ndarray) -> None:
         """Fill in a state of zeros before the first turn."""
@@ -178,18 +204,27 @@ class _RowLoop(_Loop):
             state.contexts[row, :length], state.copyable[row, :length] = own.context[:-1], own.copyable[:-1]
             state.following[row, :length], state.block[row, 1 : 1 + many] = known, known[:many]
             state.drafted[row] = many
+        if self._model is not None:
+            self._model.begin()
+            state.texts[:, 0], state.drafted[:] = first_tokens, min(self._width - 1, rules.max_len, self._reach - 1)
 
     def turn(self, state: _State, shape: Shape) -> Function:
         from fairseq_aggdec.engine.cuda.loops import advance  # imports Triton
 
-        captured, sizes = self.captured, (state.texts.size(1), self._width, self._places)
-        options = {"wide": rows_bucket(self._width), "places": self._places, **launch_options(captured.device)}
-        at, special = state.positions.flatten(), (self._rules.pad, self._rules.eos)
+        captured, rules, draft = self.captured, self._rules, self._draft
+        sizes = (state.texts.size(1), self._width, state.following.size(1))
+        options = {"wide": rows_bucket(self._width), "places": self._places, "reach": self._reach}
+        options |= launch_options(captured.device)
 
         def turn(limits: Tensor) -> tuple[Tensor]:
-            features = captured.layered(state.block, state.positions, shape).flatten(0, 1)
-            found = captured.chosen(features, state.block, at, limits, *special, judges=False).contiguous()
-            advance[(shape.rows,)](tuple(state), found, limits, sizes, **options)
+            if draft is not None:
+                tokens = draft(state.texts, state.lengths, state.block[:, :1])
+                state.block[:, 1:] = tokens if rules.symbols is None else tokens.clamp(0, rules.symbols - 1)
+            # a row that has ended, or waits, may reach up to T: nothing must be written behind it
+            at = state.positions.clamp(max=sizes[0] - 1)
+            features = captured.layered(state.block, at, shape).flatten(0, 1)
+            found = captured.chosen(features, state.block, at.flatten(), limits, rules.pad, rules.eos, judges=False)
+            advance[(shape.rows,)](tuple(state), found.contiguous(), limits, sizes, **options)
             return (state.going,)
 
         return turn
@@ -305,7 +340,8 @@ def _fill(found: list[Any], loop: Any, first_tokens: np.ndarray) -> None:
             for row, sentence in zip(ended, sentences, strict=True):
                 found[numbers[row]] = sentence
             if staying:
-                loop.captured.memory.keep(Order(staying, loop.captured.device))
+                for memory in loop.memories:
+                    memory.keep(Order(staying, loop.captured.device))
         numbers, state = [numbers[row] for row in staying], state._make(part[staying] for part in state)
         if _WAITS in state.going:
             capacity *= 2

@@ -5,7 +5,7 @@ draft, and k masks, which attend to each other. The next block overwrites the ca
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -17,12 +17,16 @@ from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
-from fairseq_aggdec.engine.graphs.captured import Captured, Shape
+from fairseq_aggdec.engine.graphs.buffers import positions_bucket
+from fairseq_aggdec.engine.graphs.captured import Shape
 from fairseq_aggdec.engine.graphs.graphs import Function
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
+
+DeviceDraft = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""from texts, R x T, their lengths and their last tokens, R x 1 each, to draft tokens, R x k"""
 
 _CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
 
@@ -54,7 +58,7 @@ class LateStart:
         self._engine.keep(order)
         self._keep(order)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Encode the rows that are left, as `start_later` has announced, before the first draft."""
         if self._encode is None:
             return
@@ -91,21 +95,21 @@ class DraftDecoder(LateStart):
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         super().__init__(Decoder(decoder, arithmetic, way, mask))
+        self.captured = None if self._copies_source else self._engine.captured
+        """drafts that are captured as CUDA graphs; None: none are"""
         self.reads_wait = self._engine.backend.reads_wait
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        self._begin()
-        captured, shape = self._engine.captured, None
-        if captured is not None and not self._copies_source:
+        self.begin()
+        captured, shape = self.captured, None
+        if captured is not None:
             shape = captured.shape_of(self._width(texts, block_size), max(self._read))
         if captured is None or shape is None:
             return self._choose(*self._block(texts, block_size))
         numbers_of_row, key = 2 + 2 * shape.width + block_size, ("draft", shape, block_size)
-        graph = captured.graphs.get(
-            key, shape.rows * numbers_of_row, lambda: (self._pass(captured, shape, block_size), ())
-        )
+        graph = captured.graphs.get(key, shape.rows * numbers_of_row, lambda: (self._pass(shape, block_size), ()))
         numbers = graph.numbers().reshape(shape.rows, numbers_of_row)
         numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
         captured.graphs.run(graph)
@@ -173,7 +177,7 @@ class DraftDecoder(LateStart):
         A block has the tokens that each row has committed since the last draft, then masks: k for the row with the most
         tokens, for others more, which are not returned. A causal prefix is cached.
         """
-        self._begin()
+        self.begin()
         decoder, engine = self._decoder, self._engine
         width, last_start = self._width(texts, block_size), max(self._read)
         parts = self._numbers(texts, block_size, width).to(decoder.mask_embedding.device, non_blocking=True)
@@ -188,17 +192,48 @@ class DraftDecoder(LateStart):
         self._have_read(texts)
         return features, last[:, 0]
 
-    def _pass(self, captured: Captured, shape: Shape, block_size: int) -> Function:
+    def draft_on_device(self, capacity: int, block_size: int) -> tuple[Hashable, DeviceDraft] | None:
+        """A draft as a part of a graph that stays on the device, behind a key of what it reads; None: it is too large.
+
+        `capacity`: T; a text that has not ended leaves room for a draft and the token behind it. The last k + 1 tokens
+        are read, since an iteration commits no more; all where the prefix is bidirectional.
+        """
+        captured, decoder = self.captured, self._decoder
+        assert captured is not None
+        width = min(2 * block_size + 1, capacity) if decoder.is_causal else capacity
+        shape = captured.fitting(width, positions_bucket(capacity))
+        if shape is None:
+            return None
+        columns, mask = torch.arange(width, device=captured.device), decoder.embed_tokens.num_embeddings
+
+        def draft(texts: Tensor, lengths: Tensor, last: Tensor) -> Tensor:
+            starts = (lengths - (width - block_size)).clamp(min=0)
+            # other texts may reach up to T: nothing must be written behind it
+            positions = (starts + columns).clamp(max=capacity - 1)
+            is_known, end = positions < lengths, lengths + (block_size - 1)
+            block = texts.gather(1, positions).masked_fill(~is_known, mask)
+            reach = torch.where(is_known, positions, end) if decoder.is_causal else end.expand_as(positions)
+            return self._drafted(shape, last, positions, block, reach, lengths - starts + columns[:block_size])
+
+        return (shape, block_size, captured.graphs.generation), draft
+
+    def _pass(self, shape: Shape, block_size: int) -> Function:
         """The function of a captured draft."""
         sizes = [1, 1, shape.width, shape.width, block_size]
-        columns = torch.arange(shape.width, device=captured.device)
+        columns = torch.arange(shape.width, device=self._engine.parts.device)
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
-            last, starts, block, reach, wanted = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            features = captured.layered(block, starts + columns, shape, reach=reach, wanted=wanted)
-            return numbers[:0], self._choose(features, last[:, 0])
+            last, starts, *others = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
+            return numbers[:0], self._drafted(shape, last, starts + columns, *others)
 
         return draft
+
+    def _drafted(
+        self, shape: Shape, last: Tensor, positions: Tensor, block: Tensor, reach: Tensor, wanted: Tensor
+    ) -> Tensor:
+        """Draft tokens, R x k, from the numbers of a captured pass: see `_numbers`."""
+        assert self.captured is not None
+        return self._choose(self.captured.layered(block, positions, shape, reach=reach, wanted=wanted), last[:, 0])
 
     def _width(self, texts: Sequence[Sequence[int]], block_size: int) -> int:
         """The width of the next block."""

@@ -40,7 +40,7 @@ class SmallModel(LateStart):
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        self._begin()
+        self.begin()
         if isinstance(self._engine, Decoder) and self._engine.captured is not None:
             drafts = continued(self._engine.captured, self._unread(texts), block_size, self._rules)
             if drafts is not None:
@@ -59,7 +59,7 @@ class SmallModel(LateStart):
             tokens[lasts] = found[-1][1][:, 0].long()
             return tokens
 
-        self._begin()
+        self.begin()
         self._drafted(texts, block_size, best)
         values, names = (torch.stack(steps, dim=1).flatten(0, 1).cpu() for steps in zip(*found, strict=True))
         return values, self._shortlist.symbols(names)

@@ -241,14 +241,15 @@ class AggressiveGenerator(SequenceGenerator):
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
-        drafter = self.make_drafter(Batch(seen, start, encoder_outs, sample.get("drafts", ())))
+        batch = Batch(seen, start, encoder_outs, sample.get("drafts", ()))
+        drafter = self.make_drafter(batch)
         accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), device)
-        looped = None
         if may_loop(map(self._verifier_of, self.model.models), rules, drafter, accept, schedule):
             verifier = self._make_verifier(encoder_outs)
             looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)
-        if looped is not None:
-            return [[sentence] for sentence in looped]
+            if looped is not None:
+                return [[sentence] for sentence in looped]
+            drafter = self.make_drafter(batch)  # the loop may have begun with the other one
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
         for one in (drafter, NoDrafter()):

@@ -246,6 +246,26 @@ def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -
                     engine.keep(Order([0, 2], CPU))
 
 
+@pytest.mark.parametrize("shape", ["causal, post-norm sinusoidal", "causal, post-norm learned", "bidirectional"])
+def test_a_draft_inside_a_loop_on_the_device_is_that_of_the_host(shape: str) -> None:
+    """Beside a text that has ended, at the end of its memory."""
+    rng, k, capacity = random.Random(14), 4, 64
+    model = random_drafter(shape, 14, VOCABULARY, VOCABULARY, k, transition_dim=8 if "learned" in shape else 0)
+    engines = [DraftDecoder(model.decoder, AS_THE_MODEL, GRAPHS), DraftDecoder(model.decoder)]
+    for engine in engines:
+        engine.start(encoded(model, [5, 9, 2, 4]))
+        engine.begin()
+    tokens = torch.tensor(rng.choices(WORDS, k=4 * capacity)).view(4, -1)
+    lengths, going = [1, capacity, 1, 1], [0, 2, 3]
+    in_a_loop = engines[0].draft_on_device(capacity, k)
+    assert in_a_loop is not None
+    while max(lengths[row] for row in going) < capacity - k:
+        ends = torch.tensor(lengths)[:, None]
+        found = in_a_loop[1](tokens, ends, tokens.gather(1, ends - 1))
+        assert torch.equal(found[going], engines[1].draft(texts_of(tokens, lengths), k)[going])
+        lengths = [min(capacity, length + rng.randint(1, k + 1)) for length in lengths]
+
+
 def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture forbids it; so does `meta`, a device without numbers, which mixes with no other."""
     meta = torch.device("meta")
@@ -270,6 +290,9 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     drafts = DraftDecoder(drafter.to(meta).half().decoder, AS_THE_MODEL, GRAPHS)
     drafts.start(encoder_out)
     assert drafts.draft([[2]] * 3, 4).device == meta
+    in_a_loop, texts = drafts.draft_on_device(64, 4), torch.zeros(4, 64, dtype=torch.long, device=meta)
+    assert in_a_loop is not None
+    assert in_a_loop[1](texts, texts[:, :1], texts[:, :1]).device == meta
 
 
 def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from fairseq_aggdec.decoding.beam.search import BeamOptions
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -91,15 +92,18 @@ def launch_choice(dtype: torch.dtype) -> None:
 
 
 def launch_loops() -> None:
-    """Of short and of long blocks, with and without a source; of the usual beam and of a large one."""
+    """Without drafts, with long copies and with a model's drafts; of the usual beam and of a large one."""
     memory = SimpleNamespace(cache=SimpleNamespace(source=32), temperature=1.0)
     parts = SimpleNamespace(project=lambda features: features.new_zeros(len(features), 999))
     engine: Any = SimpleNamespace(device=torch.device("cpu"), memory=memory, parts=parts, kernels=choice)
     engine.layered = lambda tokens, *_, **__: torch.zeros(*tokens.shape, 1)
     engine.chosen = lambda features, *_, **__: torch.zeros(2, len(features))
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=60)
-    copier = SourceCopyDrafter([SourceMatcher([5] * 90, 2)])
-    loops: list[Any] = [_RowLoop(engine, rules, drafter, False) for drafter in (NoDrafter(), copier)]
+    copier, model = (
+        SourceCopyDrafter([SourceMatcher([5] * 90, 2)]),
+        BlockDrafter(SimpleNamespace(max_positions=99), 10, 2),
+    )
+    loops: list[Any] = [_RowLoop(engine, rules, drafter, False) for drafter in (NoDrafter(), copier, model)]
     for loop in [*loops, *(_BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16))]:
         sizes = loop.sizes(2, 64)
         state = _parts(torch.zeros(sum(map(_places, sizes)), dtype=torch.long), sizes)

@@ -5,6 +5,7 @@ But for one test, passes are PyTorch's operations in single precision, which tak
 
 import random
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -12,17 +13,19 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.engine.cuda import launching, loops
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs
 from fairseq_aggdec.generation import beam_generator, generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_models import dictionary, model_of_shape, random_batch
+from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter, share_encoder
 from tests.support.small_generators import tokens
 
 WORDS, FEW = dictionary(20), dictionary(5)
-SHAPE, LEARNED = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding"
+SHAPE, LEARNED, TOLD = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding", "post-norm learned"
 ONE_LAYER: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
 BATCHES = {1: [6], 3: [3, 6, 1], 8: [4, 7, 2, 5, 1, 3, 6, 2]}
 RARE, OFTEN, ALWAYS, NEVER = 0.05, 0.2, 1.0, 0.0
@@ -53,11 +56,35 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
 
 def made(model: Any, mode: str, words: Any = WORDS, **options: Any) -> AggressiveGenerator:
     kind: Any = AggressiveGenerator
-    own: dict[str, Any] = {"drafts": "whole"} if mode == "iad" else {}  # a CPU verifies fewer drafts
+    own: dict[str, Any] = {"drafts": "whole"} if mode in ("iad", "gad") else {}  # a CPU verifies fewer drafts
     if mode == "aggressive-beam":
         kind, own = AggressiveBeamGenerator, {"beam_size": 2, "budget": 0}
     options = {"max_len_a": 0, "max_len_b": 6, **own, **options}
     return kind.of([model], words, src_dict=words, decoding=mode, **options)
+
+
+def alike(model: Any, words: Any, shape: str = TOLD, block_size: int = 4, seed: int = 1, **options: Any) -> Any:
+    """Options of `gad`: a drafter with a model's weights, whose masks read what the model reads one position earlier.
+
+    It knows most tokens of a model that is `told` them. `seed`: of the weights that the model does not have.
+    """
+    drafter = random_drafter(f"causal, {shape}", seed, words, words, block_size, **{**ONE_LAYER, **options})
+    weights = {name: own for name, own in model.state_dict().items() if "embed_positions" not in name}
+    with torch.no_grad():
+        drafter.load_state_dict(weights, strict=False)
+        drafter.decoder.mask_embedding.zero_()
+        if "learned" in shape:
+            places = drafter.decoder.embed_positions.weight
+            places[1:] = model.decoder.embed_positions.weight[: len(places) - 1]
+    return BlockDraftOptions(LoadedDrafter(drafter), block_size)
+
+
+@torch.no_grad()
+def told(model: Any) -> Any:
+    """A model whose outputs depend on the source and on positions more than on the tokens before."""
+    model.decoder.embed_tokens.weight *= 0.2
+    model.decoder.layers[0].self_attn.out_proj.weight *= 0.2
+    return model
 
 
 def records(found: Any) -> list[Any]:
@@ -133,6 +160,38 @@ def test_copies_are_found_and_accepted_as_on_the_host(
     assert accepted > 2 * rows
 
 
+@pytest.mark.parametrize(
+    ("rows", "words", "options"),
+    [
+        (1, WORDS, {"max_target_positions": 9}),
+        (3, WORDS, {"prefix_attention": "bidirectional"}),
+        (3, FEW, {"transition_dim": 8}),
+        (8, FEW, {"block_size": 5}),
+    ],
+)
+def test_drafts_of_a_model_are_accepted_as_on_the_host(
+    rows: int, words: Any, options: Any, passes: list[Graph]
+) -> None:
+    """Drafts end by EOS, where an output must end, or where the drafter knows no further position."""
+    ends, accepted = set[str](), 0
+    for seed, share in ((1, OFTEN), (2, NEVER)):
+        model = told(model_of_shape(TOLD, seed, words, words, share, **ONE_LAYER))
+        sample, drafts = random_batch(seed, words, BATCHES[rows]), alike(model, words, **options)
+        if seed == 2:
+            share_encoder(drafts.drafter.model, model)
+        found = decoded_twice(made(model, "gad", words, block_draft=drafts, max_len_b=12), sample, passes)
+        assert tokens(found) == by_fairseq(model, words, sample, max_len_b=12)
+        for (one,) in found:
+            behind = accumulate(one["stats"].committed, initial=1)
+            for draft, length in zip(one["history"], behind, strict=False):
+                read, room = draft["tokens"].tolist(), min(drafts.block_size, 13 - length)
+                ends.add("full" if len(read) == room else "EOS" if words.eos() in read else "positions")
+            accepted += sum(one["stats"].accepted)
+    assert accepted > 2 * rows
+    assert ends - {"positions"} == {"full", "EOS"}
+    assert ("positions" in ends) == ("max_target_positions" in options)
+
+
 @pytest.mark.parametrize(("size", "rows"), [(1, 3), (4, 8), (5, 1), (5, 3), (6, 1)])
 def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> None:
     """Of six, a row of a pass has room for eight."""
@@ -152,18 +211,36 @@ def test_outputs_may_end_at_once(mode: str, passes: list[Graph]) -> None:
     assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), min_len=0)
 
 
-@pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
+@pytest.mark.parametrize("mode", ["iad", "gad", "aggressive-beam"])
 def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """A state has room for 8 positions at first; a pass has the rows that are left."""
     monkeypatch.setattr(buffers, "_POSITIONS", 8)
     monkeypatch.setattr(buffers, "_SOURCE", 4)
     model, sample = model_of_shape(SHAPE, 5, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(5, WORDS, [2, 1, 2, 1, 1])
-    decoder = made(model, mode, max_len_b=15)
+    decoder = made(
+        model, mode, max_len_b=15, **({"block_draft": alike(model, WORDS, SHAPE, 2)} if mode == "gad" else {})
+    )
     found = decoded_twice(decoder, sample, passes)
     assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), max_len_b=15)
     sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
     assert sizes[0] == 8 > sizes[-1]  # rows
     assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
+
+
+def test_a_sentence_that_has_ended_writes_into_no_other_one(
+    passes: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ends near the end of its memory, and its last block, which is read on, is longer than what is left."""
+    monkeypatch.setattr(buffers, "_POSITIONS", 8)
+    monkeypatch.setattr(buffers, "_SOURCE", 4)
+    model, sample = (
+        told(model_of_shape(TOLD, 1, WORDS, WORDS, OFTEN, **ONE_LAYER)),
+        random_batch(1, WORDS, [2, 1, 2, 1]),
+    )
+    limits = {"max_len_b": 24, "min_len": 17}
+    first = by_fairseq(model, WORDS, sample, **limits)[0][0][:-1]
+    sample["drafts"] = [(first[:8] + first[9:])[-14:], *([word] * 14 for word in (5, 6, 7))]
+    decoded_twice(made(model, "iad", **limits), sample, passes)
 
 
 def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[Graph]) -> None:
@@ -176,6 +253,9 @@ def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[G
     assert found[0] != found[1] != found[2]
     for drafts in ([], [[5, 6] * 20]):
         decoded_twice(made(model, "iad", engines=engines), {**sample, "drafts": drafts}, passes)
+    for seed in (1, 2):
+        drafts = alike(model, WORDS, SHAPE, seed=seed, transition_dim=8)
+        decoded_twice(made(model, "gad", engines=engines, block_draft=drafts), sample, passes)
     for options in ({}, {"temperature": 2.0}):
         decoded_twice(made(model, "aggressive-beam", engines=engines, max_len_b=3, **options), sample, passes)
 
@@ -218,11 +298,30 @@ def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
     assert "a batch is decoded by a loop on the host, slower and as exact, because of KeyError" in caplog.text
 
 
+def test_a_loop_that_fails_begins_again_on_the_host(passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """When rows have left, and the drafter has begun."""
+    monkeypatch.setattr(launching, "_failures", [])
+    model, sample = told(model_of_shape(TOLD, 1, WORDS, WORDS, OFTEN, **ONE_LAYER)), random_batch(1, WORDS, BATCHES[8])
+    decoder, repeat = made(model, "gad", block_draft=alike(model, WORDS)), Graphs.repeat
+
+    def broken(self: Graphs, graph: Graph, *rest: Any) -> None:
+        repeat(self, graph, *rest)
+        if len(passes) > 1:
+            raise RuntimeError("lost")
+
+    monkeypatch.setattr(Graphs, "repeat", broken)
+    found = decoder.generate([], sample)
+    assert len(passes) == 2
+    assert records(found) == records(on_the_host(decoder, sample, passes))
+
+
 def test_loops_follow_passes_of_kernels_in_half_precision(passes: list[Graph]) -> None:
     sizes = {f"{side}_{name}": 32 for side in ("encoder", "decoder") for name in ("embed_dim", "ffn_embed_dim")}
     model, engines = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER, **sizes).half(), Engines()
-    for mode in ("greedy", "aggressive-beam"):
-        decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines)
+    drafts = {"block_draft": alike(model, WORDS, SHAPE, 1, **sizes)}
+    for mode in ("greedy", "gad", "aggressive-beam"):
+        own = drafts if mode == "gad" else {}
+        decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines, **own)
         decoded_twice(decoder, random_batch(3, WORDS, [1]), passes, 2e-2)
     engine = engines.decoder(model.decoder)
     assert engine is not None

@@ -20,7 +20,9 @@ _PLACES = tl.constexpr(64)
 
 
 @triton.jit
-def advance(state, found, limits, sizes, wide: tl.constexpr, places: tl.constexpr, pdl: tl.constexpr):
+def advance(
+    state, found, limits, sizes, wide: tl.constexpr, places: tl.constexpr, reach: tl.constexpr, pdl: tl.constexpr
+):
     """Commit what a row's block has brought, and write its next block. Grid: R.
 
     Races: the pass before wrote `found`, which the wait makes visible; a program writes its own row alone. Barrier 1
@@ -31,8 +33,9 @@ def advance(state, found, limits, sizes, wide: tl.constexpr, places: tl.constexp
         state: see `device_loops.RowState`.
         found: 2 x R x W, the best token behind each of the block's and its log-probability, fp32.
         limits: pad, eos, min_len, max_len.
-        sizes: T, W, S.
+        sizes: T, W, and the number of a row's entries in `following`.
         wide, places: W and S rounded up to powers of two; `places` 0: nothing is copied.
+        reach: the number of positions of the model whose draft the block has; 0: no model drafts.
     """
     lengths, going, drafted, copied, turns, block, positions = state[:7]
     contexts, following, copyable, texts, scores, history = state[7:]
@@ -47,6 +50,9 @@ def advance(state, found, limits, sizes, wide: tl.constexpr, places: tl.constexp
     log_probs = tl.load(found + rows * width + own, mask=inside, other=0.0)
     drafts = tl.load(block + own + 1, mask=column + 1 < width, other=-1)
     tl.debug_barrier()  # 1
+    if reach > 0:
+        many = tl.minimum(many, tl.min(tl.where(drafts == eos, column + 1, wide), 0))
+        tl.store(following + row * source + begins + column, drafts, mask=(column < many) & was_going)
     passes = (column < many) & (tokens == drafts)
     last = tl.min(tl.where(passes & (tokens != eos), wide, column), 0)  # what does not pass, or ends, is the last one
     token = tl.sum(tl.where(column == last, tokens, 0), 0)
@@ -66,6 +72,9 @@ def advance(state, found, limits, sizes, wide: tl.constexpr, places: tl.constexp
     tl.store(going + row, tl.where(token == eos, 0, left), mask=was_going)
     many = many * 0
     draft = tl.zeros((wide,), tl.int64)
+    if reach > 0:
+        many = tl.minimum(width - 1, tl.maximum(tl.minimum(max_len + 1, reach) - length, 0))
+        begins += width - 1
     if places > 0:
         tl.debug_barrier()  # 2
         place, of_row = tl.arange(0, places), row * source

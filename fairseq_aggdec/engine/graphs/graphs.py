@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ _MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyt
 _SECONDS_TO_REPORT = 1.0
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
 
+_generations = count()
 _capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
 
 
@@ -191,6 +193,8 @@ class Graphs:
         self._uncaptured: set[str] = set()  # names of graphs that have failed
         self._captured, self._seconds = 0, 0.0  # since the last message
         self._capture = None if new_capture is None else new_capture()
+        self.generation = next(_generations)
+        """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
     def on(cls, device: torch.device, drop_kernels: Callable[[str], bool] = lambda reason: False) -> "Graphs":
@@ -241,6 +245,7 @@ class Graphs:
         for graph in self._graphs.values():
             graph.wait()  # its buffers may still be in use
         self._graphs.clear()
+        self.generation = next(_generations)
         if self._new_capture is not None:
             self._capture = self._new_capture()  # a pool without graphs must not be used again
 
