@@ -5,7 +5,8 @@
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # The output of a lossless mode is compared with that of beam1, if that has been decoded: a difference ends the stage.
 # `beamN` is stock fairseq, and so is `nat:PASSES:LENGTH-BEAM`, for its non-autoregressive models (configs/README.md); anything
-# else is a decoding of the task aggressive_translation.
+# else is a decoding of the task aggressive_translation. With --block-ngrams, which stock fairseq does not know, `beamN` is
+# --decoding aggressive-beam, which bans what fairseq bans with its CUDA extension.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label=""
@@ -46,7 +47,12 @@ if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
 fi
 
 case "$decoding" in
-    beam[0-9]*) mode=(--task translation --beam "${decoding#beam}") ;;
+    beam[0-9]*)
+        mode=(--task translation --beam "${decoding#beam}")
+        if [[ " ${rest[*]-} " == *" --block-ngrams "* ]]; then
+            mode=(--task aggressive_translation --decoding aggressive-beam --beam "${decoding#beam}")
+        fi
+        ;;
     nat:*:*)
         passes="${decoding#nat:}" # of which fairseq does not count the first; without all of them CMLM leaves masks
         mode=(--task translation_lev --iter-decode-max-iter $((${passes%:*} - 1)) --iter-decode-with-beam "${passes#*:}"

@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     options: list[tuple[dict[str, Any], str]] = [
         ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
         ({"path": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
-        ({"block_heads": 1}, "--block-heads 1"),
+        ({"block_heads": 1, "identity_head": True}, "--block-heads 1"),
         ({"tgt_dict": dictionary(30)}, r"target dictionary .* has 34 symbols: use the verifier's data-bin"),
     ]
     for given, message in options:

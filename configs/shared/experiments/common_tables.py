@@ -144,18 +144,19 @@ def modules(results, name, start, place, **more):
     return beside(name, {row: place.row(measures) for row, measures in columns.items()}, **more)
 
 
-def heads(results, base="2", **more):
-    """stern2018/1: block sizes by how the heads were trained; the record of size `base` has k = 1."""
+def heads(results, one_head=False, **more):
+    """stern2018/1: block sizes by how the heads were trained; `one_head`: whether one for k = 1 was, too."""
     kinds = {"Regular": "regular", "Distillation": "distilled", "Fine Tuning": "fine-tuned", "Both": "both"}
-    sizes, rows = {"k = 1": ("2", "greedy")}, {}
+    base, rows = "base model (§7.1)", {}
+    sizes = {base: ("base-{}", "greedy"), "k = 1": ("{}-1", "greedy")} if one_head else {base: ("{}-2", "greedy")}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
-        sizes |= {f"k = {k}{end}": (k, mode) for k in BLOCKS}
-    for name, (k, mode) in sizes.items():
+        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode) for k in BLOCKS}
+    for name, (record, mode) in sizes.items():
         rows[name] = row = {}
         for column, kind in list(kinds.items())[: 2 if mode == "greedy" else 4]:
-            place = results.at(mode=mode, record=f"blockwise_table/{kind}-{base if name == 'k = 1' else k}")
+            place = results.at(mode=mode, record=f"blockwise_table/{record.format(kind)}")
             row |= place.row({f"{column} BLEU": m.timed_bleu, f"{column} Tok.": m.accepted_block})
-    return beside("stern2018/1", rows, greedy="k = 1", **more)
+    return beside("stern2018/1", rows, greedy="k = 1" if one_head else base, **more)
 
 
 def images(results, folder, **more):
@@ -310,7 +311,9 @@ def blockwise_table(results):
         return {kind: cell(at.at(record=f"blockwise_table/{kind}-{k}"), *measures, form=form) for kind in only}
 
     both = m.timed_bleu, m.accepted_block
-    rows = {"1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
+    at = results.at(mode="greedy")
+    base = {kind: cell(at.at(record=f"blockwise_table/base-{kind}"), *both) for kind in kinds[:2]}
+    rows = {"base model": base, "1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
         rows |= {f"{k}{end}": cells(k, mode, *both) for k in sizes if k != "1"}
     speed = {k: cells(k, "blockwise", m.speed_up, m.accepted_block, form="{:.2f}x ({:.2f})") for k in sizes}

@@ -1,7 +1,9 @@
 """The steps from raw text to fairseq's binary data, and the small experiments that take them."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 from experiments.experiment import Experiment
@@ -94,6 +96,28 @@ def test_long_and_empty_training_pairs_are_left_out_and_test_sets_stay(tmp_path:
     assert (tmp_path / "bpe/test.tgt").read_text().split().count("x") == 99
     assert (tmp_path / "data-bin/test.src-tgt.tgt.bin").exists()
     assert not (tmp_path / "data-bin/codes").exists()
+
+
+def test_pairs_go_from_file_to_file_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 million synthetic pairs fit no memory."""
+
+    class Line(str):
+        """A text whose end can be seen."""
+
+    alive: WeakSet[Line] = WeakSet()
+    most = []
+
+    def read(path: Path) -> Iterator[Line]:
+        for number in range(200):
+            line = Line(f"a b {number}")
+            alive.add(line)
+            most.append(len(alive))
+            yield line
+
+    monkeypatch.setattr("experiments.steps.read_lines", read)
+    Steps(Experiment(sides=("src", "tgt")), tmp_path, tmp_path).encode(None, max_tokens=9)
+    assert len((tmp_path / "bpe/train.src").read_text().splitlines()) == 200
+    assert max(most) < 10
 
 
 @pytest.mark.usefixtures("quick_commands")
