@@ -2,6 +2,9 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
+# As in the papers' tables, and as this plugin is used on a GPU: a set is decoded and timed in both precisions.
+if [[ -z "${PRECISIONS:-}" ]] && has_gpu; then PRECISIONS="fp32 fp16"; fi
+PRECISIONS="${PRECISIONS:-fp32}"
 gpus="${GPUS:-$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)}" # number of GPUs for training and distillation
 
 # The hydra overrides that keep the papers' batch size on the available GPUs: same_batch GPUS UPDATE_FREQUENCY, as in the papers.

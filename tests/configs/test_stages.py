@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiments.about import read_about
+from experiments.about import About, read_about
 from experiments.experiment import load_module
 from experiments.results import Results
 from omegaconf import OmegaConf
@@ -188,7 +188,8 @@ def test_a_training_keeps_the_precision_that_it_began_with() -> None:
 )
 def test_settings_of_decoding(experiment: str, settings: list[str]) -> None:
     """β and τ of papers/000 Tables 8 and 14."""
-    decodings = [c for c in commands_of(experiment) if c[0] == "fairseq-generate" and "gad++" in c]
+    generated = [c for c in commands_of(experiment) if c[0] == "fairseq-generate" and "--fp16" not in c]
+    decodings = [c for c in generated if "gad++" in c]
     found = [f"{c[c.index('--top-beta') + 1]} {c[c.index('--tolerance') + 1]}" for c in decodings]
     assert found[:2] == settings
 
@@ -246,9 +247,50 @@ def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str
     assert {Path(command[4]).parent.name for command in measured} == stand_ins
 
 
+@pytest.mark.parametrize("experiment", FULL_SIZE)
+def test_a_dry_run_shows_what_a_machine_with_gpus_runs(experiment: str) -> None:
+    """Each set is decoded and timed in single and in half precision."""
+    given = commands_of(experiment)
+    assert not [command for command in given if "--cpu" in command]
+    folders = {(c[c.index("--results-path") + 1], "--fp16" in c) for c in given if c[0] == "fairseq-generate"}
+    assert {(f"{name}-fp16", True) for name, half in folders if not half} == {pair for pair in folders if pair[1]}
+    timed: list[Any] = [parse(command[3:]) for command in given if of_bench(command)]
+    assert {args.device for args in timed if args.threads is None} <= {"cuda"}
+    halves = {args.json.stem.removesuffix("-fp16") for args in timed if args.fp16}
+    whole = {args.json.stem for args in timed if not args.fp16 and args.threads is None}
+    assert whole - halves <= {args.json.stem for args in timed if args.json.parent.name == "blockwise_table"}
+
+
+def test_the_first_sentences_can_be_decoded_alone() -> None:
+    data = {c[1] for c in recorded("gec_small", "decode", DECODE_LIMIT="100") if c[0] == "fairseq-generate"}
+    assert data == {f"work/gec_small/first/{subset}-100" for subset in ("test", "test2")}
+
+
+@pytest.mark.parametrize("about", [item for item in ABOUT if item.full_size], ids=lambda item: item.name)
+def test_needs_are_those_of_stages(about: About) -> None:
+    assert {*about.more_gpu_hours, *about.more_disk_gb} <= {*stages_of(about.name)}
+    assert about.host_gb is not None
+    assert about.memory_gb is not None
+
+
+@pytest.mark.parametrize("experiment", ["wmt16_en_ro", "wmt16_ro_en"])
+def test_hours_of_wmt16_are_those_of_its_epochs(experiment: str) -> None:
+    """Its 610,000 pairs of some 28 tokens are 27 updates an epoch: max_epoch ends trainings long before max_update."""
+
+    def hours(model: str, tokens_a_second: int) -> float:
+        of = compose(experiment, model)
+        tokens = of.optimization.max_update * batch(of) * of.dataset.max_tokens
+        epochs = (of.optimization.max_epoch or 1e9) * 610_000 * 28
+        return float(min(tokens, epochs)) / tokens_a_second / 3600
+
+    trained = hours("teacher", 40_000) + hours("verifier", 40_000) + hours("drafter", 25_000)
+    assert trained <= read_about(CONFIGS / experiment).gpu_hours <= 1.1 * trained
+
+
 def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "prepare", "--dry-run"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    assert re.search(r"^disk_gb: \d+\ngpu_hours: \d+.*\nmemory_gb: \d+ .*estimated$", done.stdout, re.MULTILINE)
+    said = r"disk, GB: \d+\nhours, .* V100, or .* H100\nmemory of each GPU, GB: \d+\nmemory of the machine, GB: \d+"
+    assert re.search(said, done.stdout)
     assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from experiments import measures as m
 from experiments.measures import Score
 from experiments.tables import Cell, Own, beside, cell
+from experiments.text_files import read_json_lines, read_lines
 
 AR = ("AR verifier (beam = 5)", "AR verifier (beam = 1)")
 BASELINES = {"NAT with fertility": "nat", "iNAT": "inat", "CMLM": "cmlm10", "LevT": "levt"}
@@ -212,6 +213,30 @@ def image_blocks(folder):
             Own(title, "k", {**pixels, "bicubic interpolation": bicubic}),
         ]
 
+    return tables
+
+
+def examples(results):
+    """Sentences of the stage `trace`, with the numbers of the files that their iterations are printed from."""
+    files = {path.stem: path for path in sorted(results.work.glob("traces/*.jsonl"))}
+    traces = {
+        name: {one["id"]: one for _, one in read_json_lines(read_lines(path), str(path), "id", "seconds", "edit_ratio")}
+        for name, path in files.items()
+    }
+    greedy = traces.pop("greedy", {})
+    tables = []
+    for name, sentences in traces.items():
+        rows = {}
+        for number, one in sentences.items():
+            over = greedy[number]["seconds"] / one["seconds"] if number in greedy else None
+            rows[str(number)] = {
+                "over greedy": Cell((over,), "{:.1f}x"),
+                "edit ratio": Cell((one["edit_ratio"],), "{:.2f}"),
+                "iterations": Cell((one["iterations"],), "{}"),
+                "tokens": Cell((one["output_length"] + 1,), "{}"),
+            }
+        rows = dict(sorted(rows.items(), key=lambda row: row[1]["over greedy"].numbers[0] or 0, reverse=True))
+        tables.append(Own(f"Sentences of traces/{name}.txt, each timed once", "sentence", rows))
     return tables
 
 

@@ -7,11 +7,13 @@ from weakref import WeakSet
 
 import pytest
 from experiments.experiment import Experiment
+from experiments.first import main as first
 from experiments.scores import ExperimentScores
 from experiments.sentence_pairs import Pair
 from experiments.steps import Steps
 from experiments.text_files import read_pairs, write_lines
 
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.experiments.preparing import (
@@ -135,6 +137,13 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
     assert ExperimentScores(steps.experiment, tmp_path, tmp_path)._join("27 28 2") == "ab abc", "before it is scored"
+
+
+def test_the_first_sentences_of_a_split_are_data_of_their_own(toy_data: Path, tmp_path: Path) -> None:
+    first(str(toy_data), "test", "3", str(tmp_path / "first"))
+    whole, found = DataBin.find(toy_data), DataBin.find(tmp_path / "first")
+    for side, part in ((whole.source("test"), found.source("test")), (whole.target("test"), found.target("test"))):
+        assert [line.tolist() for line in part] == [side[number].tolist() for number in range(3)]
 
 
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:
