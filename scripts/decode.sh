@@ -34,7 +34,8 @@ check_against_beam1() {
     local lossless
     [[ $decoding != beam* && $decoding != nat:* ]] || return 0
     case " ${rest[*]-} " in
-        *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;
+        *" --int8 "* | *" --bf16 "* | *" --fp16 "*) return 0 ;;
+        *" --block-ngrams "*) grep -qs -e --block-ngrams "${reference%/*}/command.txt" || return 0 ;;&
         *" --top-beta "* | *" --tolerance "* | *" --accept-distance "* | *" --min-block "*) return 0 ;;
     esac
     lossless="$(python -c 'from fairseq_aggdec.generation.modes import MODES

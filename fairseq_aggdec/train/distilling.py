@@ -58,11 +58,12 @@ class Teacher:
 
     @cached_property
     def _loaded(self) -> tuple[Any, list[Any]]:
-        """The task and the models, of which this plugin's always bans repeated n-grams.
+        """The task, whose search by this plugin bans repeated n-grams everywhere, and the models.
 
         Raises `AggdecError` where a checkpoint cannot be read or does not fit, or fairseq's search would ban nothing.
         """
-        if self.decoding == BEAM and self.search.no_repeat_ngram_size and not is_cuda_extension_usable():
+        decoding = Decoding(self.decoding, block_ngrams=True)
+        if decoding.row.is_fairseqs and self.search.no_repeat_ngram_size and not is_cuda_extension_usable():
             raise AggdecError(
                 "--no-repeat-ngram-size: fairseq's search ignores it without its CUDA extension, and the targets would "
                 "repeat themselves; add --decoding aggressive-beam"
@@ -72,7 +73,6 @@ class Teacher:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        decoding = Decoding(self.decoding, block_ngrams=self.decoding != BEAM)
         return load(self.path, folder, *languages, device, self.precision, decoding=decoding)
 
     @cached_property

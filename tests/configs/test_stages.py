@@ -261,6 +261,14 @@ def test_a_dry_run_shows_what_a_machine_with_gpus_runs(experiment: str) -> None:
     assert whole - halves <= {args.json.stem for args in timed if args.json.parent.name == "blockwise_table"}
 
 
+def test_speed_ups_of_single_sentences_are_drawn_in_the_papers_setting() -> None:
+    """papers/000 Figure 8: GAD++ with top-5 and τ = 3 over beam search on WMT14 English-German."""
+    reports = [c for c in commands_of("wmt14_en_de") if c[2:4] == ["fairseq_aggdec.cli.verbs", "report"]]
+    assert "work/wmt14_en_de/bench/bench.json" in {c[4] for c in reports if "--figures" in c}
+    timed = measurements("wmt14_en_de", commands_of("wmt14_en_de"))
+    assert {("bench/bench", "beam5", 1), ("bench/bench", "gad++-5-3.0", 1)} <= timed
+
+
 def test_the_first_sentences_can_be_decoded_alone() -> None:
     data = {c[1] for c in recorded("gec_small", "decode", DECODE_LIMIT="100") if c[0] == "fairseq-generate"}
     assert data == {f"work/gec_small/first/{subset}-100" for subset in ("test", "test2")}

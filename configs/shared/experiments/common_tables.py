@@ -74,7 +74,7 @@ def edits(precision, recall, f):
     return {"Total Latency": m.seconds, "Speedup": m.speed_up, **scores}
 
 
-def summaries(results, differs="", verifier="", teachers=None):
+def summaries(results, differs="", verifier="", teachers=None, **more):
     """ge2022/10; `teachers` are rows of models that were only scored, with their labels."""
     beam5, beam1 = AR
     rouge = {column: Score(column) for column in ("R-1", "R-2", "R-L")}
@@ -90,7 +90,7 @@ def summaries(results, differs="", verifier="", teachers=None):
     columns = {"Iteration": m.iterations, **rouge, "Speed": m.speed_up}
     rows |= {name: results.at(label).row(columns) for name, label in names.items()}
     but = dict.fromkeys(AR, verifier) if verifier else {}
-    return beside("ge2022/10", rows, differs, but, greedy=beam1, beam=beam5)
+    return beside("ge2022/10", rows, differs, but, greedy=beam1, beam=beam5, **more)
 
 
 def three_modes(start="", aggressive="IAD"):
