@@ -3,7 +3,11 @@
 # shellcheck shell=bash
 AGGDEC_WORK="$(mktemp -d)"
 export AGGDEC_WORK
-export GPUS="${GPUS:-8}" # of the papers; the number changes the update frequency alone
+if ((${small:-0})) || grep -q '^gpu_hours: 0' "$root/configs/${1:-}/about.yaml" 2>/dev/null; then
+    export GPUS="${GPUS:-0}"
+else # what a machine with the papers' GPUs runs
+    export GPUS="${GPUS:-8}"
+fi
 if [[ -z "${CLEAN_ENGLISH:-}" ]]; then # the text that a user has to name
     export CLEAN_ENGLISH="$AGGDEC_WORK/clean.en"
     : >"$CLEAN_ENGLISH"
@@ -16,7 +20,7 @@ printed() {
     case "$1 ${2-} ${3-}" in
         "python -m experiments.about") command "$@"; return ;;
         "python -c "*generation.modes*) command "$@"; return ;;
-        "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo "${PRECISION:-bf16}"; return ;; # and there is no GPU
+        "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo "${PRECISION:-bf16}"; return ;;
     esac
     local line
     printf -v line '%q ' "$@"

@@ -6,7 +6,8 @@
 # instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
 # and tells whether the stages exist. --dry-run runs nothing either: it prints every command of the stages, and the hours, disk
 # space and memory of the experiment. UPDATES=500 in the environment shortens each training of a small experiment to 500
-# updates.
+# updates; BENCH_LIMIT=100 times and DECODE_LIMIT=100 decodes only the first 100 sentences of a set. PRECISIONS=fp32 or
+# PRECISIONS=fp16 decodes and times an experiment of full size in that alone, where a GPU does so in both.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 small=0 check=0 dry=0 arguments=()
@@ -43,7 +44,7 @@ fi
 average_last=5   # number of checkpoints to average
 train_options=() # arguments of all trainings
 
-# Runs scripts/NAME.sh for this experiment: run NAME [arguments].
+# Runs scripts/NAME.sh for this experiment: run NAME [arguments]. Decoding is in the PRECISIONS of full_size.sh.
 run() {
     local script="$1" options=()
     shift
@@ -51,6 +52,10 @@ run() {
         options=(${train_options[@]+"${train_options[@]}"})
     fi
     echo "== $script.sh $experiment $*" >&2
+    if [[ "$script" == decode && "${PRECISIONS:-}" == *fp16* ]]; then
+        [[ "$PRECISIONS" != *fp32* ]] || bash "$root/scripts/decode.sh" "$experiment" "$@"
+        options=(--half)
+    fi
     bash "$root/scripts/$script.sh" "$experiment" "$@" ${options[@]+"${options[@]}"}
 }
 
@@ -140,8 +145,7 @@ if ((check)); then
     exit 0
 fi
 if ((dry)); then
-    grep -E '^(title|disk_gb|gpu_hours|cpu_hours|memory_gb)' "$config/about.yaml"
-    grep -q '^memory_gb' "$config/about.yaml" || echo "memory_gb: not measured"
+    python -m experiments.about "$root/configs" "$experiment" needs
 fi
 for stage in "${wanted[@]}"; do
     "stage_$stage"

@@ -20,8 +20,10 @@ absolute work
 plugin="$root/fairseq_aggdec"
 mkdir -p "$work"
 
-# Whether there is a GPU that PyTorch can use; without a driver (of NVIDIA or AMD) there is no need to load PyTorch.
+# Whether there is a GPU that PyTorch can use: GPUS says how many if it is set; without a driver (of NVIDIA or AMD) there is
+# no need to load PyTorch.
 has_gpu() {
+    [[ -z "${GPUS:-}" ]] || return $((GPUS == 0))
     [[ -e /proc/driver/nvidia/version || -e /dev/kfd ]] || command -v nvidia-smi >/dev/null || return 1
     python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'
 }

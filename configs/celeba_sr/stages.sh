@@ -2,9 +2,11 @@
 # configs/sign_digits_sr in colour, with the larger models of this folder.
 # shellcheck shell=bash disable=SC2154,SC2034
 SR_SETTING=rgb SR_HEADS_UPDATES="${SR_HEADS_UPDATES:-250000}" SR_OPTIONS="${SR_OPTIONS:---device cuda --repeats 2}"
+source "$shared/full_size.sh"
 source "$root/configs/sign_digits_sr/stages.sh"
 stages=(prepare "${stages[@]}")
 images="$data/celeba/img_align_celeba"
-train_options=("distributed_training.distributed_world_size=${GPUS:-8}" "optimization.update_freq=[$((8 / ${GPUS:-8}))]")
 
 stage_prepare() { prepare; }
+
+paper_batch() { same_batch 8 1; }

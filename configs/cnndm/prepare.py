@@ -65,7 +65,7 @@ def stories(data: Path, addresses: Path) -> Iterator[Pair]:
 def text(steps: Steps, folder: Path) -> None:
     fetch(steps.data, [bart.model("bart.base"), *bart.SUBWORDS, *STORIES, *SPLITS.values()])
     for name, addresses in SPLITS.items():
-        steps.write_pairs(folder, name, list(stories(steps.data, steps.data / addresses.path)))
+        steps.write_pairs(folder, name, stories(steps.data, steps.data / addresses.path))
 
 
 def prepare(steps: Steps) -> None:

@@ -19,7 +19,7 @@ SYMBOLS = 32000
 def text(steps: Steps, folder: Path) -> None:
     fetch(steps.data, bea2019.ORIGINALS)
     for name in ("train", "valid", "test"):
-        steps.write_pairs(folder, name, list(bea2019.pairs(steps.data, name)))
+        steps.write_pairs(folder, name, bea2019.pairs(steps.data, name))
     steps.write_test_set(folder, "bea19", bea2019.BEA19, [])
 
 

@@ -20,7 +20,7 @@ EXPERIMENT = Experiment(
 def text(steps: Steps, folder: Path) -> None:
     fetch(steps.data, [bart.model("bart.large"), *bart.SUBWORDS, *bea2019.ORIGINALS])
     for name in bea2019.FILES:
-        steps.write_pairs(folder, name, list(bea2019.pairs(steps.data, name)))
+        steps.write_pairs(folder, name, bea2019.pairs(steps.data, name))
     steps.write_test_set(folder, "bea19", bea2019.BEA19, [])
 
 

@@ -1,5 +1,5 @@
-# The stage `blockwise_table`, papers/004 Table 1 and Figure 4: block sizes x (regular, distilled, fine-tuned, both), each
-# model in work/EXPERIMENT/blockwise_table/NAME with the measurement of each block size beside it; the table is
+# The stage `blockwise_table`, papers/004 Table 1 and Figure 4: block sizes x (regular, distilled, fine-tuned, both), and the
+# base models, each model in work/EXPERIMENT/blockwise_table/NAME with the measurement of each block size beside it; the table is
 # work/EXPERIMENT/blockwise_table/table.md, of all sizes that were measured, drawn in scatter.png and speed.png beside it. The
 # experiment sets `regular_base`, `distilled_base` (names of models), `distilled` (data), `blockwise_reference` and `blockwise_bench` (options of aggdec bench), and defines
 # `train_heads NAME HEADS DATA BASE [hydra overrides]`, which leaves blockwise_table/NAME/model.pt.
@@ -25,9 +25,13 @@ stage_blockwise_table() {
         train_heads "both-$k" "$k" "$distilled" "$from_distilled" "${blockwise_fine_tuning[@]}"
     done
     # measured one after another, after all training
-    if ((!one_frozen_model)); then # k = 1 is the base model: here head 1 is trained, anew for each k
-        measure_heads regular 1 "$regular_base"
-        measure_heads distilled 1 "$distilled_base"
+    if ((!one_frozen_model)); then # then the new layer is trained for one head, too
+        measure_heads base regular "$regular_base"
+        measure_heads base distilled "$distilled_base"
+        train_heads regular-1 1 "$work/data-bin" "$regular_base"
+        train_heads distilled-1 1 "$distilled" "$distilled_base"
+        measure_heads regular 1 blockwise_table/regular-1
+        measure_heads distilled 1 blockwise_table/distilled-1
     fi
     for k in $blockwise_sizes; do
         frozen=$((one_frozen_model ? largest : k))
@@ -40,14 +44,14 @@ stage_blockwise_table() {
         --figure "$work/blockwise_table/scatter.png" --figure "$work/blockwise_table/speed.png"
 }
 
-# Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL. HEADS is 1 for a model without heads.
+# Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL, or measure_heads base COLUMN MODEL.
 measure_heads() {
     local output="$work/blockwise_table/$1-$2.json" modes=(--modes greedy)
     if [[ -f "$output" ]]; then
         return
     fi
-    echo "== blockwise_table: $1, $2 heads" >&2
-    if (($2 > 1)); then
+    echo "== blockwise_table: $1-$2" >&2
+    if [[ $1 != base && $2 != 1 ]]; then
         modes=(--block-size "$2" --modes greedy,blockwise,blockwise:2,blockwise:3)
     fi
     python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" --path "$work/$3/model.pt" "${modes[@]}" \

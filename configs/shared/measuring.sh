@@ -1,7 +1,8 @@
 # Stages that time one model in several modes: `bench` and, for the tables and figures on efficiency, those of
 # `measuring_stages`; `trace` shows the iterations of sentences. The experiment sets `model` and, if it has one, `drafter`. It
 # may set `modes`, options of aggdec bench in `bench_options`, of all decodings in `decoding_options`, and of this plugin's
-# modes in `plugin_options`. BENCH_LIMIT=200 in the environment times only the first 200 sentences.
+# modes in `plugin_options`. BENCH_LIMIT=200 in the environment times only the first 200 sentences; PRECISIONS="fp32 fp16", which
+# full_size.sh sets on a GPU, times what names no precision and no processor in both, the second as NAME-fp16.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
 drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
@@ -11,6 +12,18 @@ source "$shared/trace.sh"
 # Times decoding unless that is done: measure NAME [options of aggdec bench]; writes work/EXPERIMENT/bench/NAME.json, and its
 # figures into work/EXPERIMENT/figures.
 measure() {
+    local name="$1" precision
+    shift
+    if [[ " $* " == *" --fp16 "* || " $* " == *" --device cpu "* ]]; then
+        measure_once "$name" "$@"
+        return
+    fi
+    for precision in ${PRECISIONS:-fp32}; do
+        if [[ "$precision" == fp32 ]]; then measure_once "$name" "$@"; else measure_once "$name-fp16" "$@" --fp16; fi
+    done
+}
+
+measure_once() {
     local output="$work/bench/$1.json" options=(--path "$model" --modes "${modes:-$(usual_modes)}")
     shift
     if [[ -n "$drafter" ]]; then

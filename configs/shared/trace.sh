@@ -1,5 +1,6 @@
 # The stage `trace`: the iterations in which the first sentences of a set are decoded (papers/000 Tables 2 and 17), as
-# work/EXPERIMENT/traces/DECODING.jsonl and .txt. The experiment may set `trace_set`, the set's name in prepare.py, and
+# work/EXPERIMENT/traces/DECODING.jsonl and .txt; their edit ratios and speed-ups over `greedy`, of the same files, as
+# traces/examples.md. The experiment may set `trace_set`, the set's name in prepare.py, and
 # `trace_decodings`; the rest is that of measuring.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 trace_set=test trace_decodings=""
@@ -15,10 +16,11 @@ stage_trace() {
     fi
     has_gpu || options+=(--cpu)
     mkdir -p "$work/traces"
-    for decoding in ${trace_decodings:-$(if [[ -n "$drafter" ]]; then echo gad gad++; else echo iad; fi)}; do
+    for decoding in greedy ${trace_decodings:-$(if [[ -n "$drafter" ]]; then echo gad gad++; else echo iad; fi)}; do
         head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \
             --user-dir "$plugin" --task aggressive_translation --decoding "$decoding" "${options[@]}" \
             --decoding-stats "$work/traces/$decoding.jsonl" >/dev/null
         python -m fairseq_aggdec.cli.verbs report trace "$work/traces/$decoding.jsonl" >"$work/traces/$decoding.txt"
     done
+    own_table examples --output "$work/traces/examples.md"
 }

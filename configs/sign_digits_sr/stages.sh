@@ -24,7 +24,15 @@ limit="${SR_LIMIT:-100}" # number of images to decode
 models="$work/heads$suffix"
 results="$work/table$suffix"
 
-stage_base() { run_model "base$suffix" --data "$images" ${base_updates[@]+"${base_updates[@]}"}; }
+# Overrides for the number of GPUs, which celeba_sr has.
+paper_batch() { :; }
+
+stage_base() {
+    local batch
+    batch="$(paper_batch)"
+    # shellcheck disable=SC2086 # no word, or two
+    run_model "base$suffix" --data "$images" ${base_updates[@]+"${base_updates[@]}"} $batch
+}
 
 stage_heads() {
     local k
@@ -59,12 +67,14 @@ stage_table() {
     table_beside_papers
 }
 
-# Trains heads unless that is done: train_heads NAME HEADS BASE [hydra overrides].
+# Trains heads unless that is done: train_heads NAME HEADS BASE [hydra overrides]. A stop loses 5,000 updates at most.
 train_heads() {
-    local name="$1" heads="$2" base="$3"
+    local name="$1" heads="$2" base="$3" batch every=$((heads_updates > 20000 ? 5000 : heads_updates / 4))
     shift 3
-    run_variant "heads$suffix" "$images" "$models/$name" "$heads_updates" $((heads_updates / 4)) \
-        "model.base_checkpoint=$base" "model.block_heads=$heads" "$@"
+    batch="$(paper_batch)"
+    # shellcheck disable=SC2086 # no word, or two
+    run_variant "heads$suffix" "$images" "$models/$name" "$heads_updates" "$every" \
+        "model.base_checkpoint=$base" "model.block_heads=$heads" "$@" $batch
 }
 
 # Decodes with a block size unless that is done: measure MODEL HEADS.

@@ -16,4 +16,4 @@ def papers(results):
     for k in BLOCKS:
         place = at.at(f"both-{k}", mode="blockwise", record=f"bench/both-{k}")
         rows[f"Blockwise parallel decoding (k = {k})"] = place.row(columns)
-    return [heads(results, base="1"), beside("stern2018/4", rows, greedy=greedy)]
+    return [heads(results, one_head=True), beside("stern2018/4", rows, greedy=greedy)]

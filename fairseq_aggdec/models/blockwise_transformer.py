@@ -108,7 +108,7 @@ class BlockwiseDecoder(TransformerDecoderBase):
         self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
     ) -> None:
         refuse_architectures(cfg, "--arch blockwise_transformer")
-        check_least(cfg, 2, "block_heads")
+        check_least(cfg, 1 + cfg.identity_head, "block_heads")
         check_least(cfg, 0, "head_ffn_embed_dim")
         super().__init__(cfg, dictionary, embed_tokens, **options)
         hidden = cfg.head_ffn_embed_dim or cfg.decoder.ffn_embed_dim

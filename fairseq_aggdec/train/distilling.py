@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.ngram_repeat_block import is_cuda_extension_usable
 
 import fairseq_aggdec
 from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
@@ -57,17 +58,22 @@ class Teacher:
 
     @cached_property
     def _loaded(self) -> tuple[Any, list[Any]]:
-        """The task and the models.
+        """The task, whose search by this plugin bans repeated n-grams everywhere, and the models.
 
-        Raises:
-            AggdecError: a checkpoint cannot be read or does not fit the dictionaries.
+        Raises `AggdecError` where a checkpoint cannot be read or does not fit, or fairseq's search would ban nothing.
         """
+        decoding = Decoding(self.decoding, block_ngrams=True)
+        if decoding.row.is_fairseqs and self.search.no_repeat_ngram_size and not is_cuda_extension_usable():
+            raise AggdecError(
+                "--no-repeat-ngram-size: fairseq's search ignores it without its CUDA extension, and the targets would "
+                "repeat themselves; add --decoding aggressive-beam"
+            )
         fairseq_aggdec.register()  # in a worker's process nothing else has
         if self.threads:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        return load(self.path, folder, *languages, device, self.precision, decoding=Decoding(self.decoding))
+        return load(self.path, folder, *languages, device, self.precision, decoding=decoding)
 
     @cached_property
     def _sources(self) -> dict[str, Side]:
@@ -95,12 +101,7 @@ class Teacher:
     def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
         """The tokens, EOS included, of the best hypothesis for each source, which depends on no other batch.
 
-        Args:
-            numbers: the sentences' numbers, for error messages.
-            sources: the sources' tokens, EOS included.
-
-        Raises:
-            AggdecError: the search found no hypothesis, as all scores were NaN.
+        `numbers`: the sentences', for error messages. Raises `AggdecError` where all scores of a sentence were NaN.
         """
         task, models = self._loaded
         # a new one, because what a draft schedule has learnt from other batches decides which near-ties round up
@@ -200,8 +201,7 @@ def distil(
 def _is_there(output: Path, origins: Mapping[str, dict[str, Any]]) -> bool:
     """Whether the folder is complete; `origins` is what its record must say of each split.
 
-    Raises:
-        AggdecError: it was made in another way, or not by aggdec distill.
+    Raises `AggdecError` where it was made in another way, or not by aggdec distill.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return False

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from experiments import downloads
+from experiments.corpora import wmt
 from experiments.downloads import Original
 from experiments.steps import Steps
 
@@ -31,7 +32,7 @@ FULL_SIZE = (
 
 
 def sentence(side: str, number: int) -> str:
-    return f"{side} word{number % 7} and {'abc'[number % 3]} thing {number} ."
+    return f"{side} word{number % 7} and {'abc'[number % 3]} „ş’ thing {number} ."
 
 
 def content(name: str) -> str:
@@ -100,6 +101,16 @@ def published(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Steps, step, lambda *_, **__: None)
 
 
+def test_punctuation_is_that_of_moses_and_romanian_has_no_marks() -> None:
+    assert wmt.normaliser("ro")("„Aşa ţară”,\u200b și ați… ĂÂÎ") == '"Asa tara", si ati... AAI'
+    assert wmt.normaliser("de")("„So“,\x07 sagt er – „Wie geht’s”") == '"So", sagt er - "Wie geht\'s"'
+
+
+def test_no_file_is_fetched_where_it_has_not_been_for_years() -> None:
+    """huggingface/datasets, issue 6638"""
+    assert not [item.address for item in wmt.WMT16 if "opus.nlpl.eu/download.php" in (item.address or "")]
+
+
 @pytest.mark.usefixtures("published")
 @pytest.mark.parametrize("name", FULL_SIZE)
 def test_published_layouts_become_text(name: str, tmp_path: Path) -> None:
@@ -118,5 +129,10 @@ def test_published_layouts_become_text(name: str, tmp_path: Path) -> None:
     for item in module.EXPERIMENT.test_sets:  # their corrections are not published
         for side in module.EXPERIMENT.sides:
             assert (tmp_path / f"work/tok/{item.name}.{side}").read_text() == content("x.orig")
+    if name.startswith("wmt"):
+        text = {path.name: path.read_text().splitlines()[0] for path in (tmp_path / "work/text").iterdir()}
+        for file, line in text.items():
+            held_out = name.startswith("wmt14") and not file.startswith("train")
+            assert ("„ş'" if held_out else '"s"' if file.endswith(".ro") else '"ş"') in line
     if name == "wikilarge":
         assert len(list((tmp_path / "work/tok").glob("test.ref*"))) == 8

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.models import blockwise_transformer as module
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from tests.support.oracle import assert_fairseqs
 from tests.support.random_models import (
     HEAD_KINDS,
     SHAPES,
@@ -26,6 +28,7 @@ from tests.support.random_models import (
     random_model,
     save_base,
 )
+from tests.support.small_generators import generator
 
 WORDS = dictionary(20)
 K = 4
@@ -89,6 +92,16 @@ def test_heads_one_by_one(kind: str) -> None:
     assert layer.inner.size(0) == K - identity
 
 
+@pytest.mark.parametrize("mode", ["greedy", "blockwise"])
+def test_one_head_decodes_as_fairseq_does(mode: str, tmp_path: Path) -> None:
+    """papers/004 Table 1, k = 1: the base with a trained layer, and nothing to propose."""
+    model = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS, block_heads=1).eval()
+    draw_heads(model)
+    sample = random_batch(1, WORDS, [5, 2, 7])
+    ours = generator([model], mode, WORDS, block_draft=BlockDraftOptions(None, 1), max_len_b=9)
+    assert_fairseqs(ours.generate([model], sample), [model], WORDS, sample, max_len_b=9)
+
+
 def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
@@ -113,7 +126,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     options: list[tuple[dict[str, Any], str]] = [
         ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
         ({"path": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
-        ({"block_heads": 1}, "--block-heads 1"),
+        ({"block_heads": 1, "identity_head": True}, "--block-heads 1"),
         ({"tgt_dict": dictionary(30)}, r"target dictionary .* has 34 symbols: use the verifier's data-bin"),
     ]
     for given, message in options:

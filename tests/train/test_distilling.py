@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fairseq.tasks.translation import load_langpair_dataset
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.train.distilling import Teacher, write_data_bin
 from fairseq_aggdec.train.distilling import distil as distil_data
@@ -73,6 +75,20 @@ def test_aggressive_beam_search_gives_the_same_bytes(distil: Distil, tmp_path: P
     found = contents(distil(tmp_path / "aggressive", "--decoding", "aggressive-beam"))
     record = found["distillation.json"].replace(b'"decoding": "aggressive-beam"', b'"decoding": "beam"')
     assert found | {"distillation.json": record} == expected
+
+
+def test_targets_repeat_no_ngrams_and_a_search_that_would_repeat_them_is_refused(
+    distil: Distil, tmp_path: Path
+) -> None:
+    def repeating(folder: Path) -> int:
+        bigrams = [list(pairwise(target)) for _, target in pairs(folder, "train")]
+        return sum(len(set(found)) < len(found) for found in bigrams)
+
+    option = ("--no-repeat-ngram-size", 2)
+    assert repeating(distil(tmp_path / "free", "--decoding", "aggressive-beam")) > 0
+    assert repeating(distil(tmp_path / "banned", "--decoding", "aggressive-beam", *option)) == 0
+    with pytest.raises(AggdecError, match=r"no-repeat-ngram-size: .* add --decoding aggressive-beam"):
+        distil(tmp_path / "beam", *option)
 
 
 def test_ranks_and_workers_write_what_one_process_does(

@@ -25,7 +25,13 @@ class About:
     """the tables and figures that it reproduces"""
     disk_gb: float
     gpu_hours: float
-    """an estimate for a V100 and the default stages"""
+    """of a V100 in half precision, estimated: trainings, distillation, decoding and timing of the default stages"""
+    more_gpu_hours: dict[str, float] = field(default_factory=dict)
+    """of further stages"""
+    more_disk_gb: dict[str, float] = field(default_factory=dict)
+    """of further stages"""
+    host_gb: float | None = None
+    """memory of the machine, estimated: of the stage that needs the most"""
     cpu_hours: float = 0
     """for two cores"""
     memory_gb: float | None = None
@@ -34,6 +40,12 @@ class About:
     """stand-ins on little data: each an experiment's name, and its stages if not all"""
     no_small: str = ""
     """why there is no stand-in"""
+
+    @property
+    def h100_hours(self) -> int:
+        """The hours of an H100, estimated: a third."""
+        third = round(self.gpu_hours / 3)
+        return round(third, -1) if third >= 100 else max(1, third)
 
     @property
     def full_size(self) -> bool:
@@ -71,12 +83,32 @@ def table(experiments: Sequence[About]) -> str:
             "; ".join(item.answers),
             ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
             f"{item.disk_gb:g}",
-            f"{item.gpu_hours:,} GPU" if item.full_size else f"{item.cpu_hours} CPU",
+            f"{item.gpu_hours:,} / {item.h100_hours:,} GPU" if item.gpu_hours else f"{item.cpu_hours} CPU",
         ]
         for item in experiments
     ]
-    headers = ["experiment", "answers", "--small", "GB", "hours"]
+    headers = ["experiment", "answers", "--small", "GB", "hours (V100 / H100)"]
     return text_table(headers, rows, TERMINAL, widths=[None, 60, None, None, None])
+
+
+def needs(experiment: About) -> str:
+    """What `--dry-run` says of an experiment before its commands."""
+
+    def more(of_stages: dict[str, float]) -> str:
+        return (
+            f"; more for {', '.join(f'{stage} {value:,}' for stage, value in of_stages.items())}" if of_stages else ""
+        )
+
+    memory = "not measured" if experiment.memory_gb is None else f"{experiment.memory_gb:g}"
+    lines = [experiment.title, f"disk, GB: {experiment.disk_gb:g}{more(experiment.more_disk_gb)}"]
+    if experiment.gpu_hours:
+        hours = f"{experiment.gpu_hours:,} of a V100, or {experiment.h100_hours:,} of an H100"
+        lines += [f"hours, estimated: {hours}{more(experiment.more_gpu_hours)}", f"memory of each GPU, GB: {memory}"]
+    else:
+        lines += [f"hours of two cores: {experiment.cpu_hours}", f"memory, GB: {memory}"]
+    if experiment.host_gb:
+        lines.append(f"memory of the machine, GB: {experiment.host_gb:g}")
+    return "\n".join(lines)
 
 
 def small(experiment: About) -> str:
@@ -92,9 +124,10 @@ def small(experiment: About) -> str:
 
 
 @on_command_line()
-def main(configs: str, experiment: str | None = None) -> None:
-    """Print the table of all experiments in the folder configs/, or the stand-ins of one."""
-    print(table(read_all(Path(configs))) if experiment is None else small(read_about(Path(configs, experiment))))
+def main(configs: str, experiment: str | None = None, what: str = "small") -> None:
+    """Print the table of all experiments in the folder configs/, or the stand-ins or `needs` of one."""
+    about = None if experiment is None else read_about(Path(configs, experiment))
+    print(table(read_all(Path(configs))) if about is None else needs(about) if what == "needs" else small(about))
 
 
 if __name__ == "__main__":

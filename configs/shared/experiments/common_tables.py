@@ -3,6 +3,7 @@
 from experiments import measures as m
 from experiments.measures import Score
 from experiments.tables import Cell, Own, beside, cell
+from experiments.text_files import read_json_lines, read_lines
 
 AR = ("AR verifier (beam = 5)", "AR verifier (beam = 1)")
 BASELINES = {"NAT with fertility": "nat", "iNAT": "inat", "CMLM": "cmlm10", "LevT": "levt"}
@@ -73,7 +74,7 @@ def edits(precision, recall, f):
     return {"Total Latency": m.seconds, "Speedup": m.speed_up, **scores}
 
 
-def summaries(results, differs="", verifier="", teachers=None):
+def summaries(results, differs="", verifier="", teachers=None, **more):
     """ge2022/10; `teachers` are rows of models that were only scored, with their labels."""
     beam5, beam1 = AR
     rouge = {column: Score(column) for column in ("R-1", "R-2", "R-L")}
@@ -89,7 +90,7 @@ def summaries(results, differs="", verifier="", teachers=None):
     columns = {"Iteration": m.iterations, **rouge, "Speed": m.speed_up}
     rows |= {name: results.at(label).row(columns) for name, label in names.items()}
     but = dict.fromkeys(AR, verifier) if verifier else {}
-    return beside("ge2022/10", rows, differs, but, greedy=beam1, beam=beam5)
+    return beside("ge2022/10", rows, differs, but, greedy=beam1, beam=beam5, **more)
 
 
 def three_modes(start="", aggressive="IAD"):
@@ -144,18 +145,19 @@ def modules(results, name, start, place, **more):
     return beside(name, {row: place.row(measures) for row, measures in columns.items()}, **more)
 
 
-def heads(results, base="2", **more):
-    """stern2018/1: block sizes by how the heads were trained; the record of size `base` has k = 1."""
+def heads(results, one_head=False, **more):
+    """stern2018/1: block sizes by how the heads were trained; `one_head`: whether one for k = 1 was, too."""
     kinds = {"Regular": "regular", "Distillation": "distilled", "Fine Tuning": "fine-tuned", "Both": "both"}
-    sizes, rows = {"k = 1": ("2", "greedy")}, {}
+    base, rows = "base model (§7.1)", {}
+    sizes = {base: ("base-{}", "greedy"), "k = 1": ("{}-1", "greedy")} if one_head else {base: ("{}-2", "greedy")}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
-        sizes |= {f"k = {k}{end}": (k, mode) for k in BLOCKS}
-    for name, (k, mode) in sizes.items():
+        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode) for k in BLOCKS}
+    for name, (record, mode) in sizes.items():
         rows[name] = row = {}
         for column, kind in list(kinds.items())[: 2 if mode == "greedy" else 4]:
-            place = results.at(mode=mode, record=f"blockwise_table/{kind}-{base if name == 'k = 1' else k}")
+            place = results.at(mode=mode, record=f"blockwise_table/{record.format(kind)}")
             row |= place.row({f"{column} BLEU": m.timed_bleu, f"{column} Tok.": m.accepted_block})
-    return beside("stern2018/1", rows, greedy="k = 1", **more)
+    return beside("stern2018/1", rows, greedy="k = 1" if one_head else base, **more)
 
 
 def images(results, folder, **more):
@@ -211,6 +213,30 @@ def image_blocks(folder):
             Own(title, "k", {**pixels, "bicubic interpolation": bicubic}),
         ]
 
+    return tables
+
+
+def examples(results):
+    """Sentences of the stage `trace`, with the numbers of the files that their iterations are printed from."""
+    files = {path.stem: path for path in sorted(results.work.glob("traces/*.jsonl"))}
+    traces = {
+        name: {one["id"]: one for _, one in read_json_lines(read_lines(path), str(path), "id", "seconds", "edit_ratio")}
+        for name, path in files.items()
+    }
+    greedy = traces.pop("greedy", {})
+    tables = []
+    for name, sentences in traces.items():
+        rows = {}
+        for number, one in sentences.items():
+            over = greedy[number]["seconds"] / one["seconds"] if number in greedy else None
+            rows[str(number)] = {
+                "over greedy": Cell((over,), "{:.1f}x"),
+                "edit ratio": Cell((one["edit_ratio"],), "{:.2f}"),
+                "iterations": Cell((one["iterations"],), "{}"),
+                "tokens": Cell((one["output_length"] + 1,), "{}"),
+            }
+        rows = dict(sorted(rows.items(), key=lambda row: row[1]["over greedy"].numbers[0] or 0, reverse=True))
+        tables.append(Own(f"Sentences of traces/{name}.txt, each timed once", "sentence", rows))
     return tables
 
 
@@ -310,7 +336,9 @@ def blockwise_table(results):
         return {kind: cell(at.at(record=f"blockwise_table/{kind}-{k}"), *measures, form=form) for kind in only}
 
     both = m.timed_bleu, m.accepted_block
-    rows = {"1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
+    at = results.at(mode="greedy")
+    base = {kind: cell(at.at(record=f"blockwise_table/base-{kind}"), *both) for kind in kinds[:2]}
+    rows = {"base model": base, "1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
         rows |= {f"{k}{end}": cells(k, mode, *both) for k in sizes if k != "1"}
     speed = {k: cells(k, "blockwise", m.speed_up, m.accepted_block, form="{:.2f}x ({:.2f})") for k in sizes}

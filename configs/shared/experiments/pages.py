@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
 from experiments.about import read_about
+from experiments.common_tables import examples
 from experiments.experiment import load_module
 from experiments.measures import Score
 from experiments.papers import all_tables
@@ -43,7 +45,7 @@ def experiment_text(
         AggdecError: there is no such table, nothing has been measured yet, or a file cannot be used.
     """
     declared = load_module(config / "tables.py")
-    own = getattr(declared, "OWN", {})
+    own = getattr(declared, "OWN", {}) | {"examples": examples}
     if figures and table not in own:
         raise AggdecError(f"--figure needs --table with one of {', '.join(own) or 'no table here'}")
     if not work.is_dir():
@@ -64,6 +66,13 @@ def experiment_text(
     if not results.used:
         raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
     about = read_about(config)
+    half = replace(results, ending="-fp16")
+    named = {paper.table.name for paper in papers}
+    papers += [
+        replace(paper, ours=f"in half precision{paper.ours and f'; {paper.ours}'}")
+        for paper in declared.papers(half)
+        if paper.measured and paper.table.name in named
+    ]
     return _beside_page(results, about.title, not about.full_size, papers, command, form)
 
 
@@ -134,7 +143,8 @@ def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, 
         names = dict.fromkeys(place.record for place, _ in results.used)
         found = (record for record in map(results.record, names) if record is not None)
         parts.append(" / ".join(dict.fromkeys(describe(record.machine) for record in found)))
-    return _page(results, f"{results.config.name}: {name}", [f"{'; '.join(parts)}."], grids, command, form)
+    lines = [f"{'; '.join(parts)}."] if parts else []
+    return _page(results, f"{results.config.name}: {name}", lines, grids, command, form)
 
 
 def _write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
@@ -174,9 +184,14 @@ def _draw(table: Own, path: Path) -> None:
 
 def _records(results: Results) -> dict[str, Record]:
     """The records of all numbers that were found, in the order of their files."""
-    names = {name for place, _ in results.used for name in (place.record, place.over_record) if name}
-    found = {name: results.record(name) for name in sorted(names, key=lambda name: (name.count("/"), name.split("/")))}
-    return {name: record for name, record in found.items() if record is not None}
+    found = {
+        f"{name}{place.results.ending}": place.results.record(name)
+        for place, _ in results.used
+        for name in (place.record, place.over_record)
+        if name
+    }
+    names = sorted(found, key=lambda name: (name.count("/"), name.split("/")))
+    return {name: record for name in names if (record := found[name]) is not None}
 
 
 def _order_of_sets(subset: str) -> tuple[int, str]:
@@ -185,10 +200,12 @@ def _order_of_sets(subset: str) -> tuple[int, str]:
 
 def _page(results: Results, title: str, lines: Sequence[str], grids: Sequence[Grid], command: str, form: str) -> str:
     """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
-    runs = {f"{place.record}, {place.mode or place.label}": place.run for place, _ in results.used}
+    runs = {
+        f"{place.record}{place.results.ending}, {place.mode or place.label}": place.run for place, _ in results.used
+    }
     refuse_differing({name: run.differing or 0 for name, run in runs.items() if run is not None})
-    outputs = sorted({(place.set, place.label) for place, _ in results.used})
-    decodings = [found.command for output in outputs if (found := results.decoding(*output)) and found.command]
+    outputs = {(place.set, f"{place.label}{place.results.ending}"): place.decoding for place, _ in results.used}
+    decodings = [found.command for _, found in sorted(outputs.items()) if found and found.command]
     made = [*decodings, *(record.command for record in _records(results).values()), command]
     listed = [*dict.fromkeys(map(results.relative, made))]
     tables = [grid.text(form) for grid in grids]

@@ -73,6 +73,8 @@ class Results:
     """folder of the data sets, which has the M2 files"""
     metrics: tuple[str, ...] = ()
     """metrics of aggdec score beside those of prepare.py"""
+    ending: str = ""
+    """of the names of the outputs and records: `-fp16` for those in half precision"""
     used: list[tuple[Place, Measure]] = field(default_factory=list)
     """where the numbers that were found come from"""
 
@@ -96,9 +98,9 @@ class Results:
 
     def score(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of a decoded output by their columns; empty where it is missing or not finished."""
-        if self.scores is None or not self.is_whole(self.work / "decode" / subset / label):
+        if self.scores is None or not self.is_whole(self.work / "decode" / subset / f"{label}{self.ending}"):
             return {}
-        return self.scores.of(subset, label)
+        return self.scores.of(subset, f"{label}{self.ending}")
 
     def test_set(self, subset: str) -> tuple[str, int] | None:
         """Name and number of sentences of a test set that was decoded; `subset` is fairseq's name of it."""
@@ -109,13 +111,13 @@ class Results:
     @cache  # noqa: B019
     def decoding(self, subset: str, label: str) -> Decoding | None:
         """The counters of a decoded output."""
-        path = self.work / "decode" / subset / label / STATS
+        path = self.work / "decode" / subset / f"{label}{self.ending}" / STATS
         return read_decoding(path) if path.is_file() and self.is_whole(path.parent) else None
 
     @cache  # noqa: B019
     def record(self, name: str) -> Record | None:
         """What aggdec bench wrote to NAME.json in the work folder."""
-        path = self.work / f"{name}.json"
+        path = self.work / f"{name}{self.ending}.json"
         return load_record(path) if path.is_file() else None
 
     @cache  # noqa: B019

@@ -14,7 +14,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -70,16 +71,22 @@ class Steps:
             with folder_written_whole(folder) as unfinished:
                 make(self, unfinished)
 
-    def write_pairs(self, folder: Path, name: str, pairs: Sequence[Pair]) -> None:
-        """Write a split to `folder/NAME.SIDE`.
+    def write_pairs(self, folder: Path, name: str, pairs: Iterable[Pair]) -> None:
+        """Write a split to `folder/NAME.SIDE`, each pair as it comes: 300 million fit no memory.
 
         Raises:
             AggdecError: there are no pairs.
         """
-        if not pairs:
-            raise AggdecError(f"{name}: the files of the data sets hold no pairs for it")
-        for index, side in enumerate(self.experiment.sides):
-            write_lines(folder / f"{name}.{side}", (pair[index] for pair in pairs))
+        written = False
+        with ExitStack() as both:
+            parts = [both.enter_context(written_whole(folder / f"{name}.{side}")) for side in self.experiment.sides]
+            files = [both.enter_context(part.open("w", encoding="utf-8", newline="\n")) for part in parts]
+            for pair in pairs:
+                written = True
+                for file, line in zip(files, pair, strict=True):
+                    file.write(line + "\n")
+            if not written:
+                raise AggdecError(f"{name}: the files of the data sets hold no pairs for it")
 
     def write_test_set(
         self, folder: Path, name: str, source: str, references: Sequence[str], change: Callable[[str], str] = str
@@ -154,17 +161,15 @@ class Steps:
             outputs = [self.work / "bpe" / f"{name}.{side}" for side in self.experiment.sides]
             if all(output.exists() for output in outputs):
                 continue
-            encoded = []
-            for output in outputs:
-                lines = read_lines(self.work / "tok" / output.name)
-                if make_encoder:
-                    lines = subwords.encode_lines(lines, make_encoder(), self.workers, f"subwords {output.name}")
-                encoded.append(list(lines))
+            sides = (read_lines(self.work / "tok" / output.name) for output in outputs)
+            lines: Iterator[str] = chain.from_iterable(zip(*sides, strict=True))  # source and target in turn
+            if make_encoder:
+                lines = subwords.encode_lines(lines, make_encoder(), self.workers, f"subwords {name}")
+            pairs: Iterable[Pair] = zip(lines, lines, strict=True)
             if max_source_tokens:  # a summary depends on the beginning
-                encoded[0] = [" ".join(line.split()[:max_source_tokens]) for line in encoded[0]]
-            pairs = list(zip(*encoded, strict=True))
+                pairs = ((" ".join(source.split()[:max_source_tokens]), target) for source, target in pairs)
             if name in self.experiment.training_sets:  # in other splits line numbers must stay
-                pairs = [pair for pair in pairs if all(0 < len(side.split()) <= max_tokens for side in pair)]
+                pairs = (pair for pair in pairs if all(0 < len(side.split()) <= max_tokens for side in pair))
             self.write_pairs(self.work / "bpe", name, pairs)
 
     def binarise(self, dictionary: Path | None = None, min_occurrences: int | None = None) -> None:

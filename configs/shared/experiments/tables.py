@@ -101,6 +101,9 @@ class Beside:
             rows.append([*row, differs.get(system, "")] if differs else row)
         ours = f"Ours: {self.ours}. " if self.ours else ""
         note = f"Paper: {self.table.setting}. {ours}Ratio: ours over the paper's."
+        quoted = [system for system in self.table.rows if system not in {*self.numbers, *self.further.values()}]
+        if quoted:
+            note += f" Not run in this experiment, but quoted from the paper: {'; '.join(quoted)}."
         if not self.measured:
             note = f"{self.table.setting}."
         headers += ["ours differs in"] if differs else []

@@ -1,15 +1,19 @@
 """The steps from raw text to fairseq's binary data, and the small experiments that take them."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 from experiments.experiment import Experiment
+from experiments.first import main as first
 from experiments.scores import ExperimentScores
 from experiments.sentence_pairs import Pair
 from experiments.steps import Steps
 from experiments.text_files import read_pairs, write_lines
 
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.experiments.preparing import (
@@ -96,6 +100,28 @@ def test_long_and_empty_training_pairs_are_left_out_and_test_sets_stay(tmp_path:
     assert not (tmp_path / "data-bin/codes").exists()
 
 
+def test_pairs_go_from_file_to_file_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 million synthetic pairs fit no memory."""
+
+    class Line(str):
+        """A text whose end can be seen."""
+
+    alive: WeakSet[Line] = WeakSet()
+    most = []
+
+    def read(path: Path) -> Iterator[Line]:
+        for number in range(200):
+            line = Line(f"a b {number}")
+            alive.add(line)
+            most.append(len(alive))
+            yield line
+
+    monkeypatch.setattr("experiments.steps.read_lines", read)
+    Steps(Experiment(sides=("src", "tgt")), tmp_path, tmp_path).encode(None, max_tokens=9)
+    assert len((tmp_path / "bpe/train.src").read_text().splitlines()) == 200
+    assert max(most) < 10
+
+
 @pytest.mark.usefixtures("quick_commands")
 def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     """As BART reads text; with byte-pair merges of our own, as fairseq fetches GPT-2's from the network."""
@@ -111,6 +137,13 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
     assert ExperimentScores(steps.experiment, tmp_path, tmp_path)._join("27 28 2") == "ab abc", "before it is scored"
+
+
+def test_the_first_sentences_of_a_split_are_data_of_their_own(toy_data: Path, tmp_path: Path) -> None:
+    first(str(toy_data), "test", "3", str(tmp_path / "first"))
+    whole, found = DataBin.find(toy_data), DataBin.find(tmp_path / "first")
+    for side, part in ((whole.source("test"), found.source("test")), (whole.target("test"), found.target("test"))):
+        assert [line.tolist() for line in part] == [side[number].tolist() for number in range(3)]
 
 
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:

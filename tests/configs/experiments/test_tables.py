@@ -1,6 +1,7 @@
 """Tables of experiments, from work folders with made-up logs, outputs and measurements."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,37 @@ def test_numbers_stand_beside_the_papers(pair: Path, capsys: pytest.CaptureFixtu
     assert gad[-1].startswith("verifier of 4+3 layers of 256; drafter with k = 10")
     levt = by_name["LevT"]
     assert (levt[1:3], levt[-1]) == (["–", "–"], ""), "rows that were not measured stay"
+    quoted = text.partition("quoted from the paper: ")[2].partition("\n")[0]
+    assert "DSLP; " in quoted, "another author's"
+    assert "LevT" not in quoted
     assert "(test: 2 sentences)" in text
     assert "Nothing has been measured yet of ge2022/" in text
     assert "fairseq-generate work/tatoeba_en_de/data-bin" in text.partition("## Commands")[2].splitlines()
     only = page(capsys, pair, "--table", "ge2022/15", "--format", "latex")
     assert r"\begin{tabular}" in only
     assert "Table 5:" not in only
+
+
+def test_half_precision_has_tables_of_its_own(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(pair / "decode/test/gad", pair / "decode/test/gad-fp16")
+    made_up_record([made_up_run("beam5", 0.6), made_up_run("gad", 0.1)]).save(pair / "bench/bench-fp16.json")
+    single, half = page(capsys, pair, "--table", "ge2022/5").split("Ge et al. 2022, Table 5: ")[1:]
+    assert "Ours: in half precision; " in half.partition("\n|")[0]
+    speeds = [next(line for line in part.splitlines() if line.startswith("| GAD (k = 25)")) for part in (single, half)]
+    assert [line.split("|")[6].strip() for line in speeds] == ["4.0", "6.0"]
+
+
+def test_sentences_of_a_trace_have_the_numbers_of_its_file(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """papers/000 Table 2: speed-ups over greedy decoding, and edit ratios, of sentences that are shown."""
+    (pair / "traces").mkdir()
+    for name, seconds in (("greedy", [0.4, 0.4]), ("iad", [0.2, 0.05])):
+        lines = [
+            json.dumps({"id": number, "seconds": taken, "edit_ratio": 0.25, "iterations": 3, "output_length": 9})
+            for number, taken in enumerate(seconds)
+        ]
+        (pair / f"traces/{name}.jsonl").write_text("\n".join(lines) + "\n")
+    rows = tables_of(page(capsys, pair, "--table", "examples"))["Sentences of traces/iad.txt, each timed once"]
+    assert rows[2:] == [["1", "8.0x", "0.25", "3", "10"], ["0", "2.0x", "0.25", "3", "10"]]
 
 
 def test_unfinished_decodings_do_not_count(pair: Path) -> None:

@@ -8,10 +8,13 @@ v9; newstest2013 as validation, newstest2014 (the full one, 3,003 sentences) as 
 import gzip
 import html
 import re
+import unicodedata
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+
+from sacremoses import MosesPunctNormalizer
 
 from experiments.downloads import Original, fetch
 from experiments.sentence_pairs import Pair, is_usual
@@ -81,14 +84,16 @@ WMT16 = [
         inside="training-parallel-ep-v8",
         members=("training-parallel-ep-v8/europarl-v8.ro-en.en", "training-parallel-ep-v8/europarl-v8.ro-en.ro"),
     ),
-    Original(  # SETIMES v2; also https://object.pouta.csc.fi/OPUS-SETIMES/v2/tmx/en-ro.tmx.gz
+    Original(  # SETIMES v2; the address that WMT links, opus.nlpl.eu/download.php, has been answered by 404 since 2024
         f"{_WMT16}/originals/en-ro.tmx.gz",
-        "http://opus.nlpl.eu/download.php?f=SETIMES/v2/tmx/en-ro.tmx.gz",
+        "https://object.pouta.csc.fi/OPUS-SETIMES/v2/tmx/en-ro.tmx.gz",
         sha256="56bfaa2a8c8bdfccb7b50cc926067e2291347d807004e81faab8762ddbf26302",
     ),
     _dev(_WMT16, _DEV16),
 ]
 
+_ROMANIAN = str.maketrans("ŞşŢţȘșȚțĂăÂâÎî", "SsTtSsTtAaAaIi")
+"""letters without their marks, as in the data of all non-autoregressive work on this pair (Lee et al. 2018)"""
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -113,6 +118,34 @@ def read_tmx(file: Path, sides: tuple[str, str]) -> Iterator[Pair]:
             unit.clear()
 
 
+def normaliser(language: str) -> Callable[[str], str]:
+    """A function that does what Moses' scripts normalize-punctuation and remove-non-printing-char do to a line.
+
+    Romanian also loses the marks of its letters.
+    """
+    punctuation, letters = MosesPunctNormalizer(language, perl_parity=True), _ROMANIAN if language == "ro" else {}
+
+    def normalise(line: str) -> str:
+        line = punctuation.normalize(line).translate(letters)
+        if not line.isprintable():
+            line = "".join(" " if unicodedata.category(one).startswith("C") else one for one in line)
+        return one_space(line)
+
+    return normalise
+
+
+def apostrophes(_: str) -> Callable[[str], str]:
+    """A function that does to a line what fairseq's script for WMT 2014 does to test sets."""
+    return lambda line: line.replace("’", "'")
+
+
+def _changed(
+    pairs: Iterable[Pair], sides: tuple[str, str], change: Callable[[str], Callable[[str], str]]
+) -> Iterator[Pair]:
+    source, target = map(change, sides)
+    return ((source(one), target(other)) for one, other in pairs)
+
+
 def _sgm_pairs(files: dict[str, Path], sides: tuple[str, str]) -> list[Pair]:
     source, target = (read_sgm(files[side]) for side in sides)
     if len(source) != len(target):
@@ -120,39 +153,41 @@ def _sgm_pairs(files: dict[str, Path], sides: tuple[str, str]) -> list[Pair]:
     return list(zip(source, target, strict=True))
 
 
-def wmt14(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair] | list[Pair]]:
-    """{split: pairs} of WMT 2014."""
+def wmt14(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
+    """{split: pairs} of WMT 2014, whose training pairs alone have normalised punctuation, as in fairseq's script."""
     fetch(data, WMT14)
     folder = data / _WMT14
     names = ("europarl/europarl-v7", "commoncrawl/commoncrawl", "news-commentary/news-commentary-v9")
     corpora = [read_pairs(*(folder / f"{name}.de-en.{side}" for side in sides)) for name in names]
     test = {side: folder / f"dev/newstest2014-deen-{kind}.{side}.sgm" for side, kind in (("en", "ref"), ("de", "src"))}
     valid = read_pairs(*(folder / f"dev/newstest2013.{side}" for side in sides))
-    return {"train": chain.from_iterable(corpora), "valid": valid, "test": _sgm_pairs(test, sides)}
+    held_out = {"valid": valid, "test": iter(_sgm_pairs(test, sides))}
+    return {
+        "train": _changed(chain.from_iterable(corpora), sides, normaliser),
+        **{name: _changed(pairs, sides, apostrophes) for name, pairs in held_out.items()},
+    }
 
 
-def wmt16(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair] | list[Pair]]:
-    """{split: pairs} of WMT 2016."""
+def wmt16(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
+    """{split: pairs} of WMT 2016, all with normalised punctuation, and Romanian without the marks of its letters."""
     fetch(data, WMT16)
     folder = data / _WMT16
     europarl = read_pairs(*(folder / f"europarl/europarl-v8.ro-en.{side}" for side in sides))
-    parts: dict[str, Iterator[Pair] | list[Pair]] = {
-        "train": chain(europarl, read_tmx(folder / "originals/en-ro.tmx.gz", sides))
-    }
+    parts: dict[str, Iterable[Pair]] = {"train": chain(europarl, read_tmx(folder / "originals/en-ro.tmx.gz", sides))}
     for name, stem in (("valid", "newsdev2016"), ("test", "newstest2016")):
         files = {side: folder / f"dev/{stem}-roen-{kind}.{side}.sgm" for side, kind in (("en", "ref"), ("ro", "src"))}
         parts[name] = _sgm_pairs(files, sides)
-    return parts
+    return {name: _changed(pairs, sides, normaliser) for name, pairs in parts.items()}
 
 
 def preparation(
-    corpora: Callable[[Path, tuple[str, str]], dict[str, Iterator[Pair] | list[Pair]]],
+    corpora: Callable[[Path, tuple[str, str]], dict[str, Iterator[Pair]]],
 ) -> Callable[[Steps], None]:
     """The function `prepare` of a pair: Moses tokens -> 32K joint subwords -> fairseq binary (papers/000 §4.2.1)."""
 
     def text(steps: Steps, folder: Path) -> None:
         for name, pairs in corpora(steps.data, steps.experiment.sides).items():
-            kept = [pair for pair in pairs if name != "train" or is_usual(pair, MAX_WORDS, RATIO)]
+            kept = (pair for pair in pairs if name != "train" or is_usual(pair, MAX_WORDS, RATIO))
             steps.write_pairs(folder, name, kept)
 
     def prepare(steps: Steps) -> None:
