@@ -29,6 +29,9 @@ _MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyt
 _SECONDS_TO_REPORT = 1.0
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
 
+Work = tuple[str, int, int]
+"""a kind of pass, the bucket of its rows, and its width or the size of its draft"""
+
 _capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
 
 
@@ -58,6 +61,18 @@ class CudaCapture:
                         graph.capture_end()
             caller.wait_stream(self._stream)
             return graph.replay
+
+
+def milliseconds(replay: Callable[[], None]) -> float:
+    """The time of a replay on the current stream, the shorter one of two; the host waits for them."""
+    began, between, ended = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+    began.record()
+    replay()
+    between.record()
+    replay()
+    ended.record()
+    ended.synchronize()
+    return min(began.elapsed_time(between), between.elapsed_time(ended))
 
 
 @contextmanager
@@ -95,7 +110,13 @@ class Graph:
     """A function from integers on the host to tensors on the device, with buffers for both."""
 
     def __init__(
-        self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
+        self,
+        name: str,
+        function: Function,
+        size: int,
+        device: torch.device,
+        inputs: Sequence[Tensor] = (),
+        work: Work | None = None,
     ) -> None:
         """
         Args:
@@ -105,8 +126,9 @@ class Graph:
             size: number of elements of its input.
             device: where it computes.
             inputs: other tensors on the device that the function reads.
+            work: what is measured by this graph; None: nothing.
         """
-        self.name, self.inputs = name, inputs
+        self.name, self.inputs, self.work = name, inputs, work
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
@@ -177,6 +199,7 @@ class Graphs:
         new_capture: Callable[[], Capture] | None,
         most: int = _MOST_GRAPHS,
         drop_kernels: Callable[[str], bool] = lambda reason: False,
+        time_of: Callable[[Callable[[], None]], float] = milliseconds,
     ) -> None:
         """
         Args:
@@ -184,8 +207,11 @@ class Graphs:
             new_capture: returns a capture with a pool of its own; None: nothing is captured.
             most: number of graphs.
             drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
+            time_of: measures a replay.
         """
-        self._drop_kernels = drop_kernels
+        self.times: dict[Work, float] = {}
+        """of replays, measured when a graph of such work was last captured"""
+        self._drop_kernels, self._time_of = drop_kernels, time_of
         self._device, self._new_capture, self._most = device, new_capture, most
         self._graphs: dict[Hashable, Graph] = {}
         self._uncaptured: set[str] = set()  # names of graphs that have failed
@@ -200,7 +226,13 @@ class Graphs:
         stream = torch.cuda.Stream(device)  # one for all pools
         return cls(device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels)
 
-    def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
+    def get(
+        self,
+        key: tuple[Hashable, ...],
+        size: int,
+        make: Callable[[], tuple[Function, Sequence[Tensor]]],
+        work: Work | None = None,
+    ) -> Graph:
         """The graph of a key. `size`: elements of its input; `make` returns its function and its other inputs."""
         graph = self._graphs.pop(key, None)
         if graph is None:
@@ -208,7 +240,7 @@ class Graphs:
                 self._graphs.pop(next(iter(self._graphs))).wait()  # its buffers may still be in use
             with torch.inference_mode(False):  # inputs outlive the batch
                 function, inputs = make()
-            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
+            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs, work)
         self._graphs[key] = graph  # the last of the dictionary
         return graph
 
@@ -248,6 +280,8 @@ class Graphs:
         began = time.perf_counter()
         try:
             replay = capture(graph.compute)
+            if graph.work is not None:
+                self.times[graph.work] = self._time_of(replay)
         except AggdecError:
             raise
         except Exception as error:  # out of memory, too
