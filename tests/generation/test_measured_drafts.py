@@ -9,6 +9,7 @@ import torch
 
 from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.engine.graphs import graphs
 from fairseq_aggdec.engine.graphs.graphs import Graphs
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.scheduling.measured import MeasuredGoodput
@@ -41,11 +42,8 @@ def test_in_batches_drafts_that_fail_are_cut_and_alone_they_are_whole(
     sample, asked = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)]), list[int]()
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
     monkeypatch.setattr(choose_backend, "is_asynchronous", lambda device: True)
-    monkeypatch.setattr(
-        Graphs,
-        "on",
-        lambda device, drop: Graphs(torch.device("cpu"), lambda: captures, drop_kernels=drop, time_of=milliseconds),
-    )
+    monkeypatch.setattr(graphs, "milliseconds", milliseconds)
+    monkeypatch.setattr(Graphs, "on", lambda device, drop: Graphs(torch.device("cpu"), lambda: captures))
 
     def limits(schedule: MeasuredGoodput, outputs: Any, own: Any = MeasuredGoodput.limits) -> list[int]:
         found: list[int] = own(schedule, outputs)

@@ -110,13 +110,7 @@ class Graph:
     """A function from integers on the host to tensors on the device, with buffers for both."""
 
     def __init__(
-        self,
-        name: str,
-        function: Function,
-        size: int,
-        device: torch.device,
-        inputs: Sequence[Tensor] = (),
-        work: Work | None = None,
+        self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
     ) -> None:
         """
         Args:
@@ -126,9 +120,10 @@ class Graph:
             size: number of elements of its input.
             device: where it computes.
             inputs: other tensors on the device that the function reads.
-            work: what is measured by this graph; None: nothing.
         """
-        self.name, self.inputs, self.work = name, inputs, work
+        self.name, self.inputs = name, inputs
+        self.work: Work | None = None
+        """what is measured by this graph; None: nothing"""
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
@@ -199,7 +194,6 @@ class Graphs:
         new_capture: Callable[[], Capture] | None,
         most: int = _MOST_GRAPHS,
         drop_kernels: Callable[[str], bool] = lambda reason: False,
-        time_of: Callable[[Callable[[], None]], float] = milliseconds,
     ) -> None:
         """
         Args:
@@ -207,11 +201,10 @@ class Graphs:
             new_capture: returns a capture with a pool of its own; None: nothing is captured.
             most: number of graphs.
             drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
-            time_of: measures a replay.
         """
         self.times: dict[Work, float] = {}
-        """of replays, measured when a graph of such work was last captured"""
-        self._drop_kernels, self._time_of = drop_kernels, time_of
+        """milliseconds of a replay, measured when a graph of such work was last captured"""
+        self._drop_kernels = drop_kernels
         self._device, self._new_capture, self._most = device, new_capture, most
         self._graphs: dict[Hashable, Graph] = {}
         self._uncaptured: set[str] = set()  # names of graphs that have failed
@@ -240,7 +233,8 @@ class Graphs:
                 self._graphs.pop(next(iter(self._graphs))).wait()  # its buffers may still be in use
             with torch.inference_mode(False):  # inputs outlive the batch
                 function, inputs = make()
-            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs, work)
+            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
+            graph.work = work
         self._graphs[key] = graph  # the last of the dictionary
         return graph
 
@@ -281,7 +275,7 @@ class Graphs:
         try:
             replay = capture(graph.compute)
             if graph.work is not None:
-                self.times[graph.work] = self._time_of(replay)
+                self.times[graph.work] = milliseconds(replay)
         except AggdecError:
             raise
         except Exception as error:  # out of memory, too
