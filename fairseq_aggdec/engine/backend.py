@@ -27,7 +27,7 @@ class Backend(Protocol):
     has_own_threads: bool
     """whether passes leave PyTorch's threads idle"""
     pass_cost: Processor | None
-    """overheads of a pass of these layers on a CPU; None on a GPU"""
+    """overheads of a pass of these layers on a CPU; None on a GPU, where passes are measured"""
     choice: Choice
     """finds the highest scores"""
 

@@ -4,8 +4,8 @@ import os
 
 from fairseq_aggdec.errors import AggdecError
 
-SWITCHES = ("loops", "early", "middle")
-"""`loops`: see `device_loops`; `early`: see `cuda.kernels.wait`; `middle`: see `CudaBackend`"""
+SWITCHES = ("loops", "costs", "early", "middle")
+"""`loops`: see `device_loops`; `costs`: see `scheduling.measured`; `early`: see `cuda.kernels.wait`; `middle`: see `CudaBackend`"""
 
 
 def is_on(switch: str) -> bool:

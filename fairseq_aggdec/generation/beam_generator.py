@@ -19,8 +19,8 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_device
-from fairseq_aggdec.engine.device_loops import may_loop, search_beams
+from fairseq_aggdec.engine.choose_backend import on_device
+from fairseq_aggdec.engine.device_loops import search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -85,11 +85,12 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self._planner(net_input, encoder_outs, options)
         found = None
-        if planner is None and may_loop(map(self._verifier_of, self.model.models), rules):
+        if planner is None and self._may_loop(rules):
             found = search_beams(verifier, rules, options, first_tokens)
             if found is None:
                 verifier = self._make_verifier(encoder_outs)
-        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it
+        if isinstance(verifier, RecomputeVerifier):
+            raise NotNumbersError  # fairseq's own search decodes: the weights have changed since `_falls_back`
         forced = rules.common_prefix
         is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
         is_plain = planner is None and is_common
@@ -115,10 +116,11 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         """The planner of a batch; None where looking ahead does not pay."""
         source = net_input["src_tokens"]
         device = source.device
-        if self._budget is None and is_asynchronous(device):
+        engine = self._engines.decoder(self.model.models[0].decoder)
+        if self._budget is None and engine is not None and engine.backend.padding_is_free:
             return None  # a GPU takes a step of a beam in the time of a token, and the planner works on the host
         if device not in self._schedules:
-            own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
+            own = AheadGoodput(self._drafting.costs()) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device] = own
         schedule = self._schedules[device]
         if not schedule.pays(options.size, source.size(0)):
@@ -133,7 +135,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
         device = next(self.model.models[0].parameters()).device
-        with self._engines.lock, on_device(device), plain_attention(self.model.models):
+        with self._engines.batch(), on_device(device), plain_attention(self.model.models):
             reasons = [self._engines.unsupported(model.decoder) for model in self.model.models]
         reason = next(filter(None, reasons), None)
         if self.vocab_size <= 2 * self.beam_size:

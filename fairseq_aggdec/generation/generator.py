@@ -104,7 +104,8 @@ class AggressiveGenerator(SequenceGenerator):
         self.totals = DecodingTotals()
         self._members = list(self.model.models)
         self._engines = engines or Engines()
-        self._said_fallback = False
+        self._said_fallback = self._said_loops = False
+        self._source_ends: list[int] = []  # with `match_source_len`, the lengths of the batch's sources
         self._check_search()
         self.no_repeat_ngram_size = self._effective_ngram_size()
         self._check_members()
@@ -243,8 +244,8 @@ class AggressiveGenerator(SequenceGenerator):
         rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
         batch = Batch(seen, start, encoder_outs, sample.get("drafts", ()))
         drafter = self.make_drafter(batch)
-        accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), device)
-        if may_loop(map(self._verifier_of, self.model.models), rules, drafter, accept, schedule):
+        accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), device, drafter)
+        if self._may_loop(rules, drafter, accept, schedule):
             verifier = self._make_verifier(encoder_outs)
             looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)
             if looped is not None:
@@ -277,7 +278,8 @@ class AggressiveGenerator(SequenceGenerator):
         source_lengths = None
         if self.match_source_len:
             source_lengths = self._source_lengths(net_input)
-            max_len = int(source_lengths.max())
+            self._source_ends = source_lengths.tolist()
+            max_len = max(self._source_ends)
         else:
             max_len = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)
         if self.min_len > max_len:
@@ -350,6 +352,14 @@ class AggressiveGenerator(SequenceGenerator):
             )
         return RecomputeVerifier(model, self.pad, self._choice())
 
+    def _may_loop(self, *batch: Any) -> bool:
+        """`may_loop` of the verifiers and a batch; logged once."""
+        loops = may_loop(map(self._verifier_of, self.model.models), *batch)
+        if loops and not self._said_loops:
+            self._said_loops = True
+            logger.info("loops on the device decode (AGGDEC_GPU=loops)")
+        return loops
+
     def _choice(self) -> Choice:
         """The choice over scores that no single engine computes."""
         return choose_backend(next(self.model.models[0].parameters()), AS_THE_MODEL).choice
@@ -368,9 +378,8 @@ class AggressiveGenerator(SequenceGenerator):
         scores = self._scores(sentences, log_probs)
         self._refuse_nan(sample, rows, scores)
         if self.match_source_len:  # an unknown token with a negative penalty can beat even a forced EOS
-            ends = self._source_lengths(sample["net_input"]).tolist()
             found = zip(rows, lengths, scores, strict=True)
-            scores = [-math.inf if length - 1 > ends[row] else score for row, length, score in found]
+            scores = [-math.inf if length - 1 > self._source_ends[row] else score for row, length, score in found]
         room.numpy()[:] = scores
         # two copies to a GPU and not one, since torch.save refuses tensors of two types in one memory
         device = sample["net_input"]["src_tokens"].device

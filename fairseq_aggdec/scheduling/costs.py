@@ -14,8 +14,6 @@ _WEIGHTS_IN_CACHE = 8e6
 """number of weights of the largest model that fits into a processor's caches"""
 _INT8_COST_RATIO = 0.4
 """cost of a draft in int8 as a share of its cost in fp32"""
-_GPU_PASS_COST = 256
-"""c_0 on a GPU, in rows: the number of rows that it multiplies in the time of reading its weights"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class DraftCost:
         drafter: Any,
         block_size: int,
         verifiers: Sequence[Any],
-        cpu: Processor | None,
+        cpu: Processor,
         quantised: bool = False,
         steps: bool = False,
         symbols: int | None = None,
@@ -86,8 +84,8 @@ class DraftCost:
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
-        `cpu`: None on a GPU; `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`:
-        the number that a drafter with `steps` scores; None: all.
+        `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`: the number that a drafter
+        with `steps` scores; None: all.
         """
         weights = _token_cost(drafter)
         if symbols is not None:
@@ -96,10 +94,8 @@ class DraftCost:
         row = sum(map(_token_cost, verifiers))
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row
         share = scale * weights
-        call, read = _GPU_PASS_COST * share, 0.0
-        if cpu is not None:
-            call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
-            read = scale * _reading_cost(weights, cpu)
+        call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
+        read = scale * _reading_cost(weights, cpu)
         choice = _CHOICE_COST_PER_SYMBOL * symbols / row
         start = _FIRST_DRAFT_SURCHARGE * (call + read)
         if steps:
@@ -127,11 +123,9 @@ class Costs:
 
     @classmethod
     def of(
-        cls, verifiers: Sequence[Any], cpu: Processor | None, ragged: bool = False, draft: DraftCost | None = None
+        cls, verifiers: Sequence[Any], cpu: Processor, ragged: bool = False, draft: DraftCost | None = None
     ) -> Costs:
-        """Derive costs from the sizes of the verifiers' decoders, one or an ensemble; `cpu`: None on a GPU."""
-        if cpu is None:
-            return cls(_GPU_PASS_COST, ragged=ragged, draft=draft)
+        """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
         row, layers = sum(map(_token_cost, verifiers)), sum(map(_layers, verifiers))
         least = (cpu.call * len(verifiers) + cpu.layer * layers) / row
         read = sum(_reading_cost(_token_cost(verifier), cpu) for verifier in verifiers) / row

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.search import LengthConstrainedBeamSearch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -43,6 +44,8 @@ class Waits(TorchFunctionMode):
         super().__init__()
         self.counts: list[int] = []
         """of each iteration; the first has the batch's start in it"""
+        self.before: list[int] = []
+        """of what goes on before an iteration's tokens are committed, or before a beam search"""
         self.copied: list[int] = []
         self.waits = self.copies = 0
         """since the last iteration, or the end of a beam search"""
@@ -53,6 +56,7 @@ class Waits(TorchFunctionMode):
 
     def _counted(self, function: Any) -> Any:
         def counted(*args: Any) -> Any:
+            self.before.append(self.waits)
             found = function(*args)
             self.counts.append(self.waits)
             self.copied.append(self.copies)
@@ -73,10 +77,10 @@ class Waits(TorchFunctionMode):
         return found.as_subclass(Read) if name == "cpu" else found
 
 
-def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend: str = "plain") -> Waits:
+def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend: str = "plain", **more: Any) -> Waits:
     """Of a batch for which the engines are there; passes run by PyTorch's operations, as if on a GPU."""
     model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
-    options: dict[str, Any] = {"src_dict": WORDS, "decoding": decoding, "drafts": "whole"}
+    options: dict[str, Any] = {"src_dict": WORDS, "decoding": decoding, "drafts": "whole", **more}
     if decoding == "gad":
         drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
         options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
@@ -86,7 +90,7 @@ def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend:
     generator = kind.of([model], WORDS, **options)
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
-    for module in (choose_backend, weights_snapshot, beam_generator):
+    for module in (choose_backend, weights_snapshot):
         monkeypatch.setattr(module, "is_asynchronous", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
@@ -103,6 +107,17 @@ def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, mo
     counts = waits_of(decoding, rows, monkeypatch).counts
     assert counts[0] == 1 + (decoding == "iad")
     assert set(counts[1:]) == {1}
+
+
+def test_nothing_waits_before_a_beam_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waits_of("aggressive-beam", 3, monkeypatch).before == [0]
+
+
+def test_the_lengths_of_the_sources_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where outputs are as long as their sources, before the first iteration; at the end the weights are."""
+    bounds = LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)
+    waits = waits_of("greedy", 3, monkeypatch, match_source_len=True, search_strategy=bounds)
+    assert (waits.counts[0], waits.waits) == (2, 2)
 
 
 @pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
