@@ -5,7 +5,7 @@ import os
 from fairseq_aggdec.errors import AggdecError
 
 SWITCHES = ("loops", "costs", "early", "middle")
-"""`loops`: see `device_loops`; `costs`: see `scheduling.measured`; `early`: see `cuda.kernels.wait`; `middle`: see `CudaBackend`"""
+"""`loops`: see `device_loops`; `costs`: `scheduling.measured`; `early`: `cuda.kernels.wait`; `middle`: `CudaBackend`"""
 
 
 def is_on(switch: str) -> bool:
