@@ -104,8 +104,8 @@ class Drafting:
         """The schedule of a batch, by --drafts: it learns from batch to batch how many draft tokens pay.
 
         On a CPU, for one sentence it pays if drafting takes a step per token, or if the verifiers exceed the caches, so
-        that each pass reads their weights from memory. Where padding is free, as on a GPU, AGGDEC_GPU=costs has drafts by
-        a model cut by the measured times of passes.
+        that each pass reads their weights from memory. Where padding is free, as on a GPU, drafts by a model are
+        cut by the measured times of passes, with AGGDEC_GPU=costs alone.
         """
         is_auto = self._decoding.drafts == "auto" and self._decoding.row.reads("drafts") and self.accept.is_exact
         if not is_auto:
