@@ -117,12 +117,12 @@ def tolerances(results, bleu, name, **more):
     return beside(name, rows, **more)
 
 
-def block_sizes(results, bleu, name, whole, drafted, **more):
+def block_sizes(results, bleu, name, whole, drafted, sizes=(10, 15, 20, 25, 30), subset="valid", **more):
     """ge2022/6 and xia2022/2: GAD++ by the drafter's k."""
     columns = {"Tok.": m.accepted_tokens, "BLEU": bleu, "Speed": m.speed_up}
-    rows = {whole: results.at("beam5", set="valid", record="bench/block-size-25").row(columns)}
-    for k in (10, 15, 20, 25, 30):
-        at = results.at(drafted.format(k), set="valid", record=f"bench/block-size-{k}", mode="gad++-3-1")
+    rows = {whole: results.at("beam5", set=subset, record="bench/block-size-25").row(columns)}
+    for k in sizes:
+        at = results.at(drafted.format(k), set=subset, record=f"bench/block-size-{k}", mode="gad++-3-1")
         rows[f"GAD++ (k = {k})"] = at.row(columns)
     return beside(name, rows, beam=whole, **more)
 
