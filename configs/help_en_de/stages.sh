@@ -7,8 +7,11 @@ stages=(prepare verifier redistill block_sizes score table)
 further_stages=("${measuring_stages[@]}")
 block_sizes="${BLOCK_SIZES:-5 10 15 25}" block_sizes_set=test
 drafter="$work/ablation/k25/model.pt"
-ablation_updates="${ABLATION_UPDATES:-4000}" ablation_every="${ABLATION_EVERY:-500}"
+ablation_updates="${ABLATION_UPDATES:-2500}" ablation_every="${ABLATION_EVERY:-500}"
 BENCH_LIMIT="${BENCH_LIMIT:-200}"
 
-# on the original pairs, for as many updates as Tatoeba's teacher, smaller ones since there are fewer pairs
-stage_verifier() { run_model teacher --as verifier dataset.max_tokens=4000 checkpoint.save_interval_updates=200; }
+# on the original pairs
+stage_verifier() {
+    run_model teacher --as verifier dataset.max_tokens=4000 checkpoint.save_interval_updates=150 \
+        optimization.max_update=4500 lr_scheduler.total_num_update=4500
+}
