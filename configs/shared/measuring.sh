@@ -4,12 +4,12 @@
 # modes in `plugin_options`. BENCH_LIMIT=200 in the environment times only the first 200 sentences.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
-drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
+drafter="" modes="" figures="$work/figures" bench_options=() decoding_options=() plugin_options=()
 source "$shared/table.sh"
 source "$shared/trace.sh"
 
 # Times decoding unless that is done: measure NAME [options of aggdec bench]; writes work/EXPERIMENT/bench/NAME.json, and its
-# figures into work/EXPERIMENT/figures.
+# figures into `figures`, or none where that is empty.
 measure() {
     local output="$work/bench/$1.json" options=(--path "$model" --modes "${modes:-$(usual_modes)}")
     shift
@@ -27,7 +27,7 @@ measure() {
         python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
             --json "$output" >/dev/null # its tables are printed below
     fi
-    python -m fairseq_aggdec.cli.verbs report "$output" --figures "$work/figures"
+    python -m fairseq_aggdec.cli.verbs report "$output" ${figures:+--figures "$figures"}
 }
 
 usual_modes() {

@@ -13,7 +13,16 @@ BLOCKS = ["2", "4", "6", "8", "10"]
 
 
 def block_drafter(
-    results, bleu, quality="3-1", efficiency="5-3", column="EN-DE", all_columns=True, differs="", verifier="", **more
+    results,
+    bleu,
+    quality="3-1",
+    efficiency="5-3",
+    column="EN-DE",
+    all_columns=True,
+    differs="",
+    verifier="",
+    teacher="teacher-beam5",
+    **more,
 ):
     """ge2022/5 of a pair: `quality` and `efficiency` are the labels of the two settings of GAD++."""
     beam5, beam1 = AR
@@ -27,7 +36,7 @@ def block_drafter(
         "GAD++ (k = 25, high-quality)": f"gad++-{quality}",
         "GAD++ (k = 25, high-efficiency)": f"gad++-{efficiency}",
     }
-    rows = {"Teacher": results.at("teacher-beam5").row({column: bleu})}
+    rows = {"Teacher": results.at(teacher).row({column: bleu})} if teacher else {}
     rows |= {name: results.at(label).row(columns) for name, label in labels.items()}
     rows |= more.pop("rows", {})
     but = dict.fromkeys(["Teacher", beam5, beam1], verifier) | more.pop("but", {})

@@ -5,10 +5,12 @@ no training pair shares a paragraph with them.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
 from experiments.chance import sentence_key
+from experiments.corpora import tatoeba
 from experiments.sentence_pairs import Pair, clean_pairs, without
 from experiments.steps import Steps
 from experiments.text_files import read_table
@@ -53,9 +55,18 @@ def text(steps: Steps, folder: Path) -> None:
         steps.write_pairs(folder, name, pairs)
 
 
-def prepare(steps: Steps) -> None:
+def text_with_tatoeba(steps: Steps, folder: Path) -> None:
+    """The help pages, to whose training pairs Tatoeba's are added; Tatoeba's test set is a further one, `tatoeba`."""
+    pages, sentences = parts(steps), tatoeba.parts(steps)
+    held_out = chain(pages["test"], pages["valid"])
+    further = {"train": pages["train"] + without(sentences["train"], held_out), "tatoeba": sentences["test"]}
+    for name, pairs in (pages | further).items():
+        steps.write_pairs(folder, name, pairs)
+
+
+def prepare(steps: Steps, text: Callable[[Steps, Path], None] = text, symbols: int = SYMBOLS) -> None:
     """Running text -> Moses tokens -> subword-nmt BPE -> fairseq binary."""
     steps.once("text", text)
     steps.tokenise()
-    steps.encode(steps.learn_subwords(SYMBOLS), MAX_TOKENS)
+    steps.encode(steps.learn_subwords(symbols), MAX_TOKENS)
     steps.binarise()
