@@ -53,9 +53,9 @@ def main(folder: Path, experiments: list[str]) -> None:
             record |= {key: found.pop(key) for key in ("commit", "machine")}
             record["records"][f"{name}/{path.stem}"] = found
         for path in sorted(work.glob("**/train/hydra_train.log")):
-            model = f"{name}/{path.parents[1].relative_to(work)}"
+            model = path.parents[1].relative_to("work")
             texts[f"{model}/curve.txt"] = curve(path)
-            record["trainings"][model] = last_numbers(texts[f"{model}/curve.txt"])
+            record["trainings"][str(model)] = last_numbers(texts[f"{model}/curve.txt"])
         for path in sorted(work.glob("decode/*/*/generate-*.txt")):
             texts[f"{path.parent.relative_to('work')}/output.txt"] = outputs(path)
         for path in folder.glob(f"{name}_score.log"):

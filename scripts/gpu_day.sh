@@ -63,7 +63,7 @@ verify() { # verify SECONDS NAME SHAPE OPTIONS...
 
 # of_experiment SECONDS EXPERIMENT STAGE: a stage as a step; a rehearsal has ten times the time
 of_experiment() {
-    SHOWN=40 step "$1${REHEARSE:+0}" "$2_$3" bash scripts/reproduce.sh "$2" "$3"
+    SHOWN="${SHOWN:-5}" step "$1${REHEARSE:+0}" "$2_$3" bash scripts/reproduce.sh "$2" "$3"
 }
 
 prepare() {
@@ -152,16 +152,23 @@ run() {
             TRAIN_HOURS=0.055 of_experiment 240 help_en_de_base verifier &
             TRAIN_HOURS=0.055 of_experiment 240 gec_base train &
             wait
-            of_experiment 45 help_en_de_base redistill
+            of_experiment 50 help_en_de_base redistill
             for one in drafter papers_drafter heads; do
                 TRAIN_HOURS=0.036 of_experiment 165 help_en_de_base "$one" &
             done
+            of_experiment 160 gec_base decode &
             wait
-            for one in bench decode score table; do
-                of_experiment 100 gec_base "$one"
-                of_experiment 100 help_en_de_base "$one"
+            SHOWN=40 of_experiment 90 gec_base bench
+            for one in bench bench_papers bench_heads decode; do
+                SHOWN=60 of_experiment 110 help_en_de_base "$one"
                 python scripts/evidence.py "$out" "${evidence[@]}"
             done
+            for one in score table; do
+                SHOWN=40 of_experiment 40 gec_base "$one" &
+                SHOWN=40 of_experiment 40 help_en_de_base "$one"
+                wait
+            done
+            python scripts/evidence.py "$out" "${evidence[@]}"
             ;;
         *) usage ;;
     esac

@@ -10,14 +10,13 @@ decoding_limits=()
 if [[ -n "${REHEARSE:-}" ]]; then decoding_limits=(--max-len-b 12); fi
 
 stage_train() {
-    UPDATES="${UPDATES:-1400}" run_model train "${sizes[@]}" model.dropout=0.1 dataset.validate_interval_updates=200
+    train_for 1400 train "${sizes[@]}" model.dropout=0.1 dataset.validate_interval_updates=100
 }
 
 stage_decode() { decode_aside test2 beam5 beam1 greedy iad; }
 
 # papers/000 Table 1, rounds in turns
 stage_bench() {
-    local BENCH_LIMIT="${BENCH_LIMIT:-64}"
-    measure bench --gen-subset test2 --batch-sizes 1,8,32 --repeats 2 --no-profile --no-memory \
+    BENCH_LIMIT="${BENCH_LIMIT:-64}" measure bench --gen-subset test2 --batch-sizes 1,8,32 --repeats 2 --no-profile --no-memory \
         ${decoding_limits[@]+"${decoding_limits[@]}"} ${half[@]+"${half[@]}"}
 }

@@ -4,19 +4,19 @@
 source "$root/configs/tatoeba_en_de/stages.sh"
 source "$shared/base_size.sh"
 base_size tatoeba_en_de
-stages=(prepare verifier redistill drafter papers_drafter heads bench decode score table)
+stages=(prepare verifier redistill drafter papers_drafter heads bench bench_papers bench_heads decode score table)
 further_stages=()
-average_last=3
-drafter_options=(dataset.validate_interval_updates=100)
+average_last=3 papers_training=(train_for 800)
+validated=dataset.validate_interval_updates=100
 distilled_sets=train,valid decoding_limits=(--max-len-a 1.5 --max-len-b 10)
 if [[ -n "${REHEARSE:-}" ]]; then # untrained models speak until they are stopped
     distilled_sets=valid decoding_limits=(--max-len-b 12)
 fi
+if [[ -n "${TRAIN_HOURS:-}" && ! -d "$redistilled" ]]; then # rather other targets than no drafters
+    redistilled="$work/data-bin"
+fi
 
-stage_verifier() {
-    UPDATES="${UPDATES:-1400}" run_model teacher --as verifier "${sizes[@]}" 'optimization.lr=[0.001]' \
-        dataset.validate_interval_updates=200
-}
+stage_verifier() { train_for 1400 teacher --as verifier "${sizes[@]}" 'optimization.lr=[0.001]' "$validated"; }
 
 stage_redistill() {
     distill --output "$redistilled" --teacher "$model" --beam 1 --subset "$distilled_sets" --workers "${WORKERS:-6}" \
@@ -24,27 +24,28 @@ stage_redistill() {
 }
 
 stage_drafter() {
-    UPDATES="${UPDATES:-800}" run_model drafter --data "$redistilled" "model.encoder_from=$model" 'optimization.lr=[0.001]' \
-        "${drafter_options[@]}"
+    train_for 800 drafter --data "$redistilled" "model.encoder_from=$model" 'optimization.lr=[0.001]' "$validated"
 }
 
-stage_papers_drafter() {
-    UPDATES="${UPDATES:-800}" train_papers_drafter 6-25 'optimization.lr=[0.0005]' "${drafter_options[@]}"
-}
+stage_papers_drafter() { train_papers_drafter 6-25 'optimization.lr=[0.0005]' "$validated"; }
 
 stage_heads() {
-    UPDATES="${UPDATES:-800}" run_model blockwise --data "$redistilled" "model.base_checkpoint=$model" model.block_heads=6 \
-        "${drafter_options[@]}"
+    train_for 800 blockwise --data "$redistilled" "model.base_checkpoint=$model" model.block_heads=6 "$validated"
 }
 
-# One run for papers/000 Table 5, rounds in turns; the papers' drafter and the heads beside this plugin's `greedy`.
+# papers/000 Table 5, all rounds in turns; then the papers' drafter and the heads, beside `greedy`
 stage_bench() {
-    local timed=(--batch-sizes 1,8,32 --repeats 2 --no-profile --no-memory --reference "$work/text/test.$target"
-        "${decoding_limits[@]}" ${half[@]+"${half[@]}"})
-    local BENCH_LIMIT="${BENCH_LIMIT:-64}"
-    modes="beam5,greedy,nar,gad,gad++:3:1,gad++:5:3,aggressive-beam:5" measure bench "${timed[@]}"
-    drafter="$work/papers-drafter-6-25/model.pt" modes="greedy,nar,gad,gad++:3:1,gad++:5:3" measure papers-drafter-6-25 "${timed[@]}"
-    model="$work/blockwise/model.pt" drafter="" modes="greedy,blockwise" measure heads "${timed[@]}"
+    modes="beam5,greedy,nar,gad,gad++:3:1,gad++:5:3,aggressive-beam:5" timed bench
+}
+stage_bench_papers() {
+    drafter="$work/papers-drafter-6-25/model.pt" modes="greedy,nar,gad,gad++:3:1,gad++:5:3" timed papers-drafter-6-25
+}
+stage_bench_heads() { model="$work/blockwise/model.pt" drafter="" modes="greedy,blockwise" timed heads; }
+
+# timed NAME
+timed() {
+    BENCH_LIMIT="${BENCH_LIMIT:-64}" measure "$1" --batch-sizes 1,8,32 --repeats 2 --no-profile --no-memory \
+        --reference "$work/text/test.$target" "${decoding_limits[@]}" ${half[@]+"${half[@]}"}
 }
 
 # the whole test set

@@ -15,12 +15,21 @@ base_size() {
     done
     python -c "import matplotlib" 2>/dev/null || figures="" # on a borrowed machine
     if has_gpu; then
-        train_options+=(common.cpu=false common.fp16=true)
+        train_options+=(common.cpu=false common.fp16=true dataset.num_workers=4)
         half=(--fp16)
     fi
     if [[ -n "${TRAIN_HOURS:-}" ]]; then
         train_options+=("optimization.stop_time_hours=$TRAIN_HOURS" checkpoint.no_save_optimizer_state=true)
     fi
+}
+
+# Trains for a number of updates, with a checkpoint every fourteenth of them, of which the last `average_last` are averaged:
+# train_for UPDATES CONFIG [arguments of train.sh]. UPDATES in the environment wins.
+train_for() {
+    local updates="$1" name="$2"
+    shift 2
+    run_model "$name" "$@" "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+        "lr_scheduler.warmup_updates=$((updates / 5))" "checkpoint.save_interval_updates=$((updates / 14))"
 }
 
 # Decodes a set by several modes at the same time: decode_aside SUBSET "MODE [options]"...; a path in the options has no space.

@@ -77,10 +77,11 @@ stage_papers_drafter() {
 }
 
 # train_papers_drafter LAYERS-K [hydra overrides]
+papers_training=(run_model)
 train_papers_drafter() {
     local size="$1"
     shift
-    run_model drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+    "${papers_training[@]}" drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
         "model.decoder.layers=${size%-*}" "model.block_size=${size#*-}" model.prefix_attention=bidirectional \
         task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
         criterion.position_decay=1 "$@"
