@@ -161,14 +161,14 @@ run() {
             SHOWN=40 of_experiment 90 gec_base bench
             for one in bench bench_papers bench_heads decode; do
                 SHOWN=60 of_experiment 110 help_en_de_base "$one"
-                python scripts/evidence.py "$out" "${evidence[@]}"
+                step 30 evidence python scripts/evidence.py "$out" "${evidence[@]}"
             done
             for one in score table; do
                 SHOWN=40 of_experiment 40 gec_base "$one" &
                 SHOWN=40 of_experiment 40 help_en_de_base "$one"
                 wait
             done
-            python scripts/evidence.py "$out" "${evidence[@]}"
+            step 30 evidence python scripts/evidence.py "$out" "${evidence[@]}"
             ;;
         *) usage ;;
     esac

@@ -24,7 +24,7 @@ from tests.configs.recording import recorded
 ABOUT = [read_about(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
 SMALL = [item.name for item in ABOUT if not item.full_size]
-ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base")
+ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base", "help_en_de")
 """as others in what their trainings are told"""
 
 
