@@ -12,17 +12,20 @@ from pathlib import Path
 
 NEEDLESS = {"implementation", "sentences", "rounds", "longest_draft", "compared_with", "speed_up_by_edit_ratio"}
 """fields of a run that its record or its neighbours say"""
-CURVE = ("num_updates", "train_wall", "wall", "loss", "nll_loss", "ppl", "accepted")
-"""numbers of a training's log that the record keeps, as they were last"""
+CURVE = {"num_updates", "train_wall", "wall"}, {"nll_loss", "ppl", "accepted"}
+"""numbers that the record keeps of a training's log, as they were last: of training, and of validation"""
 
 
 def timed(path: Path) -> dict:
-    """A record of aggdec bench without what is empty or needless."""
-    record = json.loads(path.read_text())
+    """A record of aggdec bench without what is empty or needless, numbers with four digits."""
+    record = json.loads(path.read_text(), parse_float=lambda digits: float(f"{float(digits):.4g}"))
     record["runs"] = [
         {key: value for key, value in run.items() if value is not None and key not in NEEDLESS}
         for run in record["runs"]
     ]
+    for run in record["runs"]:
+        if run["batch_size"] > 1:  # all sentences have the time of their batch
+            del run["percentiles"]
     return record
 
 
@@ -33,8 +36,11 @@ def curve(log: Path) -> list[str]:
 
 def last_numbers(lines: list[str]) -> dict[str, float]:
     """The last of each number of `CURVE`."""
-    found = (re.findall(r"(\w+) (-?[\d.]+(?:e-?\d+)?)(?= \||$)", line) for line in lines)
-    return {name: float(number) for line in found for name, number in line if name in CURVE}
+    found = {}
+    for line in lines:
+        numbers = re.findall(r"(\w+) (-?[\d.]+(?:e-?\d+)?)(?= \||$)", line)
+        found |= {name: float(number) for name, number in numbers if name in CURVE["| valid on " in line]}
+    return found
 
 
 def outputs(generated: Path) -> list[str]:
@@ -59,7 +65,8 @@ def main(folder: Path, experiments: list[str]) -> None:
         for path in sorted(work.glob("decode/*/*/generate-*.txt")):
             texts[f"{path.parent.relative_to('work')}/output.txt"] = outputs(path)
         for path in folder.glob(f"{name}_score.log"):
-            record["scores"][name] = [line for line in path.read_text().splitlines() if line.startswith("|")]
+            rows = [line for line in path.read_text().splitlines() if re.match(r"\w\S*( \(\d+\))? {2,}", line)]
+            record["scores"][name] = [re.sub(" {2,}", "  ", row) for row in rows]
         for path in work.glob("*.md"):
             texts[f"{name}/{path.name}"] = path.read_text().splitlines()
     text = re.sub(r'(\{"mode")', r"\n\1", json.dumps(record))  # a line for each run
