@@ -169,6 +169,12 @@ def test_gpus_change_the_update_frequency_and_a_processor_without_bfloat16_the_p
         assert {"distributed_training.distributed_world_size=2", "optimization.update_freq=[16]"} <= {*training}
 
 
+def test_models_of_base_size_are_rehearsed_tiny_and_trained_by_the_clock() -> None:
+    training = next(c for c in recorded("gec_base", "train", REHEARSE="1", TRAIN_HOURS="0.055") if "hydra" in c[0])
+    assert {"model.encoder.embed_dim=64", "optimization.stop_time_hours=0.055"} <= {*training}
+    assert [word for word in training if "max_update=" in word][-1] == "optimization.max_update=20"
+
+
 def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     """It was stopped, and goes on on another machine."""
     once = 'bash scripts/train.sh gec_small --place "$AGGDEC_WORK/x"'
