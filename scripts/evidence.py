@@ -52,7 +52,7 @@ def outputs(generated: Path) -> list[str]:
 
 
 def main(folder: Path, experiments: list[str]) -> None:
-    record: dict = {"scores": {}, "trainings": {}, "records": {}}
+    record: dict = {"scores": {}, "as with greedy": {}, "trainings": {}, "records": {}}
     texts: dict[str, list[str]] = {}
     for name in experiments:
         work = Path("work") / name
@@ -65,7 +65,11 @@ def main(folder: Path, experiments: list[str]) -> None:
             texts[f"{model}/curve.txt"] = curve(path)
             record["trainings"][str(model)] = last_numbers(texts[f"{model}/curve.txt"])
         for path in sorted(work.glob("decode/*/*/generate-*.txt")):
-            texts[f"{path.parent.relative_to('work')}/output.txt"] = outputs(path)
+            made = path.parent.relative_to("work")
+            texts[f"{made}/output.txt"] = outputs(path)
+            if (greedy := path.parents[1] / "greedy" / path.name).is_file():
+                equal = sum(ours == other for ours, other in zip(outputs(path), outputs(greedy), strict=False))
+                record["as with greedy"][str(made)] = f"{equal} of {len(outputs(path))}"
         for path in folder.glob(f"{name}_score.log"):
             rows = [line for line in path.read_text().splitlines() if re.match(r"\w\S*( \(\d+\))? {2,}", line)]
             record["scores"][name] = [re.sub(" {2,}", "  ", row) for row in rows]

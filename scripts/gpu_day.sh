@@ -149,10 +149,10 @@ run() {
         evidence)
             local one
             # side by side where nothing is timed; a training ends before its limit, to be averaged
-            TRAIN_HOURS=0.055 of_experiment 240 help_en_de_base verifier &
-            TRAIN_HOURS=0.055 of_experiment 240 gec_base train &
+            TRAIN_HOURS=0.055 of_experiment 250 help_en_de_base verifier &
+            TRAIN_HOURS=0.055 of_experiment 250 gec_base train &
             wait
-            of_experiment 50 help_en_de_base redistill
+            of_experiment 75 help_en_de_base redistill
             for one in drafter papers_drafter heads; do
                 TRAIN_HOURS=0.036 of_experiment 165 help_en_de_base "$one" &
             done
