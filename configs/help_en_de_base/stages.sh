@@ -39,6 +39,7 @@ stage_bench() {
 }
 stage_bench_papers() {
     drafter="$work/papers-drafter-6-25/model.pt" modes="greedy,nar,gad,gad++:3:1,gad++:5:3" timed papers-drafter-6-25
+    own_table papers_drafter --output "$work/papers-drafter.md"
 }
 stage_bench_heads() { model="$work/blockwise/model.pt" drafter="" modes="greedy,blockwise" timed heads; }
 
