@@ -12,6 +12,6 @@ BENCH_LIMIT="${BENCH_LIMIT:-200}"
 
 # on the original pairs
 stage_verifier() {
-    run_model teacher --as verifier dataset.max_tokens=4000 checkpoint.save_interval_updates=150 \
+    run_model teacher --as verifier dataset.max_tokens=4000 checkpoint.save_interval_updates=100 \
         optimization.max_update=4500 lr_scheduler.total_num_update=4500
 }
