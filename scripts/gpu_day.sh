@@ -15,6 +15,10 @@
 #   passes    us of a pass of base, now and with each switch of AGGDEC_GPU; equal bits of 100,000 replays (two minutes)
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
+#   evidence  a translator with three drafters and a corrector of base size, each trained for minutes, and with them the papers'
+#             Tables 1 and 5 (eleven minutes; started again, it goes on): numbers in evidence.json, outputs and curves in
+#             evidence.tar.xz. REHEARSE=1 rehearses with tiny models. Before `pack`: scripts/reproduce.sh NAME prepare for
+#             gec_base and help_en_de_base, whose data then travel.
 # DEVICE=cpu rehearses: tiny counts, two minutes a part, times that mean nothing. Bring the checked out files and FOLDER.
 # Both machines have the same version of Python (PYTHON names it, default python3). fairseq is compiled by `pack`, which
 # needs a C++ compiler. What the parts print is true for that machine only.
@@ -26,6 +30,8 @@ needed=(antlr4-python3-runtime bitarray hydra-core omegaconf packaging PyYAML tq
     click regex sacrebleu portalocker colorama lxml pytest pytest-xdist execnet pluggy iniconfig pygments hypothesis
     sortedcontainers cattrs attrs filelock tyro docstring_parser typeguard ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
 
+[[ -z ${REHEARSE:-} ]] || device=cpu
+evidence=(gec_base help_en_de_base)
 half=(--fp16) processes=12 batches=1,8,32 sentences=32
 if [[ $device == cpu ]]; then
     half=() processes=2 batches=1,2 sentences=2
@@ -53,6 +59,11 @@ bench() { # bench SECONDS NAME SHAPE OPTIONS...
 verify() { # verify SECONDS NAME SHAPE OPTIONS...
     of_random "$3" verify --json "$out/$2.json" --modes greedy,iad,gad,gad++,speculative,aggressive-beam:5 "${@:4}"
     step "$1" "$2" "${command[@]}"
+}
+
+# of_experiment SECONDS EXPERIMENT STAGE: a stage as a step; a rehearsal has ten times the time
+of_experiment() {
+    SHOWN="${SHOWN:-5}" step "$1${REHEARSE:+0}" "$2_$3" bash scripts/reproduce.sh "$2" "$3"
 }
 
 prepare() {
@@ -135,6 +146,30 @@ run() {
             SHOWN=20 step 200 passes python -m fairseq_aggdec.lab.bench.pass_times "$device" "$models/base-fp16"
             ;;
         pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
+        evidence)
+            local one
+            # side by side where nothing is timed; a training ends before its limit, to be averaged
+            TRAIN_HOURS=0.055 of_experiment 250 help_en_de_base verifier &
+            TRAIN_HOURS=0.055 of_experiment 250 gec_base train &
+            wait
+            of_experiment 75 help_en_de_base redistill
+            for one in drafter papers_drafter heads; do
+                TRAIN_HOURS=0.036 of_experiment 165 help_en_de_base "$one" &
+            done
+            of_experiment 160 gec_base decode &
+            wait
+            SHOWN=40 of_experiment 90 gec_base bench
+            for one in bench bench_papers bench_heads decode; do
+                SHOWN=60 of_experiment 110 help_en_de_base "$one"
+                step 30 evidence python scripts/evidence.py "$out" "${evidence[@]}"
+            done
+            for one in score table; do
+                SHOWN=40 of_experiment 40 gec_base "$one" &
+                SHOWN=40 of_experiment 40 help_en_de_base "$one"
+                wait
+            done
+            step 30 evidence python scripts/evidence.py "$out" "${evidence[@]}"
+            ;;
         *) usage ;;
     esac
 }
@@ -169,6 +204,10 @@ with ZipFile(sys.argv[1], 'w') as stored:
         rm -rf "$scratch/unpacked"
     done
     tar -C "$scratch" -c . | xz -T0 -9 >"$folder/wheels.tar.xz"
+    if [[ -d work/gec_base/data-bin && -d work/help_en_de_base/data-bin ]]; then
+        find "${evidence[@]/#/work/}" -path '*/data-bin/*' -o -regex '.*/\(tok\|text\)/\(test\|jfleg\|tatoeba\).*' |
+            tar -c --files-from=- | xz -T0 -9 >"$folder/evidence.tar.xz"
+    fi
     git describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
     echo "$folder: $(du -sh "$folder" | cut -f 1)"
 }
@@ -180,6 +219,7 @@ install() {
     # PyTorch may be in an environment of its own
     packages="$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')"
     echo "$packages" >"$(echo .venv/lib/python*/site-packages)/of_pytorch.pth"
+    [[ ! -f $folder/evidence.tar.xz ]] || tar -xJf "$folder/evidence.tar.xz"
     mkdir -p .venv/wheels
     tar -xJf "$folder/wheels.tar.xz" -C .venv/wheels
     .venv/bin/python -m pip install --quiet --no-index --no-deps --no-compile --ignore-installed .venv/wheels/*.whl

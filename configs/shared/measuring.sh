@@ -5,12 +5,12 @@
 # full_size.sh sets on a GPU, times what names no precision and no processor in both, the second as NAME-fp16.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
-drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
+drafter="" modes="" figures="$work/figures" bench_options=() decoding_options=() plugin_options=()
 source "$shared/table.sh"
 source "$shared/trace.sh"
 
 # Times decoding unless that is done: measure NAME [options of aggdec bench]; writes work/EXPERIMENT/bench/NAME.json, and its
-# figures into work/EXPERIMENT/figures.
+# figures into `figures`, or none where that is empty.
 measure() {
     local name="$1" precision
     shift
@@ -40,7 +40,7 @@ measure_once() {
         python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
             --json "$output" >/dev/null # its tables are printed below
     fi
-    python -m fairseq_aggdec.cli.verbs report "$output" --figures "$work/figures"
+    python -m fairseq_aggdec.cli.verbs report "$output" ${figures:+--figures "$figures"}
 }
 
 usual_modes() {

@@ -3,6 +3,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 ablation_updates="${ABLATION_UPDATES:-1000}"
 ablation_every="${ABLATION_EVERY:-100}" # updates between two validations
+block_sizes="5 10 15 20 25 30" block_sizes_set=valid
 
 # The reference has the settings of drafter.yaml (causal prefix, R = 4, two layers, the verifier's encoder, transition head, no
 # glancing), without dropout, which so short a training does not need. The other variants name their change.
@@ -32,20 +33,22 @@ stage_ablation() {
     own_table ablation --output "$work/ablation/table.md" # tables.py says which variants are compared
 }
 
-# The reference with other k, likewise in work/tatoeba_en_de/ablation, on the development set: papers/000 Table 6.
+# The reference with each k of `block_sizes`, likewise in work/EXPERIMENT/ablation, by default on the development set: papers/000
+# Table 6.
 stage_block_sizes() {
     local k name
-    run decode --subset valid --model "$model"
-    for k in 5 10 15 20 25 30; do
+    run decode --subset "$block_sizes_set" --model "$model"
+    for k in $block_sizes; do
         name="k$k"
         if ((k == 10)); then # as in drafter.yaml
             name=base
         fi
         train_variant "$name" "model.block_size=$k"
         drafter="$work/ablation/$name/model.pt"
-        run decode --subset valid --decoding gad++ --label "gad++-3-1-k$k" --top-beta 3 --tolerance 1 --model "$model" \
-            --drafter-path "$drafter"
-        modes="beam5,greedy,gad,gad++:3:1" measure "block-size-$k" --gen-subset valid --threads 2 --no-profile --no-memory
+        run decode --subset "$block_sizes_set" --decoding gad++ --label "gad++-3-1-k$k" --top-beta 3 --tolerance 1 \
+            --model "$model" --drafter-path "$drafter"
+        modes="beam5,greedy,gad,gad++:3:1" measure "block-size-$k" --gen-subset "$block_sizes_set" --threads 2 --no-profile \
+            --no-memory
     done
 }
 

@@ -68,15 +68,23 @@ stage_papers_drafter() {
     local sizes="${PAPERS_DRAFTERS:-2-10 6-25}" updates="${PAPERS_UPDATES:-40000}" size device=()
     if has_gpu; then device=(common.cpu=false); fi
     for size in $sizes; do
-        run_model drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
-            "model.decoder.layers=${size%-*}" "model.block_size=${size#*-}" model.prefix_attention=bidirectional \
-            task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
-            criterion.position_decay=1 "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+        train_papers_drafter "$size" "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
             dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${device[@]+"${device[@]}"}
         drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}" --no-memory
     done
     stage_bench
     own_table papers_drafter --output "$work/papers-drafter.md"
+}
+
+# train_papers_drafter LAYERS-K [hydra overrides]
+papers_training=(run_model)
+train_papers_drafter() {
+    local size="$1"
+    shift
+    "${papers_training[@]}" drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+        "model.decoder.layers=${size%-*}" "model.block_size=${size#*-}" model.prefix_attention=bidirectional \
+        task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
+        criterion.position_decay=1 "$@"
 }
 
 # Three teachers that differ in their seed, and the pair that learns from them: papers/001 Table 6.

@@ -1,16 +1,8 @@
 # The small experiment by models of base size, for one GPU: the stages and settings of configs/tatoeba_en_de but for these.
 # UPDATES and BENCH_LIMIT shorten it.
 # shellcheck shell=bash disable=SC2034,SC2154
-train_options=(--of tatoeba_en_de common.bf16=false dataset.max_tokens=12000)
-sizes=( # the drafter takes the verifier's
-    model.encoder.embed_dim=512 model.encoder.ffn_embed_dim=2048 model.encoder.attention_heads=8 model.encoder.layers=6
-    model.decoder.embed_dim=512 model.decoder.ffn_embed_dim=2048 model.decoder.attention_heads=8 model.decoder.layers=6
-)
-half=()
-if has_gpu; then
-    train_options+=(common.cpu=false common.fp16=true)
-    half=(--fp16)
-fi
+source "$shared/base_size.sh"
+base_size tatoeba_en_de # the drafter takes the verifier's sizes
 source "$root/configs/tatoeba_en_de/stages.sh"
 further_stages=()
 bench_options=(${half[@]+"${half[@]}"} --batch-sizes 1,8,32)

@@ -24,7 +24,7 @@ from tests.configs.recording import recorded
 ABOUT = [read_about(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
 SMALL = [item.name for item in ABOUT if not item.full_size]
-ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base")
+ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base", "help_en_de")
 """as others in what their trainings are told"""
 
 
@@ -167,6 +167,12 @@ def test_gpus_change_the_update_frequency_and_a_processor_without_bfloat16_the_p
     assert ("common.bf16=false" in training) is expected
     if experiment == "wmt14_en_de":
         assert {"distributed_training.distributed_world_size=2", "optimization.update_freq=[16]"} <= {*training}
+
+
+def test_models_of_base_size_are_rehearsed_tiny_and_trained_by_the_clock() -> None:
+    training = next(c for c in recorded("gec_base", "train", REHEARSE="1", TRAIN_HOURS="0.055") if "hydra" in c[0])
+    assert {"model.encoder.embed_dim=64", "optimization.stop_time_hours=0.055"} <= {*training}
+    assert [word for word in training if "max_update=" in word][-1] == "optimization.max_update=20"
 
 
 def test_a_training_keeps_the_precision_that_it_began_with() -> None:

@@ -14,7 +14,16 @@ BLOCKS = ["2", "4", "6", "8", "10"]
 
 
 def block_drafter(
-    results, bleu, quality="3-1", efficiency="5-3", column="EN-DE", all_columns=True, differs="", verifier="", **more
+    results,
+    bleu,
+    quality="3-1",
+    efficiency="5-3",
+    column="EN-DE",
+    all_columns=True,
+    differs="",
+    verifier="",
+    teacher="teacher-beam5",
+    **more,
 ):
     """ge2022/5 of a pair: `quality` and `efficiency` are the labels of the two settings of GAD++."""
     beam5, beam1 = AR
@@ -28,7 +37,7 @@ def block_drafter(
         "GAD++ (k = 25, high-quality)": f"gad++-{quality}",
         "GAD++ (k = 25, high-efficiency)": f"gad++-{efficiency}",
     }
-    rows = {"Teacher": results.at("teacher-beam5").row({column: bleu})}
+    rows = {"Teacher": results.at(teacher).row({column: bleu})} if teacher else {}
     rows |= {name: results.at(label).row(columns) for name, label in labels.items()}
     rows |= more.pop("rows", {})
     but = dict.fromkeys(["Teacher", beam5, beam1], verifier) | more.pop("but", {})
@@ -118,12 +127,12 @@ def tolerances(results, bleu, name, **more):
     return beside(name, rows, **more)
 
 
-def block_sizes(results, bleu, name, whole, drafted, **more):
+def block_sizes(results, bleu, name, whole, drafted, sizes=(10, 15, 20, 25, 30), subset="valid", **more):
     """ge2022/6 and xia2022/2: GAD++ by the drafter's k."""
     columns = {"Tok.": m.accepted_tokens, "BLEU": bleu, "Speed": m.speed_up}
-    rows = {whole: results.at("beam5", set="valid", record="bench/block-size-25").row(columns)}
-    for k in (10, 15, 20, 25, 30):
-        at = results.at(drafted.format(k), set="valid", record=f"bench/block-size-{k}", mode="gad++-3-1")
+    rows = {whole: results.at("beam5", set=subset, record="bench/block-size-25").row(columns)}
+    for k in sizes:
+        at = results.at(drafted.format(k), set=subset, record=f"bench/block-size-{k}", mode="gad++-3-1")
         rows[f"GAD++ (k = {k})"] = at.row(columns)
     return beside(name, rows, beam=whole, **more)
 

@@ -24,13 +24,18 @@ JOINED_PAIRS = 12000
 SYMBOLS = 5000
 
 
-def text(steps: Steps, folder: Path) -> None:
+def parts(steps: Steps) -> dict[str, list[Pair]]:
+    """{split: pairs}"""
     columns = [COLUMNS.index(side) for side in steps.experiment.sides]
     table = read_table(steps.data / "tatoeba-en-de/deu.txt.gz", columns)
     pairs = list(clean_pairs((source, target) for source, target in table))
-    parts = split(pairs, HELD_OUT, LONG_WORDS, LONG_SHARE)
-    parts["train"] += join_pairs(parts["train"], JOINED_PAIRS, max_words=40)
-    for name, part in parts.items():
+    found = split(pairs, HELD_OUT, LONG_WORDS, LONG_SHARE)
+    found["train"] += join_pairs(found["train"], JOINED_PAIRS, max_words=40)
+    return found
+
+
+def text(steps: Steps, folder: Path) -> None:
+    for name, part in parts(steps).items():
         steps.write_pairs(folder, name, part)
 
 
