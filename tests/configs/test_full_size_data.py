@@ -106,11 +106,6 @@ def test_punctuation_is_that_of_moses_and_romanian_has_no_marks() -> None:
     assert wmt.normaliser("de")("„So“,\x07 sagt er – „Wie geht’s”") == '"So", sagt er - "Wie geht\'s"'
 
 
-def test_no_file_is_fetched_where_it_has_not_been_for_years() -> None:
-    """huggingface/datasets, issue 6638"""
-    assert not [item.address for item in wmt.WMT16 if "opus.nlpl.eu/download.php" in (item.address or "")]
-
-
 @pytest.mark.usefixtures("published")
 @pytest.mark.parametrize("name", FULL_SIZE)
 def test_published_layouts_become_text(name: str, tmp_path: Path) -> None:
