@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 from PIL import Image
+from super_resolution.decoding import load
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
@@ -62,6 +64,9 @@ def test_the_command_writes_pictures_and_measures(
     assert 1 < blocks["blockwise"] <= blocks["approximate"] <= HEADS
     assert (record.sentences, record.source_tokens) == (5, 25)
     with pytest.raises(AggdecError, match="a model without proposal heads"):
-        aggdec(["super-resolve", str(trained.data), "--path", str(trained.base), "--output", str(tmp_path)])
+        load(str(trained.base), str(trained.data))
+    if not torch.cuda.is_available():
+        with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
+            load(str(trained.heads), str(trained.data), "cuda")
     with Image.open(tmp_path / "pictures.png") as picture:
         assert picture.size == (8 + 4 * 136, 8 + 5 * 136)

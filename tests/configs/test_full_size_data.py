@@ -10,25 +10,17 @@ from pathlib import Path
 
 import pytest
 from experiments import downloads
+from experiments.about import read_about
 from experiments.corpora import wmt
 from experiments.downloads import Original
 from experiments.steps import Steps
 
 from configs.cnndm.prepare import SPLITS, STORIES
+from tests.configs.composing import CONFIGS, experiments
 from tests.configs.experiments.preparing import experiment
 
 LINES = 30
-FULL_SIZE = (
-    "celeba_sr",
-    "cnndm",
-    "conll14_gec",
-    "gec_bart_12_2",
-    "nlpcc18_gec",
-    "wikilarge",
-    "wmt14_de_en",
-    "wmt14_en_de",
-    "wmt16_ro_en",
-)
+FULL_SIZE = [name for name in experiments() if read_about(CONFIGS / name).full_size]
 
 
 def sentence(side: str, number: int) -> str:

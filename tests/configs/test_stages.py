@@ -177,18 +177,6 @@ def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     assert done.stdout.count("common.bf16=false") == 2
 
 
-def test_one_head_is_learnt_and_stands_beside_the_base_model() -> None:
-    """papers/004 Table 1, k = 1: 26.00 BLEU, where the base model has 25.56 (§7.1)"""
-    given = commands_of("wmt14_blockwise")
-    measured: list[Any] = [parse(c[3:]) for c in given if of_bench(c)]
-    of_greedy = [args for args in measured if args.modes == "greedy" and args.json.parent.name == "blockwise_table"]
-    models = {args.json.stem: Path(args.path).parent.name for args in of_greedy}
-    heads = {name: name for name in ("regular-1", "distilled-1")}
-    assert models == {"base-regular": "base", "base-distilled": "base-distilled", **heads}
-    trained = [c for c in given if c[0] == "fairseq-hydra-train" and "model.block_heads=1" in c]
-    assert len(trained) == 2
-
-
 def test_no_search_of_cnndm_repeats_ngrams_in_silence() -> None:
     """fairseq's own search bans none without its CUDA extension."""
     for command in commands_of("cnndm"):
