@@ -148,21 +148,3 @@ def test_another_standard_input_does_not_replace_the_decoded_one(
         with pytest.raises(AggdecError, match="holds outputs of stdin as it was before a change"):
             decode(other)
     assert (tmp_path / "out/stdin").read_text() == "I has a dog .\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([*CORRECT, "--input", "/nowhere/text"], "/nowhere/text: No such file"),
-        ([*CORRECT, "--fp16", "--cpu"], "--fp16 is for GPUs"),
-        (
-            [*CORRECT, "--bpe", "subword_nmt", "--bpe-codes", "/nowhere/codes"],
-            "--bpe subword_nmt: file /nowhere/codes not f",
-        ),
-    ],
-)
-def test_errors_say_what_is_wrong(options: list[object], message: str, text: Path, tmp_path: Path) -> None:
-    inputs = [] if "--input" in options else ["--input", text]
-    with pytest.raises(AggdecError, match=message):
-        run(*options, *inputs, "--output", tmp_path / "out")
-    assert not list(tmp_path.rglob("*.txt"))

@@ -7,7 +7,6 @@ import pytest
 
 from tests.cli.correction import (
     Process,
-    TrainedHeads,
     generate,
     make_correction_data,
     train_correction_model,
@@ -35,7 +34,7 @@ def correction_drafter(correction_model: ToyModel, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="session")
-def heads(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> TrainedHeads:
+def heads(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Proposal heads on that model."""
     return made_once(tmp_path_factory, "heads", partial(train_heads, correction_model))
 

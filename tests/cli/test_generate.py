@@ -20,7 +20,6 @@ from tests.cli.correction import (
     SENTENCES,
     WITHOUT_LONG,
     Process,
-    TrainedHeads,
     assert_same_hypotheses,
     assert_same_lists,
     at_once,
@@ -47,9 +46,9 @@ class Models(NamedTuple):
 
 
 @pytest.fixture
-def models(correction_model: ToyModel, correction_drafter: Path, heads: TrainedHeads) -> Models:
+def models(correction_model: ToyModel, correction_drafter: Path, heads: Path) -> Models:
     [small] = correction_model.checkpoint.parent.glob(EARLIER)
-    return Models(correction_model, correction_drafter, heads.checkpoint, small)
+    return Models(correction_model, correction_drafter, heads, small)
 
 
 def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(tmp_path: Path) -> None:
@@ -162,15 +161,6 @@ def test_the_drafter_alone(models: Models) -> None:
     assert_same_hypotheses(beside, alone)
     for sentence in parse_generate(alone).values():
         assert sentence.steps == -(-(len(sentence.tokens) + 1) // BLOCK_SIZE)
-
-
-def test_the_training_of_heads_says_what_it_took_and_how_good_they_are(heads: TrainedHeads) -> None:
-    assert re.search(r"base.pt: loaded decoder.embed_positions.weight, decoder.embed_tokens.weight", heads.log)
-    assert "base.pt: skipped nothing" in heads.log
-    assert "new here decoder.heads.inner, decoder.heads.inner_bias" in heads.log
-    accepted = [float(number) for number in re.findall(r"valid on 'valid' subset.* accepted ([\d.]+)", heads.log)]
-    assert accepted[-1] > 1.1  # a frozen model of one layer foresees little
-    assert re.search(rf"acc_1 [\d.]+ .*acc_{HEADS} [\d.]+", heads.log)
 
 
 def test_aggressive_beam_gives_the_lists_of_the_beam(models: Models) -> None:

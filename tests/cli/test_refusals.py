@@ -20,6 +20,7 @@ from tests.cli.correction import SENTENCES, generate_here
 from tests.support.helpers import ToyModel
 
 DECODE = "decode DATA --path x --output out"
+LINES = "decode BIN --path MODEL --output FILES/out"
 TUNE = "tune DATA --path x --drafter-path y --output z"
 WITHOUT_MEANING = {
     "bench DATA --path x --batch-sizes 1,0": "1,0: give different numbers of at least 1",
@@ -58,6 +59,9 @@ VERBS = {
     "correct a --input b": "give texts or --input, not both",
     "correct --mode fast a": "mode fast: choose one of",
     "super-resolve FILES/none.npz --path MODEL --output FILES": "trained for --task translation; give a model of",
+    f"{LINES} --input FILES/none": "FILES/none: No such file",
+    f"{LINES} --input FILES/short --fp16 --cpu": "--fp16 is for GPUs",
+    f"{LINES} --input FILES/short --bpe subword_nmt --bpe-codes FILES/no": "--bpe subword_nmt: file FILES/no not found",
     "distill BIN FILES/out --teacher MODEL --cpu --fp16": "--fp16 is for GPUs",
     "distill BIN FILES/out --teacher MODEL --cpu --bf16": "bf16 is for GPUs: on a CPU take --int8",
     "distill BIN FILES/out --teacher MODEL --cpu --subset trian": "trian.src-tgt.src.idx and .bin: not binarised data",

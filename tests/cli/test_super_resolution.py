@@ -63,16 +63,10 @@ def test_the_command_writes_pictures_and_measures(
     assert blocks["greedy"] == 1
     assert 1 < blocks["blockwise"] <= blocks["approximate"] <= HEADS
     assert (record.sentences, record.source_tokens) == (5, 25)
-    with Image.open(tmp_path / "pictures.png") as picture:
-        assert picture.size == (8 + 4 * 136, 8 + 5 * 136)
-
-
-def test_refusals(trained: Trained) -> None:
-    """Of the task; those of the verb are in test_refusals.py."""
     with pytest.raises(AggdecError, match="a model without proposal heads"):
         load(str(trained.base), str(trained.data))
-    with pytest.raises(AggdecError, match="no such file"):
-        aggdec(["super-resolve", "none.npz", "--path", str(trained.heads), "--output", "none"])
     if not torch.cuda.is_available():
         with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
             load(str(trained.heads), str(trained.data), "cuda")
+    with Image.open(tmp_path / "pictures.png") as picture:
+        assert picture.size == (8 + 4 * 136, 8 + 5 * 136)

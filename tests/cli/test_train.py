@@ -1,16 +1,11 @@
-"""fairseq-train with BLEU on validation, fairseq-validate, and torch.hub's interface."""
+"""fairseq-train with BLEU on validation, and fairseq-validate."""
 
 import re
 from functools import partial
 from pathlib import Path
 
-import pytest
-from fairseq.models.transformer import TransformerModel
-
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.cli.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
+from tests.cli.correction import MODEL, PLUGIN, VALIDATED, Process, at_once
 from tests.support.helpers import ToyModel, run_cli
 
 BLEU = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "--max-tokens", 2000]
@@ -46,21 +41,3 @@ def test_bleu_on_validation_is_that_of_the_beam(correction_model: ToyModel, tmp_
     runs = (partial(validate, "--path", tmp_path / "beam/checkpoint_last.pt", "--decoding", mode) for mode in modes)
     ours, stock = map(bleu, at_once(*runs))
     assert ours == stock != []
-
-
-def test_hub(correction_model: ToyModel) -> None:
-    """torch.hub's interface, by copies and by a beam."""
-    folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
-    load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))
-    stock = load()
-    hub, beams = (
-        load(task={"_name": "aggressive_translation", "decoding": decoding}) for decoding in ("iad", "aggressive-beam")
-    )
-    sentences = [" ".join(WORDS[i : i + 7]) + f" {WORDS[i]}x" for i in range(0, 30, 5)] + ["", "ba", "ba </s> de"]
-    assert hub.translate(sentences) == stock.translate(sentences, beam=1)
-    assert beams.translate(sentences, beam=5) == stock.translate(sentences, beam=5)
-    [hypothesis] = hub.generate(hub.encode(sentences[0]))
-    assert 1 <= hypothesis["steps"] < len(hypothesis["tokens"])
-    assert isinstance(hub.task.build_generator(hub.models, hub.cfg.generation), AggressiveGenerator)
-    with pytest.raises(AggdecError, match="--sampling"):
-        hub.translate(sentences, sampling=True)

@@ -28,10 +28,4 @@ def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fa
 
 def test_an_option_of_0_is_given() -> None:
     verb = parse(["correct", "--mode", "iad++", "--tolerance", "0", "a text"])
-    assert verb.given(type(verb)) == {
-        "mode": "iad++",
-        "tolerance": 0,
-        "texts": ["a text"],
-        "input": [],
-        "precision": "fp32",
-    }
+    assert verb.given(type(verb)).items() >= {"mode": "iad++", "tolerance": 0}.items()

@@ -49,10 +49,6 @@ def test_text_is_corrected_and_translated_and_a_data_set_decoded_and_verified(
     assert "H-0" in run("fairseq-generate", *model, *plugin, "--max-len-b", "5").stdout
 
 
-def test_the_help_of_the_server_is_printed() -> None:
-    assert "usage: aggdec serve" in run("aggdec", "serve", "--help").stdout
-
-
 def test_a_verb_that_draws_or_measures_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("{}")
     error = run("aggdec", "report", tmp_path / "record.json", status=1).stderr

@@ -12,7 +12,6 @@ from fairseq import tasks
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from tests.configs.composing import compose
 from tests.configs.recording import recorded
 
@@ -54,13 +53,6 @@ def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_d
     assert logged["nll_loss"] > 0
     without = [path for path, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
     assert not without
-
-
-def test_they_begin_with_no_other_model(tmp_path: Path) -> None:
-    torch.save({"model": {"weight": torch.ones(1)}, "args": None, "cfg": {"model": {}}}, tmp_path / "lm.pt")
-    with pytest.raises(AggdecError, match=r"lm\.pt: no Transformer encoder-decoder"):
-        aggdec(["nat-start", str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
-    assert not (tmp_path / "start.pt").exists()
 
 
 def test_the_stage_trains_them() -> None:

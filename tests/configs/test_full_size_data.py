@@ -10,25 +10,17 @@ from pathlib import Path
 
 import pytest
 from experiments import downloads
+from experiments.about import read_about
 from experiments.corpora import wmt
 from experiments.downloads import Original
 from experiments.steps import Steps
 
 from configs.cnndm.prepare import SPLITS, STORIES
+from tests.configs.composing import CONFIGS, experiments
 from tests.configs.experiments.preparing import experiment
 
 LINES = 30
-FULL_SIZE = (
-    "celeba_sr",
-    "cnndm",
-    "conll14_gec",
-    "gec_bart_12_2",
-    "nlpcc18_gec",
-    "wikilarge",
-    "wmt14_de_en",
-    "wmt14_en_de",
-    "wmt16_ro_en",
-)
+FULL_SIZE = [name for name in experiments() if read_about(CONFIGS / name).full_size]
 
 
 def sentence(side: str, number: int) -> str:
@@ -104,11 +96,6 @@ def published(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_punctuation_is_that_of_moses_and_romanian_has_no_marks() -> None:
     assert wmt.normaliser("ro")("„Aşa ţară”,\u200b și ați… ĂÂÎ") == '"Asa tara", si ati... AAI'
     assert wmt.normaliser("de")("„So“,\x07 sagt er – „Wie geht’s”") == '"So", sagt er - "Wie geht\'s"'
-
-
-def test_no_file_is_fetched_where_it_has_not_been_for_years() -> None:
-    """huggingface/datasets, issue 6638"""
-    assert not [item.address for item in wmt.WMT16 if "opus.nlpl.eu/download.php" in (item.address or "")]
 
 
 @pytest.mark.usefixtures("published")

@@ -183,48 +183,12 @@ def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     assert done.stdout.count("common.bf16=false") == 2
 
 
-@pytest.mark.parametrize(
-    ("experiment", "settings"),
-    [
-        ("wmt14_en_de", ["3 1.0", "5 3.0"]),
-        ("wmt14_de_en", ["3 1.0", "5 3.0"]),
-        ("wmt16_en_ro", ["5 4.0", "5 6.0"]),
-        ("wmt16_ro_en", ["3 2.0", "5 3.0"]),
-    ],
-)
-def test_settings_of_decoding(experiment: str, settings: list[str]) -> None:
-    """β and τ of papers/000 Tables 8 and 14."""
-    generated = [c for c in commands_of(experiment) if c[0] == "fairseq-generate" and "--fp16" not in c]
-    decodings = [c for c in generated if "gad++" in c]
-    found = [f"{c[c.index('--top-beta') + 1]} {c[c.index('--tolerance') + 1]}" for c in decodings]
-    assert found[:2] == settings
-
-
-def test_one_head_is_learnt_and_stands_beside_the_base_model() -> None:
-    """papers/004 Table 1, k = 1: 26.00 BLEU, where the base model has 25.56 (§7.1)"""
-    given = commands_of("wmt14_blockwise")
-    measured: list[Any] = [parse(c[3:]) for c in given if of_bench(c)]
-    of_greedy = [args for args in measured if args.modes == "greedy" and args.json.parent.name == "blockwise_table"]
-    models = {args.json.stem: Path(args.path).parent.name for args in of_greedy}
-    heads = {name: name for name in ("regular-1", "distilled-1")}
-    assert models == {"base-regular": "base", "base-distilled": "base-distilled", **heads}
-    trained = [c for c in given if c[0] == "fairseq-hydra-train" and "model.block_heads=1" in c]
-    assert len(trained) == 2
-
-
 def test_no_search_of_cnndm_repeats_ngrams_in_silence() -> None:
     """fairseq's own search bans none without its CUDA extension."""
     for command in commands_of("cnndm"):
         if "--no-repeat-ngram-size" in command:
             assert "aggressive-beam" in command if "distill" in command else "--block-ngrams" in command
             assert command[command.index("--task") + 1] == "aggressive_translation" if "--task" in command else True
-
-
-@pytest.mark.parametrize("experiment", ["cnndm", "wmt14_de_en", "wmt16_en_ro"])
-def test_the_last_ten_checkpoints_are_averaged(experiment: str) -> None:
-    """papers/000 Appendix B.1"""
-    averaged = [command for command in commands_of(experiment) if "average" in command]
-    assert {command[command.index("--last") + 1] for command in averaged} == {"10"}
 
 
 @pytest.mark.parametrize("gpus", [3, 8, 16])
@@ -267,14 +231,6 @@ def test_a_dry_run_shows_what_a_machine_with_gpus_runs(experiment: str) -> None:
     assert whole - halves <= {args.json.stem for args in timed if args.json.parent.name == "blockwise_table"}
 
 
-def test_speed_ups_of_single_sentences_are_drawn_in_the_papers_setting() -> None:
-    """papers/000 Figure 8: GAD++ with top-5 and τ = 3 over beam search on WMT14 English-German."""
-    reports = [c for c in commands_of("wmt14_en_de") if c[2:4] == ["fairseq_aggdec.cli.verbs", "report"]]
-    assert "work/wmt14_en_de/bench/bench.json" in {c[4] for c in reports if "--figures" in c}
-    timed = measurements("wmt14_en_de", commands_of("wmt14_en_de"))
-    assert {("bench/bench", "beam5", 1), ("bench/bench", "gad++-5-3.0", 1)} <= timed
-
-
 def test_the_first_sentences_can_be_decoded_alone() -> None:
     data = {c[1] for c in recorded("gec_small", "decode", DECODE_LIMIT="100") if c[0] == "fairseq-generate"}
     assert data == {f"work/gec_small/first/{subset}-100" for subset in ("test", "test2")}
@@ -285,20 +241,6 @@ def test_needs_are_those_of_stages(about: About) -> None:
     assert {*about.more_gpu_hours, *about.more_disk_gb} <= {*stages_of(about.name)}
     assert about.host_gb is not None
     assert about.memory_gb is not None
-
-
-@pytest.mark.parametrize("experiment", ["wmt16_en_ro", "wmt16_ro_en"])
-def test_hours_of_wmt16_are_those_of_its_epochs(experiment: str) -> None:
-    """Its 610,000 pairs of some 28 tokens are 27 updates an epoch: max_epoch ends trainings long before max_update."""
-
-    def hours(model: str, tokens_a_second: int) -> float:
-        of = compose(experiment, model)
-        tokens = of.optimization.max_update * batch(of) * of.dataset.max_tokens
-        epochs = (of.optimization.max_epoch or 1e9) * 610_000 * 28
-        return float(min(tokens, epochs)) / tokens_a_second / 3600
-
-    trained = hours("teacher", 40_000) + hours("verifier", 40_000) + hours("drafter", 25_000)
-    assert trained <= read_about(CONFIGS / experiment).gpu_hours <= 1.1 * trained
 
 
 def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:

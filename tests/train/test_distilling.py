@@ -1,5 +1,6 @@
 """`aggdec distill`: the same bytes whoever decodes, and whatever was stopped; what it writes."""
 
+import logging
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -104,6 +105,19 @@ def test_ranks_and_workers_write_what_one_process_does(
     monkeypatch.delenv("RANK")
     monkeypatch.setattr(Teacher, "decode", None)  # all is decoded
     assert contents(distil(tmp_path / "ranks", *subsets)) == expected
+
+
+def test_a_complete_folder_is_left_alone(distil: Distil, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        output = distil(tmp_path / "out")
+        assert "different sources in" in caplog.text
+        assert "are empty or longer than 40 tokens and are skipped" in caplog.text
+        stamp = (output / "distillation.json").stat().st_mtime_ns
+        distil(output)
+    assert caplog.messages[-1] == f"{output} is complete"
+    assert (output / "distillation.json").stat().st_mtime_ns == stamp
+    with pytest.raises(AggdecError, match="out: is there, made in another way"):
+        distil(output, "--lenpen", "2")
 
 
 def test_what_is_not_decoded_in_time_is_left_out(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
