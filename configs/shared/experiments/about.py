@@ -42,10 +42,10 @@ class About:
     """why there is no stand-in"""
 
     @property
-    def h100_hours(self) -> int:
+    def h100_hours(self) -> float:
         """The hours of an H100, estimated: a third."""
-        third = round(self.gpu_hours / 3)
-        return round(third, -1) if third >= 100 else max(1, third)
+        third = self.gpu_hours / 3
+        return round(third, 1 if third < 1 else -1 if third >= 100 else 0)
 
     @property
     def full_size(self) -> bool:
@@ -83,7 +83,7 @@ def table(experiments: Sequence[About]) -> str:
             "; ".join(item.answers),
             ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
             f"{item.disk_gb:g}",
-            f"{item.gpu_hours:,} / {item.h100_hours:,} GPU" if item.gpu_hours else f"{item.cpu_hours} CPU",
+            f"{item.gpu_hours:,} / {item.h100_hours:,g} GPU" if item.gpu_hours else f"{item.cpu_hours} CPU",
         ]
         for item in experiments
     ]
@@ -102,7 +102,7 @@ def needs(experiment: About) -> str:
     memory = "not measured" if experiment.memory_gb is None else f"{experiment.memory_gb:g}"
     lines = [experiment.title, f"disk, GB: {experiment.disk_gb:g}{more(experiment.more_disk_gb)}"]
     if experiment.gpu_hours:
-        hours = f"{experiment.gpu_hours:,} of a V100, or {experiment.h100_hours:,} of an H100"
+        hours = f"{experiment.gpu_hours:,} of a V100, or {experiment.h100_hours:,g} of an H100"
         lines += [f"hours, estimated: {hours}{more(experiment.more_gpu_hours)}", f"memory of each GPU, GB: {memory}"]
     else:
         lines += [f"hours of two cores: {experiment.cpu_hours}", f"memory, GB: {memory}"]
