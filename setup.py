@@ -104,10 +104,14 @@ setup(
             "pytest",
             "pytest-xdist",
             "ruff",
+            "safetensors",
+            "sentencepiece",
             "starlette",
+            "tokenizers",
             'triton; sys_platform == "linux" and platform_machine == "x86_64"',  # the engine's kernels on a GPU
             "uvicorn",
         ],
+        "hub": ["safetensors", "sentencepiece", "tokenizers"],  # files of Hugging Face's checkpoints
         # what only the laboratory and the experiments import; scripts/setup.sh installs it
         "lab": ["cattrs", "matplotlib", "nltk", "pillow", "pooch", "requests", "rouge-score"],
         "serve": ["starlette", "uvicorn"],
