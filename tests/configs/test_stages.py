@@ -183,12 +183,19 @@ def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     assert done.stdout.count("common.bf16=false") == 2
 
 
-def test_no_search_of_cnndm_repeats_ngrams_in_silence() -> None:
+def test_no_search_of_cnndm_repeats_ngrams_in_silence_and_ten_checkpoints_are_averaged() -> None:
     """fairseq's own search bans none without its CUDA extension."""
     for command in commands_of("cnndm"):
         if "--no-repeat-ngram-size" in command:
             assert "aggressive-beam" in command if "distill" in command else "--block-ngrams" in command
             assert command[command.index("--task") + 1] == "aggressive_translation" if "--task" in command else True
+        assert command[command.index("--last") + 1] == "10" if "average" in command else True
+
+
+def test_one_trained_head_is_measured_beside_the_base_model() -> None:
+    """papers/004 Table 1: k = 1 is 26.00 with a trained head, and 25.56 the base model."""
+    measured = {Path(c[c.index("--path") + 1]).parent.name for c in commands_of("wmt14_blockwise") if of_bench(c)}
+    assert {"base-distilled", "distilled-1"} <= measured
 
 
 @pytest.mark.parametrize("gpus", [3, 8, 16])
