@@ -33,6 +33,7 @@ from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.hub.cache import imported
 from fairseq_aggdec.hub.importing import MODEL
 from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.process import log_warnings_only
 from fairseq_aggdec.tasks import loading
@@ -366,10 +367,11 @@ class Model:
         """The token numbers of one sentence, EOS included."""
         return self.task.source_dictionary.encode_line(self._subwords(sentence), add_if_not_exist=False).long()
 
-    def _subwords(self, sentence: str) -> str:
-        """A sentence in subwords, joined by spaces."""
+    def _subwords(self, sentence: str, is_target: bool = False) -> str:
+        """A sentence in subwords, joined by spaces; `is_target`: in those of an output."""
         for encoder in filter(None, (self._tokenizer, self._bpe)):
-            sentence = encoder.encode(sentence)
+            is_hub = isinstance(encoder, HubBPE)  # alone has others for outputs
+            sentence = encoder.encode(sentence, is_target) if is_hub else encoder.encode(sentence)
         return sentence
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
@@ -454,7 +456,9 @@ class Model:
                 (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
                 keys, target = [batch[number] for number in sample["id"].tolist()], self.task.target_dictionary
                 sample = utils.apply_to_sample(lambda tensor: tensor.to(device, non_blocking=True), sample)
-                sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for _, draft in keys]
+                sample["drafts"] = [
+                    draft_tokens(self._subwords(draft, True), target) if draft else [] for _, draft in keys
+                ]
                 hypotheses = self.task.inference_step(generator, self.models, sample)
                 for key, own in zip(keys, hypotheses, strict=True):
                     if not own:

@@ -46,7 +46,7 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
 
     data: Positional[Maybe[str]] = None  # folder with the dictionaries, made by fairseq-preprocess
     path: Maybe[str] = None  # checkpoint, or several joined by ':'
-    #: in place of DATA and --path: folder of a model in Hugging Face's format, imported once, or one of aggdec import-hf
+    #: in place of DATA and --path: folder of a model in Hugging Face's format, imported once, or of aggdec import-hf
     model: Maybe[Path] = None
     task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     output: Path  # folder to write

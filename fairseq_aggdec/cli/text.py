@@ -83,11 +83,10 @@ class Translate(_Decoding, _OwnModel, Verb):
         from fairseq_aggdec.model import load
 
         own |= {"device": self.device, "precision": self.precision}
-        if self.path or self.model:
-            make = load if self.path else load.hub
-            model = make(self.path or self.model, corrects=self.corrects, **own)
+        if self.model:
+            model = load.hub(self.model, corrects=self.corrects, **own)
         else:
-            model = load.shipped(self.shipped, **own)
+            model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
         decode: Callable[..., Result] = model.correct if self.corrects else model.translate
         try:
             for text, end in texts:
@@ -224,5 +223,6 @@ class Serve(Verb):
         own: dict[str, Any] = {option: getattr(self, f"{name}_{option}") for option in ("data", "tokenizer", "bpe")}
         own |= {"source_lang": source or None, "target_lang": target or None}
         if os.path.isdir(checkpoint):
-            load, own = load.hub, {name: value for name, value in own.items() if value is not None}
+            del own["data"]
+            return load.hub(checkpoint, corrects=name == "corrector", **own)
         return load(checkpoint, corrects=name == "corrector", **own)

@@ -20,7 +20,9 @@ def commands(folder: Path, settings: Settings) -> str:
         settings: its content of `hub.json`.
     """
     name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
-    pair = f"-s {settings.source_lang} -t {settings.target_lang}"
+    source = settings.source_lang or next(name for name in settings.languages if name != settings.target_lang)
+    target = settings.target_lang or next(name for name in settings.languages if name != source)
+    pair = f"-s {source} -t {target}"
     search = {
         option: value for option, value in settings.generation.items() if value != getattr(SearchOptions, option, 0)
     }
@@ -35,8 +37,8 @@ def commands(folder: Path, settings: Settings) -> str:
         (
             f"aggdec translate --model {name} {pair} --input text.txt",
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
-            f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation --path {model} '
-            f"{pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
+            f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
+            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
             f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{flags}",
             f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
         )

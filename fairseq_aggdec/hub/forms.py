@@ -18,13 +18,15 @@ def tokens_around(settings: Settings, source_lang: str, target_lang: str) -> tup
         AggdecError: the model has no such language.
     """
     before, _, after = settings.source.partition("{text}")
-    parts = (before.split(), after.split(), settings.forced)
-    for option, name, place in (("-s", source_lang, "{source}"), ("-t", target_lang, "{target}")):
+    parts = before.split(), after.split(), settings.forced
+    named = {"{source}": ("-s", source_lang), "{target}": ("-t", target_lang)}
+    for place, (option, name) in named.items():
         if any(place in part for part in parts) and name not in settings.languages:
             nearest = get_close_matches(name, settings.languages, _NEAREST, cutoff=0)
             raise AggdecError(
                 f"{option} {name}: the model has no such language; of its {len(settings.languages)} the nearest are "
                 f"{', '.join(nearest)}"
             )
-        parts = tuple([settings.languages[name] if word == place else word for word in part] for part in parts)
-    return parts
+    words = {place: settings.languages.get(name, "") for place, (_, name) in named.items()}
+    before_it, behind_it, forced = ([words.get(word, word) for word in part] for part in parts)
+    return before_it, behind_it, forced

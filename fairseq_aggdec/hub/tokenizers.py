@@ -281,12 +281,13 @@ class HubBPE:
     def __init__(self, config: HubConfig) -> None:
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         tokens = self.tokenizer.target_tokens
-        self._symbols = [symbol(token, number) for number, token in enumerate(self.tokenizer.tokens)]
+        sides = self.tokenizer.tokens, tokens
+        self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
         self._tokens = {symbol(token, number): token for number, token in enumerate(tokens)}
 
-    def encode(self, text: str) -> str:
-        """Symbols of a source, joined by blanks."""
-        return " ".join(self._symbols[number] for number in self.tokenizer.encode(text))
+    def encode(self, text: str, is_target: bool = False) -> str:
+        """Symbols of a source, or of a text in the target's language, joined by blanks."""
+        return " ".join(self._symbols[is_target][number] for number in self.tokenizer.encode(text, is_target))
 
     def decode(self, symbols: str) -> str:
         """The text of an output."""
