@@ -34,7 +34,7 @@ class Converted:
 
 
 Convert = Callable[..., Converted]
-"""Makes the model of config.json's content, weights by Hugging Face's names, the tokens, and those of the target side
+"""Makes the model of config.json's content, `read_weights`, the tokens, and those of the target side
 or None. `decoder_start_token_id` is in the first, the number of one of the tokens."""
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
@@ -186,7 +186,6 @@ def _converted(
         raise AggdecError(
             f"the tokenizer begins with {', '.join(symbols[:4])}, not with {', '.join(SPECIAL)}: not supported"
         )
-    weights = {name.removeprefix("model."): weight for name, weight in weights.items()}
     if weights.pop("final_logits_bias", torch.zeros(1)).any():
         raise AggdecError(f"final_logits_bias: is not zero, which is not supported for {config['model_type']}")
     shared = shared_matrix(weights, len(symbols))
