@@ -33,8 +33,9 @@ class Converted:
     """of the target side, where its dictionary is another"""
 
 
-Convert = Callable[[dict[str, Any], dict[str, Tensor], list[str]], Converted]
-"""Makes the model of config.json's content, weights by Hugging Face's names, and tokens by Hugging Face's numbers.
+Convert = Callable[..., Converted]
+"""Makes the model of config.json's content, weights by Hugging Face's names, and tokens by Hugging Face's numbers, then
+those of the target side where they are others.
 `decoder_start_token_id` is in the first, the number of one of the tokens."""
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")

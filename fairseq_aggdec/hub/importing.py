@@ -18,12 +18,14 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
-from fairseq_aggdec.hub.families import EOS, FAMILIES, SPECIAL, Converted
+from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.families import EOS, SPECIAL, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
+FAMILIES = families.FAMILIES | marian.FAMILIES
 MODEL = "model.pt"
 """the name of the checkpoint in an imported folder"""
 _CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -70,8 +72,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         )
     tokenizer = read_tokenizer(source)
     fields = read_json(source, _GENERATION, optional=True) or _old_fields(config)
-    config["decoder_start_token_id"] = _start(config, fields, len(tokenizer.tokens))
-    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens)
+    config["decoder_start_token_id"] = _start(config, fields, len(tokenizer.target_tokens))
+    converted = FAMILIES[family](config, read_weights(source), *_sides(tokenizer))
     settings = _settings(config, fields, read_json(source, _TOKENIZER, optional=True), tokenizer)
     with folder_written_whole(out) as folder:
         sides = {"dict.txt": converted.symbols}
@@ -87,6 +89,12 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         (folder / "README.md").write_text(_readme(source, out, settings), encoding="utf-8")
         settings.write(folder)
     return settings
+
+
+def _sides(tokenizer: Tokenizer) -> list[list[str]]:
+    """The tokens, and those of the target side where they are others."""
+    sides = [tokenizer.tokens, tokenizer.target_tokens]
+    return sides[:1] if sides[0] is sides[1] else sides
 
 
 def _old_fields(config: dict[str, Any]) -> dict[str, Any]:
