@@ -18,12 +18,15 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
-from fairseq_aggdec.hub.families import EOS, FAMILIES, Converted
+from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.families import EOS, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
+from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
+FAMILIES = families.FAMILIES | marian.FAMILIES
 MODEL = "model.pt"
 """the name of the checkpoint in an imported folder"""
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
