@@ -33,23 +33,23 @@ class Converted:
     """of the target side, where its dictionary is another"""
 
 
-Convert = Callable[[dict[str, Any], dict[str, Tensor], list[str], list[str]], Converted]
-"""Makes the model of config.json's content, weights by Hugging Face's names, and the source's and the target's tokens.
-`decoder_start_token_id` is in the first, the number of one of the tokens."""
+Convert = Callable[..., Converted]
+"""Makes the model of config.json's content, `read_weights`, the tokens, and those of the target side
+or None. `decoder_start_token_id` is in the first, the number of one of the tokens."""
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """the first symbols of fairseq's dictionaries"""
 EOS = SPECIAL.index("</s>")
 
 _WITHOUT_EFFECT = frozenset(
-    "_attn_implementation _commit_hash _name_or_path _num_labels activation_dropout architectures attention_dropout "
+    "activation_dropout architectures attention_dropout "
     "chunk_size_feed_forward classif_dropout classifier_dropout decoder_layerdrop dropout dtype encoder_layerdrop "
     "finetuning_task gradient_checkpointing hidden_size id2label init_std is_decoder label2id model_type "
     "num_attention_heads num_hidden_layers num_labels output_past "
     "prefix problem_type return_dict save_step sep_token_id task_specific_params "
     "tf_legacy_loss tokenizer_class torch_dtype torchscript transformers_version use_bfloat16".split()
 )
-"""fields of config.json that change no output"""
+"""fields of config.json that change no output, as all whose names begin with `_`"""
 
 _OPTIONS = {
     "d_model": ("encoder_embed_dim", "decoder_embed_dim"),
@@ -115,7 +115,7 @@ def options_of(
             raise AggdecError(
                 f"config.json: {field}: {value!r} is not supported for {config['model_type']}, only {known}"
             )
-        if field not in {*supported, *sizes, *GENERATION, *_WITHOUT_EFFECT}:
+        if field not in {*supported, *sizes, *GENERATION, *_WITHOUT_EFFECT} and not field.startswith("_"):
             raise AggdecError(
                 f"config.json: {field}: is not known, and could change the output; delete it if it does not"
             )
@@ -176,7 +176,7 @@ def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
 
 
 def _converted(
-    config: dict[str, Any], weights: dict[str, Tensor], tokens: list[str], _: list[str], *, arch: str, **layout: bool
+    config: dict[str, Any], weights: dict[str, Tensor], tokens: list[str], _: None, *, arch: str, **layout: bool
 ) -> Converted:
     """A model whose vocabulary is in fairseq's order, with one matrix for all embeddings."""
     numbers = {f"{name}_token_id": (number,) for number, name in enumerate(("bos", "pad", "eos", "unk"))}
@@ -186,7 +186,6 @@ def _converted(
         raise AggdecError(
             f"the tokenizer begins with {', '.join(symbols[:4])}, not with {', '.join(SPECIAL)}: not supported"
         )
-    weights = {name.removeprefix("model."): weight for name, weight in weights.items()}
     if weights.pop("final_logits_bias", torch.zeros(1)).any():
         raise AggdecError(f"final_logits_bias: is not zero, which is not supported for {config['model_type']}")
     shared = shared_matrix(weights, len(symbols))

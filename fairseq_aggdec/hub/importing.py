@@ -18,12 +18,15 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
-from fairseq_aggdec.hub.families import EOS, FAMILIES, Converted
+from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.families import EOS, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
+from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
+FAMILIES = families.FAMILIES | marian.FAMILIES
 MODEL = "model.pt"
 """the name of the checkpoint in an imported folder"""
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
@@ -61,7 +64,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         raise AggdecError(f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}")
     tokenizer = read_tokenizer(source)
     settings = _settings(source, config, tokenizer)
-    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, tokenizer.target_tokens)
+    target = None if tokenizer.target_tokens == tokenizer.tokens else tokenizer.target_tokens
+    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, target)
     dictionaries = {"dict.txt": _dictionary(converted.symbols)}
     if converted.target_symbols is not None:
         dictionaries = {
@@ -91,16 +95,14 @@ def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Set
             fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
         if family != "m2m_100":  # in the others it is transformers' default
             fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
-    start = fields.get("decoder_start_token_id", config.get("decoder_start_token_id"))
-    if start is None and family in ("bart", "m2m_100"):  # transformers' default
-        start = EOS
+    default = EOS if family in ("bart", "m2m_100") else None  # transformers'
+    start: Any = fields.get("decoder_start_token_id", config.get("decoder_start_token_id", default))
     config["decoder_start_token_id"] = start
-    numbers = {"decoder_start_token_id": start, "forced_bos_token_id": fields.get("forced_bos_token_id", EOS)}
-    for name, number in numbers.items():
-        if type(number) is not int or not 0 <= number < len(tokens):
+    begin = {"decoder_start_token_id": start} | {name: fields[name] for name in fields if name == "forced_bos_token_id"}
+    for name, number in begin.items():
+        if type(number) is not int or not 0 <= number < len(tokenizer.target_tokens):
             raise AggdecError(f"{source}: {name}: {number} is no token's number; enter that of the output's language")
-    first = tokens[numbers["decoder_start_token_id"]]
-    forced = [tokens[number] for number in [fields.get("forced_bos_token_id")] if number is not None]
+    first, *forced = (tokenizer.target_tokens[number] for number in begin.values())
 
     options = read_json(source, "tokenizer_config.json", optional=True)
     names = {token: token.strip("_<>") for token in tokens if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)}
