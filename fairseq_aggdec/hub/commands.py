@@ -35,7 +35,7 @@ def commands(folder: Path, settings: Settings) -> str:
         modes.insert(0, f"{BEAM}{beam}")
     return "\n".join(
         (
-            f"aggdec translate --model {name} {pair} --input text.txt",
+            f'aggdec translate --model {name} {pair} "A sentence."',
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
             f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
