@@ -3,8 +3,6 @@
 The libraries `tokenizers` and `sentencepiece` (the extra `hub`) are imported when a folder is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -244,6 +242,8 @@ class HubBPE:
     """The tokenizer of an imported model, in symbols of its dictionary."""
 
     def __init__(self, config: HubConfig) -> None:
+        if not config.hub_folder:
+            raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         self._symbols = [symbol(token, number) for number, token in enumerate(self.tokenizer.tokens)]
         self._tokens = {symbol(token, number): token for number, token in enumerate(self.tokenizer.target_tokens)}
