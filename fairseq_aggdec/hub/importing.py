@@ -157,6 +157,8 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
 
 def _save(converted: Converted, settings: Settings, path: Path) -> None:
     languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
-    cfg = {"model": converted.options, "task": {"_name": "hub_translation", "data": ".", **languages}}
+    options = argparse.Namespace(**converted.options)
+    ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
+    cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
     versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
     torch.save(without_training({"args": None, "cfg": cfg, "model": converted.weights | versions}), path)

@@ -245,12 +245,13 @@ class HubBPE:
         if not config.hub_folder:
             raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
-        self._symbols = [symbol(token, number) for number, token in enumerate(self.tokenizer.tokens)]
-        self._tokens = {symbol(token, number): token for number, token in enumerate(self.tokenizer.target_tokens)}
+        sides = self.tokenizer.tokens, self.tokenizer.target_tokens
+        self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
+        self._tokens = dict(zip(self._symbols[True], sides[True], strict=True))
 
-    def encode(self, text: str) -> str:
-        """The symbols of a source, joined by spaces."""
-        return " ".join(self._symbols[number] for number in self.tokenizer.encode(text))
+    def encode(self, text: str, is_target: bool = False) -> str:
+        """The symbols of a source, or of a text in the language of outputs, joined by spaces."""
+        return " ".join(self._symbols[is_target][number] for number in self.tokenizer.encode(text, is_target))
 
     def decode(self, symbols: str) -> str:
         """The text of an output."""
