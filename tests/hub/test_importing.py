@@ -10,7 +10,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import build_model
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, decoders, models
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
@@ -58,7 +58,9 @@ def weights_of_bart() -> dict[str, Tensor]:
 def write_bart(folder: Path, weights: str = WEIGHTS) -> Path:
     folder.mkdir()
     write(folder / "config.json", **CONFIG)
-    Tokenizer(models.WordLevel(TOKENS.indices, "<unk>")).save(f"{folder}/tokenizer.json")
+    tokenizer = Tokenizer(models.WordLevel(TOKENS.indices, "<unk>"))
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.save(f"{folder}/tokenizer.json")
     store(weights_of_bart(), folder / weights)
     return folder
 
