@@ -58,7 +58,7 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         what = "is an imported model already: use it" if (out / FILE).is_file() else "exists already: delete it"
         raise AggdecError(f"{out}: {what}, or name a new folder")
     config = read_json(source, "config.json")
-    family = config.get("model_type")
+    family = str(config.get("model_type"))
     if family not in FAMILIES:
         known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT) and Pegasus can be imported"
         raise AggdecError(f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}")
@@ -144,7 +144,11 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
     if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
         kind = TransformerModel
     with torch.device("meta"):
-        model = kind.build_model(options, SimpleNamespace(source_dictionary=source, target_dictionary=target or source))
+        task = SimpleNamespace(source_dictionary=source, target_dictionary=target or source)
+        try:
+            model = kind.build_model(options, task)
+        except AssertionError as error:  # heads that do not divide the width
+            raise AggdecError(f"config.json: {error}; download it again") from None
     needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
     for name in sorted(needed.keys() | converted.weights.keys()):
         if name not in needed:
