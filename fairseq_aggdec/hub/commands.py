@@ -8,8 +8,7 @@ from pathlib import Path
 from fairseq_aggdec.errors import option_name
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
 from fairseq_aggdec.generation.options import SearchOptions
-from fairseq_aggdec.hub.importing import MODEL
-from fairseq_aggdec.hub.settings import Settings
+from fairseq_aggdec.hub.settings import MODEL, Settings
 
 
 def commands(folder: Path, settings: Settings) -> str:

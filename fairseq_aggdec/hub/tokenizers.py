@@ -242,6 +242,8 @@ class HubBPE:
     """The tokenizer of an imported model, in symbols of its dictionary."""
 
     def __init__(self, config: HubConfig) -> None:
+        if not config.hub_folder:
+            raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         sides = self.tokenizer.tokens, self.tokenizer.target_tokens
         self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
