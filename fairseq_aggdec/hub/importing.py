@@ -73,7 +73,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     tokenizer = read_tokenizer(source)
     fields = read_json(source, _GENERATION, optional=True) or _old_fields(config)
     config["decoder_start_token_id"] = _start(config, fields, len(tokenizer.target_tokens))
-    converted = FAMILIES[family](config, read_weights(source), *_sides(tokenizer))
+    tokens = {id(side): side for side in (tokenizer.tokens, tokenizer.target_tokens)}  # one list, or Marian's two
+    converted = FAMILIES[family](config, read_weights(source), *tokens.values())
     settings = _settings(config, fields, read_json(source, _TOKENIZER, optional=True), tokenizer)
     with folder_written_whole(out) as folder:
         sides = {"dict.txt": converted.symbols}
@@ -89,12 +90,6 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         (folder / "README.md").write_text(_readme(source, out, settings), encoding="utf-8")
         settings.write(folder)
     return settings
-
-
-def _sides(tokenizer: Tokenizer) -> list[list[str]]:
-    """The tokens, and those of the target side where they are others."""
-    sides = [tokenizer.tokens, tokenizer.target_tokens]
-    return sides[:1] if sides[0] is sides[1] else sides
 
 
 def _old_fields(config: dict[str, Any]) -> dict[str, Any]:
