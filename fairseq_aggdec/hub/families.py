@@ -34,23 +34,22 @@ class Converted:
 
 
 Convert = Callable[..., Converted]
-"""Makes the model of config.json's content, weights by Hugging Face's names, and tokens by Hugging Face's numbers, then
-those of the target side where they are others.
-`decoder_start_token_id` is in the first, the number of one of the tokens."""
+"""Makes the model of config.json's content, `read_weights`, the tokens, and those of the target side
+or None. `decoder_start_token_id` is in the first, the number of one of the tokens."""
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """the first symbols of fairseq's dictionaries"""
 EOS = SPECIAL.index("</s>")
 
 _WITHOUT_EFFECT = frozenset(
-    "_attn_implementation _commit_hash _name_or_path _num_labels activation_dropout architectures attention_dropout "
+    "activation_dropout architectures attention_dropout "
     "chunk_size_feed_forward classif_dropout classifier_dropout decoder_layerdrop dropout dtype encoder_layerdrop "
     "finetuning_task gradient_checkpointing hidden_size id2label init_std is_decoder label2id model_type "
     "num_attention_heads num_hidden_layers num_labels output_past "
     "prefix problem_type return_dict save_step sep_token_id task_specific_params "
     "tf_legacy_loss tokenizer_class torch_dtype torchscript transformers_version use_bfloat16".split()
 )
-"""fields of config.json that change no output"""
+"""fields of config.json that change no output, as all whose names begin with `_`"""
 
 _OPTIONS = {
     "d_model": ("encoder_embed_dim", "decoder_embed_dim"),
@@ -116,7 +115,7 @@ def options_of(
             raise AggdecError(
                 f"config.json: {field}: {value!r} is not supported for {config['model_type']}, only {known}"
             )
-        if field not in {*supported, *sizes, *GENERATION, *_WITHOUT_EFFECT}:
+        if field not in {*supported, *sizes, *GENERATION, *_WITHOUT_EFFECT} and not field.startswith("_"):
             raise AggdecError(
                 f"config.json: {field}: is not known, and could change the output; delete it if it does not"
             )
@@ -165,12 +164,10 @@ def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
     """
     names = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     copies = {name: weights.pop(name) for name in names if name in weights}
-    if not copies:
-        raise AggdecError(f"the weights lack {names[0]}; download them again")
-    shared = next(iter(copies.values()))
+    shared = next(iter(copies.values()), torch.empty(0))
+    if len(shared) != rows:
+        raise AggdecError(f"{names[0]} has {len(shared)} rows, config.json {rows} (vocab_size); download both again")
     for name, copy in copies.items():
-        if copy.size(0) != rows:
-            raise AggdecError(f"{name} has {copy.size(0)} rows, config.json {rows} (vocab_size); download both again")
         if not torch.equal(copy, shared):
             raise AggdecError(
                 f"{name} differs from {next(iter(copies))}: models with several embeddings are not supported"
@@ -179,21 +176,19 @@ def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
 
 
 def _converted(
-    config: dict[str, Any], weights: dict[str, Tensor], tokens: list[str], arch: str, **layout: bool
+    config: dict[str, Any], weights: dict[str, Tensor], tokens: list[str], _: None, *, arch: str, **layout: bool
 ) -> Converted:
     """A model whose vocabulary is in fairseq's order, with one matrix for all embeddings."""
     numbers = {f"{name}_token_id": (number,) for number, name in enumerate(("bos", "pad", "eos", "unk"))}
     options = options_of(config, arch, **layout, supported=numbers)
-    rows = config["vocab_size"]
-    symbols = fitted(tokens, rows)
+    symbols = fitted(tokens, config["vocab_size"])
     if tuple(symbols[: len(SPECIAL)]) != SPECIAL:
         raise AggdecError(
             f"the tokenizer begins with {', '.join(symbols[:4])}, not with {', '.join(SPECIAL)}: not supported"
         )
-    weights = {name.removeprefix("model."): weight for name, weight in weights.items()}
     if weights.pop("final_logits_bias", torch.zeros(1)).any():
         raise AggdecError(f"final_logits_bias: is not zero, which is not supported for {config['model_type']}")
-    shared = shared_matrix(weights, rows)
+    shared = shared_matrix(weights, len(symbols))
     for name in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
         weights[f"{name}.weight"] = shared
     start = config["decoder_start_token_id"]

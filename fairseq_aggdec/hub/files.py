@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from fairseq_aggdec.errors import AggdecError
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """the first that exists is read; an index names the file of each weight"""
 _ADVICE = "download it again"
+_COMPUTED = (".version", "embed_positions.weights")
+"""ends of the names of entries that transformers does not read"""
 
 
 def read_json(folder: Path, name: str, optional: bool = False) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def read_json(folder: Path, name: str, optional: bool = False) -> dict[str, Any]
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All weights of a checkpoint by Hugging Face's names, in the precision of the file.
+    """All weights of a checkpoint in the precision of the file, by their names without `model.`, which not all have.
 
     Raises:
         AggdecError: there are none, a file is missing or damaged, or holds something other than weights.
@@ -41,19 +42,19 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     name = next((name for name in _WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         raise AggdecError(f"{folder}: has no weights; download its {_WEIGHTS[0]} or {_WEIGHTS[2]}")
-    if not name.endswith(".json"):
-        return _read(folder / name)
-    places = read_json(folder, name).get("weight_map")
-    if not isinstance(places, dict) or not all(
-        isinstance(file, str) and Path(file).name == file for file in [*places.values()]
-    ):
-        raise AggdecError(f"{folder / name}: its weight_map does not name a file beside it for each weight; {_ADVICE}")
     weights: dict[str, Tensor] = {}
-    for file in sorted(set(places.values())):
-        weights |= _read(folder / file)
-    if wrong := sorted(weights.keys() ^ places.keys()):
-        raise AggdecError(f"{folder / name}: {wrong[0]} is not in both the index and the files; {_ADVICE}")
-    return weights
+    if name.endswith(".json"):
+        places: Any = read_json(folder, name).get("weight_map")
+        files = list(places.values()) if isinstance(places, dict) else [""]
+        if not all(isinstance(file, str) and file and Path(file).name == file for file in files):
+            raise AggdecError(f"{folder / name}: its weight_map does not name a file for each weight; {_ADVICE}")
+        for file in sorted({*files}):
+            weights |= _read(folder / file)
+        if wrong := sorted(weights.keys() ^ places.keys()):
+            raise AggdecError(f"{folder / name}: {wrong[0]} is not in both the index and the files; {_ADVICE}")
+    else:
+        weights = _read(folder / name)
+    return {name.removeprefix("model."): weights[name] for name in weights if not name.endswith(_COMPUTED)}
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -67,13 +68,11 @@ def _read(path: Path) -> dict[str, Tensor]:
         weights = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
         raise AggdecError(f"{path}: needs the library safetensors: pip install fairseq-aggdec[hub]") from None
-    except pickle.UnpicklingError as error:
-        reason = str(error).partition("\n")[0][:200]
+    except Exception as error:  # of many types
+        reason = str(error).strip().partition("\n")[0][:200]
         raise AggdecError(
-            f"{path}: damaged, or holds more than weights, of which nothing was run ({reason}); {_ADVICE}"
+            f"{path}: damaged, or more than weights, of which no code was run ({reason}); {_ADVICE}"
         ) from None
-    except Exception as error:  # SafetensorError, zip errors of PyTorch, EOFError
-        raise AggdecError(f"{path}: damaged ({str(error).partition(chr(10))[0][:200]}); {_ADVICE}") from None
     if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):
         raise AggdecError(f"{path}: holds more than weights; {_ADVICE}")
     return weights

@@ -6,10 +6,12 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 
-_READ = frozenset(
+_NUMBERS = frozenset(
+    "length_penalty max_length max_new_tokens min_length min_new_tokens no_repeat_ngram_size num_beams".split()
+)
+_READ = _NUMBERS | frozenset(
     "bad_words_ids decoder_start_token_id early_stopping force_bos_token_to_be_generated forced_bos_token_id "
-    "forced_eos_token_id length_penalty max_length max_new_tokens min_length min_new_tokens no_repeat_ngram_size "
-    "num_beams".split()
+    "forced_eos_token_id".split()
 )
 _WITHOUT_EFFECT = frozenset(
     "cache_config cache_implementation compile_config disable_compile epsilon_cutoff eta_cutoff is_assistant "
@@ -58,6 +60,8 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
             raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")
         if name not in GENERATION and not name.startswith(_ASSISTED):
             raise AggdecError(f"generation_config.json: {name}: is not known; delete it if it changes nothing")
+        if name in _NUMBERS and not isinstance(value, int | float):
+            raise AggdecError(f"generation_config.json: {name}: {value!r} is no number; download the file again")
     pad, eos = numbers.get("pad_token_id"), numbers.get("eos_token_id")
     if fields.get("bad_words_ids", [[pad]]) != [[pad]]:
         raise AggdecError("generation_config.json: bad_words_ids: has more than <pad>, which is not supported")

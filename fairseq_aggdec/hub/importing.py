@@ -19,33 +19,27 @@ from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.hub import families, marian
-from fairseq_aggdec.hub.families import EOS, SPECIAL, Converted
+from fairseq_aggdec.hub.families import EOS, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
+from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
 FAMILIES = families.FAMILIES | marian.FAMILIES
 MODEL = "model.pt"
 """the name of the checkpoint in an imported folder"""
-_CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
-
-_LANGUAGES = {
-    "mbart": r"([a-z]{2}_[A-Z]{2})",
-    "m2m_100": r"__([a-z]{2,3})__|([a-z]{3}_[A-Z][a-z]{3})",
-    "marian": r">>(.+)<<",
-}
-"""the tokens of languages in a family's vocabulary; the part in brackets is the name for `-s` and `-t`"""
-
+_LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
+"""the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\
-# {name}
+# {0}
 
-A {family} model, made of the files of `{name}` by `aggdec import-hf`. Its licence is that of the original model.
-{languages}
-    aggdec translate --model {folder} -s {source} -t {target} "A sentence."
+A {1.family} model, made of the files of `{0}` by `aggdec import-hf`. Its licence is that of the original model.
 
-`model.pt` is a checkpoint of fairseq, and `dict.txt` its dictionary. `hub.json` holds the form of the inputs, and the
-search of the original model.
+    aggdec translate --model {2} -s {3} -t {4} "A sentence."
+
+`model.pt` is a checkpoint of fairseq, `dict.txt` its dictionary. `hub.json` holds the languages, the form of the
+inputs and the original model's search.
 """
 
 
@@ -61,96 +55,85 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         OSError: a file cannot be read or written.
     """
     if out.exists():
-        what = "is an imported model already: use it" if (out / FILE).is_file() else "exists"
+        what = "is an imported model already: use it" if (out / FILE).is_file() else "exists already: delete it"
         raise AggdecError(f"{out}: {what}, or name a new folder")
-    config = read_json(source, _CONFIG)
+    config = read_json(source, "config.json")
     family = config.get("model_type")
     if family not in FAMILIES:
-        raise AggdecError(
-            f"{source / _CONFIG}: model_type: {family!r} is not supported, only {', '.join(FAMILIES)}"
-            " (BART, mBART, M2M-100, NLLB, Marian, Pegasus)"
-        )
+        known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT) and Pegasus can be imported"
+        raise AggdecError(f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}")
     tokenizer = read_tokenizer(source)
-    fields = read_json(source, _GENERATION, optional=True) or _old_fields(config)
-    config["decoder_start_token_id"] = _start(config, fields, len(tokenizer.target_tokens))
-    tokens = {id(side): side for side in (tokenizer.tokens, tokenizer.target_tokens)}  # one list, or Marian's two
-    converted = FAMILIES[family](config, read_weights(source), *tokens.values())
-    settings = _settings(config, fields, read_json(source, _TOKENIZER, optional=True), tokenizer)
+    settings = _settings(source, config, tokenizer)
+    target = None if tokenizer.target_tokens == tokenizer.tokens else tokenizer.target_tokens
+    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, target)
+    dictionaries = {"dict.txt": _dictionary(converted.symbols)}
+    if converted.target_symbols is not None:
+        dictionaries = {
+            "dict.source.txt": dictionaries["dict.txt"],
+            "dict.target.txt": _dictionary(converted.target_symbols),
+        }
+    _check(converted, *dictionaries.values())
     with folder_written_whole(out) as folder:
-        sides = {"dict.txt": converted.symbols}
-        if converted.target_symbols is not None:
-            sides = {"dict.source.txt": converted.symbols, "dict.target.txt": converted.target_symbols}
-        for name, symbols in sides.items():
-            lines = [f"{symbol} 1\n" for symbol in symbols[len(SPECIAL) :]]
-            (folder / name).write_text("".join(lines), encoding="utf-8")
-        _check(converted, *(Dictionary.load(str(folder / name)) for name in sides))
         _save(converted, settings, folder / MODEL)
+        for name, dictionary in dictionaries.items():
+            dictionary.save(str(folder / name))
         for name in tokenizer.files:
             shutil.copyfile(source / name, folder / name)
-        (folder / "README.md").write_text(_readme(source, out, settings), encoding="utf-8")
+        languages = (settings.source_lang or "SOURCE", settings.target_lang or "TARGET")
+        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, out, *languages), "utf-8")
         settings.write(folder)
     return settings
 
 
-def _old_fields(config: dict[str, Any]) -> dict[str, Any]:
-    """The fields of generation_config.json that config.json has where that file is not there."""
-    fields = {name: value for name, value in config.items() if name in GENERATION}
-    if config["model_type"] != "m2m_100":  # in the others it is transformers' default
-        fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
-    if fields.get("force_bos_token_to_be_generated"):
-        fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
-    return fields
-
-
-def _start(config: dict[str, Any], fields: dict[str, Any], tokens: int) -> int:
-    """The number of the decoder's first input."""
-    default = EOS if config["model_type"] in ("bart", "m2m_100") else None  # transformers'
-    start = fields.get("decoder_start_token_id", config.get("decoder_start_token_id", default))
-    if type(start) is not int or not 0 <= start < tokens:
-        raise AggdecError(
-            f"{_CONFIG}: decoder_start_token_id: {start} is no token's number; enter that of the output's language"
-        )
-    return start
-
-
-def _settings(
-    config: dict[str, Any], fields: dict[str, Any], options: dict[str, Any], tokenizer: Tokenizer
-) -> Settings:
-    """How the model is used; `options` are those of tokenizer_config.json."""
+def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Settings:
+    """How the model is used. `decoder_start_token_id` of its configuration gets the value that is in force."""
     family, tokens = config["model_type"], tokenizer.tokens
-    names: dict[str, str] = {}  # of languages by their tokens
-    for token in tokens:
-        if match := re.fullmatch(_LANGUAGES.get(family, "(?!)"), token):
-            names[token] = next(filter(None, match.groups()))
-    if family in ("mbart", "m2m_100") and not names:
-        raise AggdecError(
-            f"{_TOKENIZER}: the vocabulary has no token of a language; download the tokenizer's files again"
-        )
-    start, first = (
-        None if number is None else tokens[number]
-        for number in (config["decoder_start_token_id"], fields.get("forced_bos_token_id"))
+    fields = read_json(source, "generation_config.json", optional=True)
+    if not fields:  # older files have them in config.json
+        fields = {name: value for name, value in config.items() if name in GENERATION}
+        if fields.get("force_bos_token_to_be_generated"):
+            fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
+        if family != "m2m_100":  # in the others it is transformers' default
+            fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
+    default = EOS if family in ("bart", "m2m_100") else None  # transformers'
+    start: Any = fields.get("decoder_start_token_id", config.get("decoder_start_token_id", default))
+    config["decoder_start_token_id"] = start
+    begin = {"decoder_start_token_id": start} | {name: fields[name] for name in fields if name == "forced_bos_token_id"}
+    for name, number in begin.items():
+        if type(number) is not int or not 0 <= number < len(tokenizer.target_tokens):
+            raise AggdecError(f"{source}: {name}: {number} is no token's number; enter that of the output's language")
+    first, *forced = (tokenizer.target_tokens[number] for number in begin.values())
+
+    options = read_json(source, "tokenizer_config.json", optional=True)
+    names = {token: token.strip("_<>") for token in tokens if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)}
+    known = names | {name: name for name in names.values()}
+    src, tgt = (
+        options.get(f"{new}_lang") or options.get(f"{old}_lang", "")
+        for new, old in (("src", "source"), ("tgt", "target"))
     )
-    source = options.get("src_lang") or options.get("source_lang") or ""
-    target = next((token for token in (start, first) if token in names), options.get("tgt_lang") or "")
-    source, target = names.get(source, source), names.get(target, target)
-    forced = [] if first is None else [first]
+    target = next((known[token] for token in (first, *forced, tgt) if token in known), "" if names else tgt or "target")
+    form = {"bart": "<s> {text} </s>"}.get(family, "{target} {text} </s>" if names else "{text} </s>")
     if family in ("mbart", "m2m_100"):
-        source, target = (name if name in names.values() else "" for name in (source, target))
-        tokenizer_class = options.get("tokenizer_class") or config.get("tokenizer_class", "")
-        is_mbart_25 = "MBart" in tokenizer_class and "MBart50" not in tokenizer_class
-        is_last = is_mbart_25 or options.get("legacy_behaviour")
-        form = "{text} </s> {source}" if is_last else "{source} {text} </s>"
-        if start not in names and (first is None or first in names):
+        if not names:
+            raise AggdecError(f"{source}: the tokenizer has no language; download the files of the tokenizer again")
+        kind = options.get("tokenizer_class") or config.get("tokenizer_class") or ""
+        is_mbart_25 = "50" not in kind and ("MBart" in kind or first in names)
+        form = "{text} </s> {source}" if is_mbart_25 or options.get("legacy_behaviour") else "{source} {text} </s>"
+        if first not in names and names.keys() >= {*forced}:
             forced = ["{target}"]
+        src = known.get(src, "")
     else:
-        source, target = source or "source", target or options.get("target_lang") or ("" if names else "target")
-        form = {"bart": "<s> {text} </s>", "marian": "{target} {text} </s>" if names else "{text} </s>"}.get(
-            family, "{text} </s>"
-        )
-    numbers = {name: number for name, number in config.items() if name.endswith("_token_id") and name not in GENERATION}
+        src = src or "source"
+    numbers = {name: value for name, value in config.items() if name.endswith("_token_id") and name not in GENERATION}
     languages = {name: token for token, name in names.items()}
-    search = search_options(fields, numbers)
-    return Settings(family, tokenizer.kind, languages, form, forced, search, source, target)
+    return Settings(family, tokenizer.kind, languages, form, forced, search_options(fields, numbers), src, target)
+
+
+def _dictionary(symbols: list[str]) -> Dictionary:
+    dictionary = Dictionary()
+    for symbol in symbols[dictionary.nspecial :]:
+        dictionary.add_symbol(symbol)
+    return dictionary
 
 
 def _check(converted: Converted, source: Dictionary, target: Dictionary | None = None) -> None:
@@ -158,38 +141,22 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
     options = argparse.Namespace(**converted.options)
     ARCH_CONFIG_REGISTRY[options.arch](options)
     kind: Any = ARCH_MODEL_REGISTRY[options.arch]
-    if kind is BARTModel:  # whose weights are a Transformer's, and cannot be made without memory
+    if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
         kind = TransformerModel
     with torch.device("meta"):
         model = kind.build_model(options, SimpleNamespace(source_dictionary=source, target_dictionary=target or source))
     needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
     for name in sorted(needed.keys() | converted.weights.keys()):
         if name not in needed:
-            raise AggdecError(f"the weights have {name}, which a model of this family has no place for: not supported")
+            raise AggdecError(f"the weights have {name}, for which such a model has no place: not supported")
         if name not in converted.weights:
-            raise AggdecError(f"the weights lack {name}; download them again, with the config.json of this model")
-        shape = tuple(converted.weights[name].shape)
-        if shape != needed[name]:
-            raise AggdecError(
-                f"{name} has the shape {shape} in the weights, {needed[name]} by config.json; download both again"
-            )
+            raise AggdecError(f"the weights lack {name}; download them and config.json again")
+        if (shape := tuple(converted.weights[name].shape)) != needed[name]:
+            raise AggdecError(f"{name} has the shape {shape}, and {needed[name]} by config.json; download both again")
 
 
 def _save(converted: Converted, settings: Settings, path: Path) -> None:
-    task = {"_name": "hub_translation", "data": "."}
-    task |= {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
-    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # layer norms as since 2018
-    state = {"args": None, "cfg": {"model": converted.options, "task": task}, "model": converted.weights | versions}
-    torch.save(without_training(state), path)
-
-
-def _readme(source: Path, out: Path, settings: Settings) -> str:
-    names = ", ".join(settings.languages)
-    return _README.format(
-        name=source.resolve().name,
-        family=settings.family,
-        languages=f"Languages: {names}\n" if names else "",
-        folder=out,
-        source=settings.source_lang or "SOURCE",
-        target=settings.target_lang or "TARGET",
-    )
+    languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
+    cfg = {"model": converted.options, "task": {"_name": "hub_translation", "data": ".", **languages}}
+    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
+    torch.save(without_training({"args": None, "cfg": cfg, "model": converted.weights | versions}), path)

@@ -33,24 +33,24 @@ def _converted(
     pre_norm: bool,
 ) -> Converted:
     """A model of either family; `target_tokens`: those of the output where they are others."""
+    is_joined = target_tokens is None and config.get("share_encoder_decoder_embeddings", True)
     supported: dict[str, tuple[Any, ...]] = {field: (config.get(field),) for field in _ANY}
     supported["activation_function"] = tuple(_ACTIVATIONS)
-    supported["share_encoder_decoder_embeddings"] = (target_tokens is None,)
+    supported["share_encoder_decoder_embeddings"] = (is_joined,)
     layout = {"pre_norm": pre_norm, "norm_embedding": False, "learned": True, "static": True}
     options = options_of(config, "hub_transformer", **layout, supported=supported)
     options |= {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
     options["activation_fn"] = _ACTIVATIONS[options["activation_fn"]]
 
-    weights = {name.removeprefix("model."): weight for name, weight in weights.items()}
-    rows = config["vocab_size"]
-    if target_tokens is None:
+    weights, rows = dict(weights), config["vocab_size"]
+    if is_joined:
         symbols, _, words = target_symbols, target_order, target_words = _side(config, tokens, weights, rows)
     else:
         names = [f"{side}.weight" for side in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")]
         source, *target = [{name: weights.pop(name)} if name in weights else {} for name in names]
         symbols, _, words = _side(config, tokens, source, rows)
         rows = config.get("decoder_vocab_size", rows)
-        target_symbols, target_order, target_words = _side(config, target_tokens, target[0] | target[1], rows)
+        target_symbols, target_order, target_words = _side(config, target_tokens or tokens, target[0] | target[1], rows)
     bias = weights.pop("final_logits_bias", torch.zeros(1, rows))
     if bias.shape != (1, rows):
         raise AggdecError(f"final_logits_bias has the shape {tuple(bias.shape)}, not (1, {rows}); download it again")
@@ -63,7 +63,7 @@ def _converted(
     for name in ("encoder.embed_positions.weight", "decoder.embed_positions.weight"):
         table = weights.get(name, _sinusoids(config["max_position_embeddings"], config["d_model"]))
         weights[name] = F.pad(table, (0, 0, 2, 0))  # fairseq's positions begin behind the number of its <pad>
-    return Converted(options, weights, symbols, None if target_tokens is None else target_symbols)
+    return Converted(options, weights, symbols, None if is_joined else target_symbols)
 
 
 def _side(
