@@ -55,9 +55,10 @@ def test_every_mode_decodes_as_fairseq(name: str) -> None:
     sides = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     model: Any = build_model(OmegaConf.create(made.options), sides).eval()
     model.load_state_dict(made.weights | {f"{side}.version": torch.ones(1) * 3 for side in ("encoder", "decoder")})
-    sample, drafts = random_batch(1, source, [5, 1, 12, 9]), BlockDraftOptions(LoadedDrafter(deepcopy(model)), 5)
-    for mode, beam in (("greedy", 1), ("speculative", 1), ("aggressive-beam", 3)):
-        ours = generator([model], mode, target, block_draft=drafts if mode == "speculative" else None)
+    drafts: Any = {"block_draft": BlockDraftOptions(LoadedDrafter(deepcopy(model)), 5), "drafts": "whole"}
+    sample = random_batch(1, source, [5, 1, 12, 9])
+    for mode, beam, options in (("greedy", 1, {}), ("speculative", 1, drafts), ("aggressive-beam", 3, {})):
+        ours = generator([model], mode, target, **options)
         found = assert_fairseqs(ours.generate([model], sample), [model], target, sample, beam, max_len_b=20)
         assert all(target.bos() not in hypothesis["tokens"] for n_best in found for hypothesis in n_best)
     assert model.half().decoder.output_projection.bias.isfinite().all()  # <s> has a number there, too
