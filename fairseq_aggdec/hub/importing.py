@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,16 +20,15 @@ from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.commands import commands
 from fairseq_aggdec.hub.families import EOS, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
-from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
 FAMILIES = families.FAMILIES | marian.FAMILIES
-MODEL = "model.pt"
-"""the name of the checkpoint in an imported folder"""
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
 """the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\
@@ -36,7 +36,7 @@ _README = """\
 
 A {1.family} model, made of the files of `{0}` by `aggdec import-hf`. Its licence is that of the original model.
 
-    aggdec translate --model {2} -s {3} -t {4} "A sentence."
+{2}
 
 `model.pt` is a checkpoint of fairseq, `dict.txt` its dictionary. `hub.json` holds the languages, the form of the
 inputs and the original model's search.
@@ -79,8 +79,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
             dictionary.save(str(folder / name))
         for name in tokenizer.files:
             shutil.copyfile(source / name, folder / name)
-        languages = (settings.source_lang or "SOURCE", settings.target_lang or "TARGET")
-        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, out, *languages), "utf-8")
+        lines = textwrap.indent(commands(out, settings), "    ")
+        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, lines), "utf-8")
         settings.write(folder)
     return settings
 
@@ -157,6 +157,8 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
 
 def _save(converted: Converted, settings: Settings, path: Path) -> None:
     languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
-    cfg = {"model": converted.options, "task": {"_name": "hub_translation", "data": ".", **languages}}
+    options = argparse.Namespace(**converted.options)
+    ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
+    cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
     versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
     torch.save(without_training({"args": None, "cfg": cfg, "model": converted.weights | versions}), path)
