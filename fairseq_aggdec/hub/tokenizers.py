@@ -100,8 +100,8 @@ class Tokenizer:
 def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
     """The tokenizer of a folder; its kind is found out by its files where none is given.
 
-    Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes those of mBART, NLLB
-    and Pegasus anew from the vocabulary alone, so that it reads some white space otherwise: "a " ends with a piece "▁".
+    Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
+    mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
 
     Raises:
         AggdecError: no such kind, a file is missing or damaged, or a library is not installed.
