@@ -101,7 +101,7 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
         ("config.json", {"decoder_ffn_dim": 8}, r"decoder.layers.0.fc1.bias has the shape \(32,\), and \(8,\) by"),
         ("generation_config.json", {"repetition_penalty": 1.2}, r"repetition_penalty: 1.2 is not supported"),
         ("config.json", None, r"bart/config.json: no such file; name the folder"),
-        (WEIGHTS, None, r"bart/model.safetensors: damaged, .*; download it again"),
+        (WEIGHTS, None, r"bart/model.safetensors: is damaged, or .*; download it again"),
     ],
 )
 def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(
