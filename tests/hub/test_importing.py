@@ -49,20 +49,18 @@ def store(weights: dict[str, Tensor], path: Path) -> None:
     return write(path, weight_map=places)
 
 
-def weights_of_bart() -> dict[str, Tensor]:
-    state = random_network("bart_base", 1, TOKENS, TOKENS).half().state_dict()
-    weights = {f"model.{name}": weight.clone() for name, weight in state.items() if "version" not in name}
-    return weights | {"final_logits_bias": torch.zeros(1, 16)}
-
-
-def write_bart(folder: Path, weights: str = WEIGHTS) -> Path:
+def write_bart(folder: Path, file: str = WEIGHTS) -> dict[str, Tensor]:
+    """A folder of a random model, and its weights by fairseq's names."""
     folder.mkdir()
     write(folder / "config.json", **CONFIG)
     tokenizer = Tokenizer(models.WordLevel(TOKENS.indices, "<unk>"))
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.save(f"{folder}/tokenizer.json")
-    store(weights_of_bart(), folder / weights)
-    return folder
+    state = random_network("bart_base", 1, TOKENS, TOKENS).half().state_dict()
+    weights = {name: weight.clone() for name, weight in state.items() if "version" not in name}
+    there = {f"model.{name}": weight for name, weight in weights.items()}
+    store(there | {"final_logits_bias": torch.zeros(1, 16), "encoder.version": torch.ones(1)}, folder / file)
+    return weights
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,8 @@ def write_bart(folder: Path, weights: str = WEIGHTS) -> Path:
 def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: str) -> None:
     out = tmp_path / "out"
     (tmp_path / "out.partial/killed").mkdir(parents=True)
-    settings = import_checkpoint(write_bart(tmp_path / "bart", file), out)
+    weights = write_bart(tmp_path / "bart", file)
+    settings = import_checkpoint(tmp_path / "bart", out)
     assert settings == Settings.read(out)
     assert (settings.source, settings.forced, settings.languages) == ("<s> {text} </s>", ["<s>"], {})
     search = {"beam": 4, "lenpen": 1.0, "max_len_a": 0, "max_len_b": 7, "min_len": 0}
@@ -80,10 +79,9 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
     task.build_model = lambda cfg: build_model(cfg, task)
     [model], _ = checkpoint_utils.load_model_ensemble([f"{out}/model.pt"], task=task)
     stored = read_checkpoint(out / "model.pt")["model"]
-    for name, weight in weights_of_bart().items():
-        if name.startswith("model."):
-            assert torch.equal(stored[name.removeprefix("model.")], weight)
-            assert torch.equal(model.state_dict()[name.removeprefix("model.")], weight.float())
+    for name, weight in weights.items():
+        assert torch.equal(stored[name], weight)
+        assert torch.equal(model.state_dict()[name], weight.float())
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
     with pytest.raises(AggdecError, match="out: is an imported model already: use it, or name a new folder"):
         import_checkpoint(tmp_path / "bart", out)
@@ -107,7 +105,8 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
 def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(
     tmp_path: Path, file: str, fields: dict[str, Any] | None, message: str
 ) -> None:
-    path = write_bart(tmp_path / "bart") / file
+    path = tmp_path / "bart" / file
+    write_bart(path.parent)
     if fields is not None:
         write(path, **fields)
     elif file == WEIGHTS:
