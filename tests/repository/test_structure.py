@@ -17,12 +17,13 @@ KNOWS: dict[str, set[str]] = {
     "text": {"generation"},  # names of modes
     "compat": set(),
     "models": {"compat", "decoding"},
+    "hub": {"compat", "generation", "models"},
     "criterions": {"models", "decoding"},
     "engine": {"decoding", "models", "scheduling"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
-    "tasks": {"compat", "criterions", "decoding", "engine", "generation", "models", "text"},
-    "model": {"compat", "generation", "models", "tasks", "text"},
-    "bulk": {"generation", "tasks", "text", "model"},
+    "tasks": {"compat", "criterions", "decoding", "engine", "generation", "hub", "models", "text"},
+    "model": {"compat", "generation", "hub", "models", "tasks", "text"},
+    "bulk": {"generation", "hub", "tasks", "text", "model"},
     "train": {"compat", "bulk", "generation", "tasks"},
     "serve": {"generation", "text", "model"},
 }

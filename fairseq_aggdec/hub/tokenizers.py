@@ -1,0 +1,257 @@
+"""Tokenizers of Hugging Face's checkpoints: the numbers that a published one gives a text, and the text of numbers.
+
+The libraries `tokenizers` and `sentencepiece` (the extra `hub`) are imported when a folder is read.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import read
+
+KINDS: dict[str, list[str]] = {
+    "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
+    "sentencepiece_vocab": ["sentencepiece.bpe.model", "vocab.json"],  # M2M-100
+    "tokenizer_json": ["tokenizer.json"],
+    "sentencepiece_fairseq": ["sentencepiece.bpe.model"],  # mBART, NLLB
+    "sentencepiece_pegasus": ["spiece.model"],
+    "bpe": ["vocab.json", "merges.txt"],  # BART
+}
+"""{kind: the files that it needs}; a folder has the first kind whose files are there"""
+CONFIG = "tokenizer_config.json", "special_tokens_map.json"
+MORE_FILES = *CONFIG, "added_tokens.json", "target_vocab.json"
+"""files that some folders have"""
+
+UNKNOWN = "<unk>"
+FIRST = ["<s>", "<pad>", "</s>", UNKNOWN]
+SPECIAL = {
+    "sentencepiece_pair": FIRST[1:],
+    "sentencepiece_vocab": FIRST,
+    "sentencepiece_fairseq": [*FIRST, "<mask>"],
+    "sentencepiece_pegasus": ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)), UNKNOWN],
+    "bpe": [*FIRST, "<mask>"],
+}
+"""special tokens that a folder need not name; where it has no vocab.json, all but the last have the first numbers"""
+M2M_LANGUAGES = {
+    "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr "
+    "ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
+    "pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu",
+    "wmt21": "en ha is ja cs ru zh de",
+}
+"""languages behind vocab.json, by `language_codes` of tokenizer_config.json; not all folders list them"""
+ESCAPED = re.compile(r"<token:\d+>")
+
+
+def symbol(token: str, number: int) -> str:
+    """The name of a token in fairseq's dictionary: the token itself, or its number where fairseq would misread it.
+
+    fairseq splits lines at any white space. Two numbers never have the same name.
+    """
+    is_readable = token and not any(character.isspace() for character in token) and not ESCAPED.fullmatch(token)
+    return token if is_readable else f"<token:{number}>"
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """The tokenizer of a folder."""
+
+    kind: str
+    """one of `KINDS`"""
+    files: list[str]
+    """names of the files that it reads"""
+    tokens: list[str]
+    """by Hugging Face's number; one that has no token, as the last rows of some models, is named as by `symbol`"""
+    target_tokens: list[str]
+    """the same, but in a Marian model of two vocabularies"""
+    special: set[str]
+    """tokens that an output's text lacks, such as languages; `<unk>` is one of them, and is shown nevertheless"""
+    cleans_spaces: bool
+    """an output's text has no spaces before its punctuation"""
+    encode: Callable[..., list[int]]
+    """(text: str, is_target: bool = False): the numbers of a text, without what a model expects at its ends
+
+    Special tokens inside the text are read as such. `is_target`: it is in the language of outputs, for which Marian has
+    another SentencePiece model.
+    """
+    joined: Callable[[list[str]], str]
+    """the text of tokens"""
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The text of an output without its special tokens, with `<unk>` for what the model does not know."""
+        return self.text(self.target_tokens[number] for number in numbers if number < len(self.target_tokens))
+
+    def text(self, tokens: Iterable[str]) -> str:
+        """As `decode`, of tokens by name; a name that is no token is kept as it is."""
+        hidden = self.special - {UNKNOWN}
+        text = self.joined([token for token in tokens if token not in hidden and not ESCAPED.fullmatch(token)])
+        if self.cleans_spaces:
+            text = re.sub(r" ([.?!,])", r"\1", text).replace(" ' ", "'")
+            text = re.sub(r" (n't|'m|'s|'ve|'re)", r"\1", text)
+        return text
+
+
+def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
+    """The tokenizer of a folder; its kind is found out by its files where none is given.
+
+    Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
+    mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
+
+    Raises:
+        AggdecError: no such kind, a file is missing or damaged, or a library is not installed.
+    """
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    kind = kind or next((kind for kind, files in KINDS.items() if there.issuperset(files)), "")
+    if kind not in KINDS:
+        known = "; ".join(f"{kind}: {' and '.join(files)}" for kind, files in KINDS.items())
+        raise AggdecError(f"{folder}: no tokenizer {kind or 'with its files'}; known are {known}")
+    files = KINDS[kind] + [name for name in MORE_FILES if name in there]
+    library = "sentencepiece" if kind.startswith("sentencepiece") else "tokenizers"
+    try:
+        make = _sentencepiece if library == "sentencepiece" else _tokenizers
+        return make(import_module(library), folder, kind, files)
+    except AggdecError:
+        raise
+    except ImportError:
+        raise AggdecError(f"{library} is not installed: pip install 'fairseq-aggdec[hub]'") from None
+    except Exception as error:  # the libraries raise bare ones
+        names = " or ".join(KINDS[kind])
+        raise AggdecError(f"{folder}: {names} is missing or damaged ({error}); download it again") from None
+
+
+def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
+    """A tokenizer that the library `tokenizers` runs."""
+    config = _json(folder, *CONFIG)
+    if kind == "tokenizer_json":
+        tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    else:
+        tokenizer = library.Tokenizer(library.models.BPE.from_file(*(str(folder / name) for name in KINDS[kind])))
+        space = config.get("add_prefix_space", False)
+        tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        tokenizer.decoder = library.decoders.ByteLevel()
+        for token, entry in _added_tokens(folder, config, SPECIAL[kind]).items():
+            options = {name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")}
+            tokenizer.add_tokens([library.AddedToken(token, normalized=False, **options)])
+    tokens = _by_number(folder, tokenizer.get_vocab())
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(tokenizer.model, library.models.BPE)
+
+    def encode(text: str, is_target: bool = False) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return Tokenizer(kind, files, tokens, tokens, special, cleans, encode, tokenizer.decoder.decode)
+
+
+def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
+    """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
+    config = _json(folder, *CONFIG)
+    names = [name for name in KINDS[kind] if name != "vocab.json"]
+    models = [library.SentencePieceProcessor(model_file=str(folder / name)) for name in names]
+    if "vocab.json" in files:
+        numbers = _json(folder, "vocab.json")
+    else:
+        first = 2 if kind == "sentencepiece_pegasus" else 3  # of the pieces that are not special in SentencePiece
+        pieces = [models[0].id_to_piece(number) for number in range(first, len(models[0]))]
+        numbers = {token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])}
+    added = _added_tokens(folder, config, SPECIAL[kind])
+    codes = M2M_LANGUAGES[config.get("language_codes", "m2m100")] if kind == "sentencepiece_vocab" else ""
+    languages = [f"__{code}__" for code in codes.split()]
+    for token in [*added, *languages]:
+        numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
+    tokens = target_tokens = _by_number(folder, numbers)
+    sides = [numbers, numbers]
+    if config.get("separate_vocabs"):
+        sides = [numbers, _json(folder, "target_vocab.json")]
+        target_tokens = _by_number(folder, sides[1], "decoder_vocab_size")
+    unknown = [side[UNKNOWN] for side in sides]
+    patterns = [  # the longest first; some take the spaces before them
+        rf"(?<!\s)\s*{re.escape(token)}" if added[token].get("lstrip") else re.escape(token)
+        for token in sorted(added, key=len, reverse=True)
+    ]
+    split = re.compile(f"({'|'.join(patterns)})")
+
+    def encode(text: str, is_target: bool = False) -> list[int]:
+        pieces: list[str] = []
+        for place, part in enumerate(split.split(text)):
+            if place % 2:  # an added token
+                pieces.append(part.lstrip())
+                continue
+            if kind == "sentencepiece_pair" and (language := re.match(">>.*?<<", part, re.DOTALL)):
+                pieces.append(language.group())
+                part = part[language.end() :]
+            pieces += models[-1 if is_target else 0].encode(part, out_type=str)
+        return [sides[is_target].get(piece, unknown[is_target]) for piece in pieces]
+
+    def joined(tokens: list[str]) -> str:
+        pieces = ["\0" if token == UNKNOWN else token for token in tokens]  # SentencePiece would write " ⁇ "
+        return str(models[-1].decode_pieces(pieces).replace("▁", " ").strip().replace("\0", UNKNOWN))
+
+    special = {token for token, entry in added.items() if entry.get("special")}.union(languages)
+    cleans = config.get("clean_up_tokenization_spaces", False)
+    return Tokenizer(kind, files, tokens, target_tokens, special, cleans, encode, joined)
+
+
+def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> dict[str, dict[str, Any]]:
+    """Tokens that a text is split at, and their properties: `special`, `lstrip`, perhaps `rstrip` and a `number`.
+
+    Those without a number follow the vocabulary in this order: languages, then `<mask>`.
+    """
+    numbered = config.get("added_tokens_decoder", {}).items()
+    added = {entry["content"]: entry | {"number": int(number)} for number, entry in numbered}
+    for token, number in _json(folder, "added_tokens.json").items():
+        added.setdefault(token, {"number": number})
+    more = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
+    named = [value for name, value in config.items() if name.endswith("_token") and value]
+    for entry in [*(more.values() if isinstance(more, dict) else more), *named, *specials]:
+        new = {"content": entry, "lstrip": entry == "<mask>"} if isinstance(entry, str) else entry
+        added[new["content"]] = new | added.get(new["content"], {}) | {"special": True}
+    return added
+
+
+def _by_number(folder: Path, numbers: dict[str, int], size: str = "vocab_size") -> list[str]:
+    """Tokens by number, at least as many as the model has rows."""
+    rows = max(_json(folder, "config.json").get(size, 0), 1 + max(numbers.values()))
+    names = {number: token for token, number in numbers.items()}
+    return [names.get(number, symbol("", number)) for number in range(rows)]
+
+
+def _json(folder: Path, *names: str) -> dict[str, Any]:
+    """The content of those files that are there."""
+    paths = [folder / name for name in names if (folder / name).is_file()]
+    return {name: value for path in paths for name, value in read(path, dict[str, Any], "download it again").items()}
+
+
+@dataclass
+class HubConfig(FairseqDataclass):
+    """Options of `--bpe hub`."""
+
+    hub_folder: str = field(default="", metadata={"help": "folder that aggdec import-hf has written, of --bpe hub"})
+
+
+@register_bpe("hub", dataclass=HubConfig)
+class HubBPE:
+    """The tokenizer of an imported model, in symbols of its dictionary."""
+
+    def __init__(self, config: HubConfig) -> None:
+        if not config.hub_folder:
+            raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
+        self.tokenizer = read_tokenizer(Path(config.hub_folder))
+        sides = self.tokenizer.tokens, self.tokenizer.target_tokens
+        self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
+        self._tokens = dict(zip(self._symbols[True], sides[True], strict=True))
+
+    def encode(self, text: str, is_target: bool = False) -> str:
+        """The symbols of a source, or of a text in the language of outputs, joined by spaces."""
+        return " ".join(self._symbols[is_target][number] for number in self.tokenizer.encode(text, is_target))
+
+    def decode(self, symbols: str) -> str:
+        """The text of an output."""
+        return self.tokenizer.text(self._tokens.get(name, name) for name in symbols.split())
