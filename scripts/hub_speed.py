@@ -14,7 +14,6 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 import transformers
@@ -40,8 +39,10 @@ def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
     if (folder / "model.safetensors").is_file():
         return folder
     folder.mkdir(parents=True)
-    for name in ("source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json"):
+    for name in ("source.spm", "target.spm"):
         shutil.copy(tokenizer / name, folder)
+    options = {"source_lang": "en", "target_lang": "de", "tokenizer_class": "MarianTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(options), encoding="utf-8")
     numbers = json.loads((tokenizer / "vocab.json").read_text(encoding="utf-8"))
     numbers.pop("<pad>")
     names = sorted(numbers, key=numbers.__getitem__)
