@@ -120,16 +120,18 @@ def main() -> None:
     model = transformers.MarianMTModel.from_pretrained(args.folder / "base", dtype=torch.float32).eval()
     search = {"min_len": args.length, "max_len_a": 0, "max_len_b": args.length}
     subject = Subject(
-        path=str(folders["base"] / "model.pt"), data=str(folders["base"]), task="hub_translation",
+        path=str(folders["base"] / "model.pt"), data=str(folders["base"]),
         sentences=random_sentences(args.sentences, args.length, SYMBOLS - 10), search=search, block_size=7,
-        oracle=OracleSettings(0.1, args.accepted), small_drafter=str(folders["small"] / "model.pt"),
+        oracle=OracleSettings(0.1, args.accepted), drafter_path=str(folders["small"] / "model.pt"),
         name="OPUS-MT's size, random weights, simulated drafts",
     )  # fmt: skip
-    modes = parse_modes("beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5", "ctranslate2")
+    modes = parse_modes("beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5:0", "ctranslate2")
     rivals = [Mode("transformers:greedy", "beam", 1, "transformers"), Mode("transformers:beam5", "beam", 5, "transformers")]
     measured = []
     translators = {precision: TranslatorProcess(converted, precision, "cpu", torch.get_num_threads()) for precision in ("fp32", "int8")}
     with Runs(subject) as runs:
+        for translator in translators.values():
+            runs.callback(translator.close)
         for size in (1, 8):
             batches = runs._batches(runs.task, size)
             dictionaries = runs.task.source_dictionary, runs.task.target_dictionary
