@@ -24,8 +24,10 @@ def register() -> None:
     import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.edit_weighted_loss
     import fairseq_aggdec.criterions.glancing_block_loss
+    import fairseq_aggdec.hub.tokenizers
     import fairseq_aggdec.models.architectures
     import fairseq_aggdec.models.blockwise_transformer
+    import fairseq_aggdec.models.hub_transformer
     import fairseq_aggdec.models.nar_drafter
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting

@@ -49,7 +49,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 def folder_written_whole(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside `folder`, which gets the name of `folder` when the block ends without an error.
 
-    What an error or a killed run leaves there is deleted by the next one.
+    An error leaves nothing of it; what a killed run leaves is deleted by the next one.
 
     Raises:
         AggdecError: another process is writing the folder.
@@ -63,8 +63,12 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
                 shutil.rmtree(left)
             else:
                 left.unlink()
-        yield partial
-        partial.rename(folder)
+        try:
+            yield partial
+            partial.rename(folder)
+        except BaseException:
+            shutil.rmtree(partial)
+            raise
 
 
 def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:

@@ -28,8 +28,12 @@ import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
-from fairseq_aggdec.generation.modes import AGGRESSIVE, COPIES, MODES, readers
+from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
+from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import MODEL
+from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.process import log_warnings_only
 from fairseq_aggdec.tasks import loading
@@ -56,6 +60,8 @@ _SUBWORD_FILES = (
     ("sentencepiece.bpe.model", "sentencepiece", "sentencepiece_model"),
 )
 """(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
+_SUMMARIZERS = ("bart", "pegasus")
+"""families that read a text as a whole, unless they correct"""
 
 
 @dataclass
@@ -114,7 +120,7 @@ class Model:
             longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer
                 sentences are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
             splits: whether a text can hold several sentences and lines. None: where a tokeniser or subwords read
-                running text; otherwise a text is one sentence, of tokens joined by spaces.
+                running text, but for imported models that summarise (BART, Pegasus); otherwise a text is one sentence.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
             task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.
@@ -136,7 +142,17 @@ class Model:
         check_checkpoints(path)
         first = Path(path.split(":")[0])
         folder = Path(data) if data is not None else first.parent
-        if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
+        hub = Settings.read(first.parent) if (first.parent / FILE).is_file() else None
+        if hub is not None and not (folder / FILE).is_file():
+            raise AggdecError(f"{folder}: has no {FILE}, which {path} needs: copy it from {first.parent}")
+        self._search = {} if hub is None else dict(hub.generation)
+        if self._search.pop("block_ngrams", False):
+            options.setdefault("block_ngrams", True)
+        if hub is not None and bpe in (None, "hub"):
+            bpe = "hub"
+            options.setdefault("hub_folder", str(first.parent))
+        no_languages = source_lang is None and target_lang is None
+        if no_languages and hub is None and not any(folder.glob("*.idx")):  # only dictionaries
             of_training = loading.trained_options(str(first))
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
@@ -156,9 +172,11 @@ class Model:
         same_language = tokenizer == "as_written" or self.source_lang == self.target_lang
         self.corrects = same_language if corrects is None else corrects
         running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
+        if hub is not None and hub.family in _SUMMARIZERS:
+            running_text = self.corrects
         self._splits = running_text if splits is None else splits
         takes, learnt = min(model.encoder.max_positions() for model in self.models), longest_learnt(Path(path))
-        takes = int(takes) - (task != "translation")  # a language's token
+        takes = int(takes) - (self.task.added if task == "translation" else 1)  # a language's token
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
         self._guarded = False  # a shipped model, whose outputs are checked; see also `translate`
@@ -202,6 +220,28 @@ class Model:
         model._guarded = True
         return model
 
+    @classmethod
+    def hub(
+        cls,
+        folder: str | os.PathLike[str],
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        **options: Any,
+    ) -> Model:
+        """A model in Hugging Face's format, or what `aggdec import-hf` has made of it; searches as it says itself.
+
+        Args:
+            folder: one with config.json, weights and tokenizer, imported once into the user's cache; or an imported
+                one.
+            source_lang, target_lang: names of languages, such as `eng_Latn`; None: the model's own.
+            options: others of `load`.
+
+        Raises:
+            AggdecError: the folder cannot be imported, the model has no such language, or what `load` raises.
+        """
+        made = imported(Path(folder))
+        return cls(made / MODEL, source_lang=source_lang, target_lang=target_lang, **options)
+
     @property
     def modes(self) -> list[str]:
         """The modes in which this model can decode."""
@@ -212,15 +252,15 @@ class Model:
         return [name for name in MODES if not decoding.in_mode(name).faults(heads, kind)]
 
     @overload
-    def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
+    def decode(self, texts: str, mode: str | None = ..., **options: Any) -> Result: ...
 
     @overload
-    def decode(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
+    def decode(self, texts: Sequence[str], mode: str | None = ..., **options: Any) -> list[Result]: ...
 
     def decode(
         self,
         texts: str | Sequence[str],
-        mode: str = AGGRESSIVE,
+        mode: str | None = None,
         *,
         drafts: str | Sequence[str | None] | None = None,
         beam: int | None = None,
@@ -234,10 +274,11 @@ class Model:
 
         Args:
             texts: each of any number of sentences and lines.
-            mode: one of `modes`; `aggressive` is a lossless one by what the model allows.
+            mode: one of `modes`; `aggressive` is a lossless one by what the model allows. None: this, or where an
+                imported model has a beam of its own, and neither drafts nor another beam are given, `aggressive-beam`.
             drafts: a guess of each output, such as an older translation, or None, for `iad` and `iad++` to copy in
                 place of the source; a text for one text, a list for several. `aggressive` then is `iad`.
-            beam: for `beam` and `aggressive-beam`; None: 5.
+            beam: for `beam` and `aggressive-beam`; None: an imported model's own, or 5.
             nbest: the length of the n-best lists, in these two modes.
             max_tokens: the most subwords of a batch of sources, padding included.
             batch_size: the most sentences of a batch; None: no limit.
@@ -250,6 +291,11 @@ class Model:
         """
         several = [texts] if isinstance(texts, str) else list(texts)
         of_mode = {name: options.pop(name) for name in list(options) if readers(name) and name != "draft_file"}
+        options = self._search | options
+        own_beam = options.pop("beam", None)  # of an imported model
+        if mode is None:
+            searches = own_beam is not None and drafts is None and (beam or own_beam) > 1
+            mode = AGGRESSIVE_BEAM if searches else AGGRESSIVE
         unknown = [name for name in options if name not in GenerationConfig.__dataclass_fields__]
         if unknown:
             raise AggdecError(f"{unknown[0]}: neither an option of Model.decode nor of fairseq's generation")
@@ -271,7 +317,7 @@ class Model:
         parts = list(map(self._parts, several, own))
         with self._lock:
             decoding = self.task.decoding.in_mode(mode, **of_mode)
-            beam = (beam or 5) if decoding.row.has_beam else 1
+            beam = (beam or own_beam or 5) if decoding.row.has_beam else 1
             generator = self._generator_for(decoding, **options, beam=beam, nbest=nbest)
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
@@ -279,12 +325,12 @@ class Model:
         return results[0] if isinstance(texts, str) else results
 
     @overload
-    def translate(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
+    def translate(self, texts: str, mode: str | None = ..., **options: Any) -> Result: ...
 
     @overload
-    def translate(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
+    def translate(self, texts: Sequence[str], mode: str | None = ..., **options: Any) -> list[Result]: ...
 
-    def translate(self, texts: str | Sequence[str], mode: str = AGGRESSIVE, **options: Any) -> Result | list[Result]:
+    def translate(self, texts: str | Sequence[str], mode: str | None = None, **options: Any) -> Result | list[Result]:
         """As `decode`, but with the shipped translator a sentence that it cannot be trusted with stays as it was.
 
         `Sentence.note` then says why. With a model of one's own this is `decode`.
@@ -321,10 +367,11 @@ class Model:
         """The token numbers of one sentence, EOS included."""
         return self.task.source_dictionary.encode_line(self._subwords(sentence), add_if_not_exist=False).long()
 
-    def _subwords(self, sentence: str) -> str:
-        """A sentence in subwords, joined by spaces."""
+    def _subwords(self, sentence: str, is_target: bool = False) -> str:
+        """A sentence in subwords, joined by spaces; `is_target`: in those of an output."""
         for encoder in filter(None, (self._tokenizer, self._bpe)):
-            sentence = encoder.encode(sentence)
+            is_hub = isinstance(encoder, HubBPE)  # alone has others for outputs
+            sentence = encoder.encode(sentence, is_target) if is_hub else encoder.encode(sentence)
         return sentence
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
@@ -409,7 +456,9 @@ class Model:
                 (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
                 keys, target = [batch[number] for number in sample["id"].tolist()], self.task.target_dictionary
                 sample = utils.apply_to_sample(lambda tensor: tensor.to(device, non_blocking=True), sample)
-                sample["drafts"] = [draft_tokens(self._subwords(draft), target) if draft else [] for _, draft in keys]
+                sample["drafts"] = [
+                    draft_tokens(self._subwords(draft, True), target) if draft else [] for _, draft in keys
+                ]
                 hypotheses = self.task.inference_step(generator, self.models, sample)
                 for key, own in zip(keys, hypotheses, strict=True):
                     if not own:
@@ -480,7 +529,7 @@ def _encoders(
     for name in options:
         if name not in known:
             raise AggdecError(f"{name}: neither an option of the task nor of tokenizer {tokenizer} and bpe {bpe}")
-        if isinstance(options[name], str) and Path(options[name]).is_dir():
+        if isinstance(options[name], str) and Path(options[name]).is_dir() and not name.endswith("_folder"):
             raise AggdecError(f"{option_name(name)} {options[name]}: a folder; name a file in it")
     of_fairseq = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
     try:

@@ -17,6 +17,7 @@ from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256, folder_written_whole
+from fairseq_aggdec.hub.settings import FILE
 from fairseq_aggdec.tasks.data_folder import language_pair
 
 _SEED = 1  # of the sentences in a sample
@@ -176,8 +177,8 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
         return sample
     with folder_written_whole(folder) as partial:
         written = DataBin(partial, data.source_lang, data.target_lang)
-        for language in {data.source_lang, data.target_lang}:
-            shutil.copyfile(data.folder / f"dict.{language}.txt", partial / f"dict.{language}.txt")
+        for path in (*data.folder.glob("dict.*.txt"), *data.folder.glob(FILE)):
+            shutil.copyfile(path, partial / path.name)
         for split, count in sentences.items():
             source, target = data.source(split), data.target(split)
             chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])

@@ -23,13 +23,14 @@ from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
 from fairseq_aggdec.generation.options import given_search_options
+from fairseq_aggdec.hub.settings import FILE
 from fairseq_aggdec.model import Model, load
 
 logger = logging.getLogger(__name__)
 
 _NAMED = 5
 """the most skipped lines that are named"""
-_NOT_RECORDED = ("data", "path", "input", "output", "workers")
+_NOT_RECORDED = ("data", "path", "model", "input", "output", "workers")
 """options that do not change the outputs, or whose files are recorded by their fingerprints"""
 _SKIPPED = "skipped.tsv"
 """the list of all lines that could not be decoded: file, number of the line (from 1), why"""
@@ -244,7 +245,9 @@ def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]
     """
     settings: dict[str, Any] = {
         "checkpoints": fingerprints(args.path),
-        "dictionaries": [file_sha256(path) for path in sorted(Path(args.data).glob("dict.*.txt"))],
+        "dictionaries": [
+            file_sha256(path) for pattern in ("dict*.txt", FILE) for path in sorted(Path(args.data).glob(pattern))
+        ],
         "--shard-lines": args.shard_lines,
     }
     for name, value in given.items():

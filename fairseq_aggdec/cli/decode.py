@@ -13,7 +13,7 @@ from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import Count, Flag, Maybe
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import AGGRESSIVE, DRAFTS, MODES, modes_help, readers
+from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, DRAFTS, MODES, modes_help, readers
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
 
 
@@ -44,8 +44,10 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     killed, start it again.
     """
 
-    data: Positional[str]  # folder with the dictionaries, made by fairseq-preprocess
-    path: str  # checkpoint, or several joined by ':'
+    data: Positional[Maybe[str]] = None  # folder with the dictionaries, made by fairseq-preprocess
+    path: Maybe[str] = None  # checkpoint, or several joined by ':'
+    #: in place of DATA and --path: folder of a model in Hugging Face's format, imported once, or of aggdec import-hf
+    model: Maybe[Path] = None
     task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     output: Path  # folder to write
     input: list[str] = field(default_factory=lambda: ["-"])  # files of text; '-': the standard input
@@ -54,12 +56,25 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     longest: Maybe[Count] = None  # subwords that a sentence may have, longer ones are cut at clauses (default: all)
     threads: Count = 1  # number of threads of a worker, which can change outputs at near-ties
     shard_lines: Count = 2000  # number of lines in a shard
-    beam: Maybe[Count] = None  # beam of --decoding beam and aggressive-beam (default: 5)
-    decoding: Annotated[str, options.choice(MODES), arg(help=modes_help())] = AGGRESSIVE
+    beam: Maybe[Count] = None  # beam of --decoding beam and aggressive-beam (default: the --model's own, or 5)
+    decoding: Annotated[
+        str | None,
+        options.choice(MODES),
+        arg(
+            help=f"{modes_help()} (default: {AGGRESSIVE}, or {AGGRESSIVE_BEAM} for a --model with a beam of its own)",
+            help_behavior_hint="",
+        ),
+    ] = None
 
     def check(self) -> None:
-        if MODES[self.decoding].has_beam:
-            self.beam = self.beam or 5
+        if bool(self.model) == bool(self.data and self.path):
+            raise AggdecError("give DATA and --path, or --model")
+        if not self.model:
+            self.decoding = self.decoding or AGGRESSIVE
+        if self.decoding is None:
+            pass  # by the model
+        elif MODES[self.decoding].has_beam:
+            self.beam = self.beam or (None if self.model else 5)
         elif self.beam is not None:
             raise AggdecError(
                 f"--beam goes with --decoding beam and aggressive-beam: --decoding {self.decoding} has a beam of one"
@@ -78,7 +93,13 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
         options.start(None, self.path, Decoding.of(self).drafter, tells="fairseq_aggdec.bulk")
         from fairseq_aggdec.bulk.text import decode_text
 
-        given = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding}
+        if self.model:
+            from fairseq_aggdec.hub.cache import imported
+            from fairseq_aggdec.hub.importing import MODEL
+
+            self.data = str(imported(self.model))
+            self.path, self.bpe = f"{self.data}/{MODEL}", self.bpe or "hub"
+        given = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding or AGGRESSIVE}
         of_model = {name: value for name, value in given.items() if name not in ("tokenizer", "bpe", "draft_file")}
         values = asdict(self)
         changed = {option.name: values[option.name] for option in fields(self) if values[option.name] != option.default}

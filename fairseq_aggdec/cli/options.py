@@ -37,7 +37,7 @@ from fairseq_aggdec.files import check_checkpoints, check_result_file
 from fairseq_aggdec.models.sizes import SIZES
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
-SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
+SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe hub sentencepiece subword_nmt".split()
 """the names that fairseq has with this plugin; its registries take seconds to import"""
 T = TypeVar("T")
 NO_DEFAULT = arg(help_behavior_hint="")
@@ -212,6 +212,7 @@ class Encoders:
     bpe_vocab_file: Maybe[str] = None  # of --bpe bert
     moses_no_dash_splits: Flag = False  # of --tokenizer moses
     moses_no_escape: Flag = False  # of --tokenizer moses
+    hub_folder: Maybe[str] = None  # of --bpe hub: folder of aggdec import-hf
 
 
 @dataclass(kw_only=True)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from tyro.conf import Positional, arg
@@ -53,6 +54,7 @@ class Translate(_Decoding, _OwnModel, Verb):
       aggdec translate "Where do you live?"
       aggdec translate --input letter.txt > brief.txt
       aggdec translate --path checkpoint.pt --data data-bin --tokenizer moses --bpe subword_nmt < text
+      aggdec translate --model nllb-200-distilled-600M -s eng_Latn -t deu_Latn "Where do you live?"
     """
 
     texts: Positional[Many[str]] = field(default_factory=list)  # default: the standard input
@@ -60,6 +62,7 @@ class Translate(_Decoding, _OwnModel, Verb):
     input: Annotated[Many[str], arg(aliases=["-i"])] = field(default_factory=list)
     json: Flag = False  # a JSON object a text: text, sentences, edits with offsets
     path: Maybe[str] = None  # checkpoint, or several joined by ':' (default: the shipped model)
+    model: Maybe[str] = None  # folder of a model in Hugging Face's format, imported once, or one of aggdec import-hf
     device: Maybe[Literal["cpu", "cuda"]] = None  # default: a GPU where there is one
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
     threads: Maybe[Count] = None  # number of PyTorch's threads
@@ -70,7 +73,9 @@ class Translate(_Decoding, _OwnModel, Verb):
         own, decoding = self.given(_OwnModel), self.given(_Decoding)
         if self.texts and self.input:
             raise AggdecError("give texts or --input, not both")
-        if own and not self.path:
+        if self.model and (self.path or self.data):
+            raise AggdecError("--model names a folder that has everything: leave out --path and --data")
+        if own and not (self.path or self.model):
             option = option_name(next(iter(own)))
             raise AggdecError(f"{option} is for a model of your own: give its checkpoint by --path")
         texts = self._texts()
@@ -78,7 +83,10 @@ class Translate(_Decoding, _OwnModel, Verb):
         from fairseq_aggdec.model import load
 
         own |= {"device": self.device, "precision": self.precision}
-        model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
+        if self.model:
+            model = load.hub(self.model, corrects=self.corrects, **own)
+        else:
+            model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
         decode: Callable[..., Result] = model.correct if self.corrects else model.translate
         try:
             for text, end in texts:
@@ -129,6 +137,27 @@ class Correct(Translate):
 
 
 @dataclass(kw_only=True)
+class ImportHf(Verb):
+    """Make a folder that fairseq reads out of a model in Hugging Face's format: BART, mBART, M2M-100,
+    NLLB, OPUS-MT (Marian) or Pegasus.
+
+    It prints the commands for that folder.
+    """
+
+    folder: Positional[Path]  # with config.json, weights and tokenizer, as downloaded
+    out: Path  # folder to make
+
+    def run(self) -> None:
+        options.start()
+        from fairseq_aggdec.hub.commands import commands
+        from fairseq_aggdec.hub.importing import import_checkpoint
+
+        settings = import_checkpoint(self.folder, self.out)
+        named = f", languages {', '.join(settings.languages)}" if settings.languages else ""
+        print(f"{self.out}: {settings.family}{named}\n\n{commands(self.out, settings)}")
+
+
+@dataclass(kw_only=True)
 class Serve(Verb):
     """Serve a corrector in the protocol of LanguageTool, and a translator, if asked for, in that of
     LibreTranslate.
@@ -141,7 +170,7 @@ class Serve(Verb):
     #: more names by which it is asked (default: those of this machine alone)
     allow_host: Many[str] = field(default_factory=list)
     threads: Maybe[Count] = None  # number of PyTorch's threads
-    corrector: Maybe[str] = None  # checkpoint (default: the shipped one, English)
+    corrector: Maybe[str] = None  # checkpoint, or folder as of translate --model (default: the shipped one, English)
     corrector_data: Maybe[str] = None  # folder of its dictionaries and subword codes
     corrector_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
     corrector_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
@@ -150,7 +179,7 @@ class Serve(Verb):
     mode: str = CAREFUL["mode"]  # mode that corrects
     tolerance: Maybe[float] = None  # of iad++: higher keeps more of the text as it is (default for iad++: 2)
     demo: Flag = False  # the shipped translator: a demonstration for short everyday sentences, en-de
-    translator: Maybe[str] = None  # checkpoint (default: no translator)
+    translator: Maybe[str] = None  # checkpoint, or folder as of translate --model (default: no translator)
     translator_data: Maybe[str] = None  # folder of its dictionaries and subword codes
     translator_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
     translator_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
@@ -193,4 +222,7 @@ class Serve(Verb):
         source, _, target = (getattr(self, f"{name}_languages") or "").partition("-")
         own: dict[str, Any] = {option: getattr(self, f"{name}_{option}") for option in ("data", "tokenizer", "bpe")}
         own |= {"source_lang": source or None, "target_lang": target or None}
+        if os.path.isdir(checkpoint):
+            del own["data"]
+            return load.hub(checkpoint, corrects=name == "corrector", **own)
         return load(checkpoint, corrects=name == "corrector", **own)

@@ -14,7 +14,7 @@ from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
 
 from fairseq_aggdec.bulk.settings import DECODINGS, SHARD_SENTENCES
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Maybe, Verb
+from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Flag, Many, Maybe, Verb
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import SearchOptions
 
@@ -57,6 +57,27 @@ class Drafter(options.Languages, Verb):
         from fairseq_aggdec.train.drafter.stages import make_drafter
 
         make_drafter(self, drafter_speed)
+
+
+@dataclass(kw_only=True)
+class Binarize(options.Languages, Verb):
+    """Make fairseq's binary data out of text for an imported model, whose tokenizer reads it.
+
+    A split has a file of sources, a sentence a line, and perhaps one of targets.
+    """
+
+    model: Positional[Path]  # folder of aggdec import-hf
+    out: Positional[Path]  # folder to make
+    train: Many[Path] = field(default_factory=list)
+    valid: Many[Path] = field(default_factory=list)
+    test: Many[Path] = field(default_factory=list)
+
+    def run(self) -> None:
+        options.start()
+        from fairseq_aggdec.bulk.binarizing import binarize
+
+        texts = {split: files for split in ("train", "valid", "test") if (files := getattr(self, split))}
+        binarize(self.model, self.out, (self.source_lang, self.target_lang), texts)
 
 
 @dataclass(kw_only=True)

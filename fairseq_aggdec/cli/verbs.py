@@ -22,6 +22,7 @@ GROUPS = {
     "text in, text out": {
         "correct": "correct text or files, by a shipped model or your own",
         "translate": "translate text or files, by a shipped model or your own",
+        "import-hf": "make a model in Hugging Face's format one that fairseq and this plugin read",
         "serve": "correct and translate over HTTP, for editors and programs, with a page to try it on",
     },
     "decode": {
@@ -43,6 +44,7 @@ GROUPS = {
     },
     "train": {
         "drafter": "make a drafter for your model: distil, train, measure, in one command",
+        "binarize": "make fairseq's binary data out of text for an imported model",
         "distill": "replace a data folder's targets by a teacher's translations",
         "corrupt": "make (erroneous, clean) sentence pairs from clean English text",
         "prepare": "make fairseq's binary data out of an experiment's raw text",

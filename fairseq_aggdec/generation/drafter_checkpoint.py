@@ -133,7 +133,8 @@ def _recorded_symbols(
     if recorded:
         return "recorded in the checkpoint", list(recorded)
     named = getattr(state["cfg"].get("task"), f"{side}_lang", None)  # a Namespace where the task has `add_args`
-    file = Path(path).parent / f"dict.{named or language}.txt"
-    if file.is_file():
-        return str(file), Dictionary.load(str(file)).symbols
+    for name in (f"dict.{named or language}.txt", f"dict.{side}.txt", "dict.txt"):  # the latter of imported models
+        file = Path(path).parent / name
+        if file.is_file():
+            return str(file), Dictionary.load(str(file)).symbols
     return None

@@ -11,7 +11,14 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, OWN, SourceCopyDrafter, SourceMatcher, align_source
+from fairseq_aggdec.decoding.drafters.input_guided import (
+    FOREIGN,
+    OWN,
+    Form,
+    SourceCopyDrafter,
+    SourceMatcher,
+    align_source,
+)
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.tokens import BY_A_MODEL
@@ -76,8 +83,9 @@ class Drafting:
         eos: int,
         block_draft: BlockDraftOptions | None,
         engines: Engines,
+        form: Form | None = None,
     ) -> None:
-        """`models`: the verifiers; fairseq moves them to their device and precision later.
+        """`models`: the verifiers; fairseq moves them to their device and precision later. `form`: of the sources.
 
         Raises `AggdecError` for an option of acceptance that the vocabulary or the drafts cannot honour.
         """
@@ -85,6 +93,7 @@ class Drafting:
         self._decoding = decoding
         self._engines = engines
         self._block = block_draft
+        self._form = form
         most_committed = 1 if block_draft is None else block_draft.most_committed
         self.accept = acceptance_of(decoding, tgt_dict, most_committed)
         """which draft tokens pass"""
@@ -143,7 +152,8 @@ class Drafting:
         """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""
         if self._src_dict is None:
             return [[self._eos]] * source.size(0)
-        return align_source(source, self._pad, self._eos, self._to_target)
+        rows = align_source(source, self._pad, self._eos, self._to_target)
+        return rows if self._form is None else [self._form.as_output(row, self._eos) for row in rows]
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
         """A drafter that copies from each row's own draft, or from its source."""

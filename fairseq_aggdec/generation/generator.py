@@ -18,6 +18,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_aggdec.decoding.drafters.input_guided import Form
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.loop import draft_verify_accept
@@ -77,11 +78,13 @@ class AggressiveGenerator(SequenceGenerator):
         keep_drafts: bool = True,
         stats_file: StatsFile | None = None,
         engines: Engines | None = None,
+        form: Form | None = None,
     ) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
 
         `decoding` is in a mode that stands for no other; `src_dict`: None where the source is no text; `block_draft`:
-        None: no model drafts; `keep_drafts`: fill `history` of the hypotheses; `engines`: to be shared by generators.
+        None: no model drafts; `keep_drafts`: fill `history` of the hypotheses; `engines`: to be shared by generators;
+        `form`: of sources, of which the text alone is copied.
 
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
@@ -110,7 +113,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.no_repeat_ngram_size = self._effective_ngram_size()
         self._check_members()
         self._drafting = Drafting(
-            self._members, decoding, src_dict, self.tgt_dict, self.eos, block_draft, self._engines
+            self._members, decoding, src_dict, self.tgt_dict, self.eos, block_draft, self._engines, form
         )
 
     @classmethod

@@ -183,6 +183,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             keep_drafts=getattr(args, "retain_iter_history", False),
             stats_file=self._stats_file,
             engines=self._engines.setdefault(decoding.arithmetic, Engines(decoding.arithmetic)),
+            form=getattr(self, "form", None),
             **others,
         )
         self._run.begin(generator)

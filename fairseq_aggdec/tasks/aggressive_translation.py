@@ -11,6 +11,7 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 from fairseq_aggdec.tasks.aggressive import AggressiveDecoding, aggressive
 from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.fairseq_options import DecodingOptions
+from fairseq_aggdec.tasks.hub_translation import HubForm
 
 _OTHERS = ("translation_from_pretrained_bart", "multilingual_translation", "speech_to_text")
 _NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")
@@ -23,8 +24,8 @@ class AggressiveTranslationConfig(TranslationConfig, DecodingOptions):
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
-class AggressiveTranslationTask(AggressiveDecoding, TranslationTask):
-    """Decodes checkpoints of the plain `translation` task."""
+class AggressiveTranslationTask(AggressiveDecoding, HubForm, TranslationTask):
+    """Decodes checkpoints of the plain `translation` task, and imported ones."""
 
     cfg: AggressiveTranslationConfig
 
@@ -34,6 +35,13 @@ class AggressiveTranslationTask(AggressiveDecoding, TranslationTask):
         check_data(cfg)
         task: AggressiveTranslationTask = super().setup_task(cfg, **kwargs)
         return task
+
+
+@register_task("aggressive_hub_translation", dataclass=AggressiveTranslationConfig)
+class AggressiveHubTranslationTask(AggressiveTranslationTask):
+    """Decodes imported models alone, whose data has a `hub.json`."""
+
+    needs_settings = True
 
 
 class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):

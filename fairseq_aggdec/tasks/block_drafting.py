@@ -11,6 +11,7 @@ from torch import Tensor
 from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
+from fairseq_aggdec.tasks.hub_translation import HubForm
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class BlockDraftingConfig(TranslationConfig):
 
 
 @register_task("block_drafting", dataclass=BlockDraftingConfig)
-class BlockDraftingTask(NamesMissingSplit, TranslationTask):
+class BlockDraftingTask(NamesMissingSplit, HubForm, TranslationTask):
     """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
     def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:

@@ -7,6 +7,8 @@ from fairseq.data import data_utils
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.hub.forms import tokens_around
+from fairseq_aggdec.hub.settings import FILE, Settings
 
 
 def check_data(cfg: Any) -> None:
@@ -33,16 +35,31 @@ class NamesMissingSplit(FairseqTask):
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:
     """The languages of a folder's data; a language that is not given is inferred from file names, as by fairseq.
 
-    Raises `AggdecError` where there is no such folder, or it lacks data of a language pair, or a dictionary.
+    Without such files those of an imported model are its own. Raises `AggdecError` where there is no such folder, it
+    lacks data of a language pair, or a dictionary, or the model has no such language.
     """
     if not folder.is_dir():
         raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
+    settings = Settings.read(folder) if (folder / FILE).is_file() else None
     if source is None or target is None:
         found = data_utils.infer_language_pair(str(folder))
+        if settings is not None and None in found:
+            found = settings.source_lang, settings.target_lang
         source, target = source or found[0], target or found[1]
-    if source is None or target is None:
+    if settings is not None and not (source and target):
+        some = ", ".join([*settings.languages][:4])
+        raise AggdecError(f"{folder}: a model of several languages ({some}, ...): name both by -s and -t")
+    if not source or not target:
         raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
-    for language in (source, target):
-        if not (folder / f"dict.{language}.txt").is_file():
+    if settings is not None:
+        tokens_around(settings, source, target)
+    for side, language in (("source", source), ("target", target)):
+        if not dictionary_file(folder, side, language).is_file():
             raise AggdecError(f"{folder}: has no dict.{language}.txt; check --source-lang and --target-lang")
     return source, target
+
+
+def dictionary_file(folder: Path, side: str, language: str) -> Path:
+    """The dictionary of a language; a new imported model's has the name of its side, or none."""
+    paths = [folder / name for name in (f"dict.{language}.txt", f"dict.{side}.txt", "dict.txt")]
+    return next((path for path in paths if path.is_file()), paths[0])

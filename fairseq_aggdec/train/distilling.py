@@ -82,8 +82,9 @@ class Teacher:
 
     @property
     def longest_source(self) -> int:
-        """The most tokens of a source that all models take, EOS included."""
-        return min(int(model.max_positions()[0]) for model in self._loaded[1])
+        """The most tokens of a text that all models take, EOS included."""
+        task, models = self._loaded
+        return min(int(model.max_positions()[0]) for model in models) - task.added
 
     def decode(self, shard: BatchShard) -> Decoded:
         """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
@@ -115,7 +116,8 @@ class Teacher:
         for position, hypotheses in found.items():
             if not hypotheses:
                 raise AggdecError(f"sentence {numbers[position]}: the model gives no finite score; try without --fp16")
-        return [found[position][0]["tokens"].cpu().numpy() for position in range(len(sources))]
+        forced = 0 if task.form is None else len(task.form.forced)  # data has texts alone
+        return [found[position][0]["tokens"][forced:].cpu().numpy() for position in range(len(sources))]
 
 
 def distil(

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing
-from fairseq import checkpoint_utils, iterative_refinement_generator, options
+from fairseq import checkpoint_utils, iterative_refinement_generator, options, utils
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
@@ -375,3 +375,10 @@ def test_rows_of_some_sentences_are_filled_in_among_those_of_all() -> None:
     assert filled.tolist() == [[1, 2], [0, 0], [3, 4]]
     assert levenshtein_transformer._fill(None, mask, None, 0.0) is None
     assert levenshtein_transformer._fill(filled, ~mask, torch.tensor([[5.0]]), 9.0).tolist() == [[1, 2], [5, 9], [3, 4]]
+
+
+def test_a_transformer_takes_swish() -> None:
+    """fairseq's command line refuses it, and would give its layers a class."""
+    line = ["data", "--arch", "transformer", "--activation-fn", "swish"]
+    args = options.parse_args_and_arch(options.get_training_parser(), line)
+    assert utils.get_activation_fn(args.activation_fn) is torch.nn.functional.silu

@@ -17,6 +17,7 @@ from fairseq_aggdec.engine.native.layers import Embedding
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
 from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
+from fairseq_aggdec.engine.plain.products import Activation
 from tests.support.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
@@ -40,14 +41,14 @@ def layer(outputs: int, inputs: int) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("activation", [None, F.relu])
-def test_a_product_is_pytorchs(name: str, size: tuple[int, int], activation: None) -> None:
+@pytest.mark.parametrize("activation", [None, F.relu, F.silu])
+def test_a_product_is_pytorchs(name: str, size: tuple[int, int], activation: Activation | None) -> None:
     weight, bias = layer(*size)
     x = torch.randn(3, 11, size[1], generator=torch.Generator().manual_seed(0))
     for own in (bias, None):
         found = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation)(x)
         expected = F.linear(x.double(), weight.double(), None if own is None else own.double())
-        expected = expected.relu() if activation else expected
+        expected = activation(expected) if activation else expected
         torch.testing.assert_close(found.double(), expected, atol=4e-6, rtol=2e-6)
 
 

@@ -52,8 +52,13 @@ def test_engines_of_every_shape_and_type_are_trusted(shape: str, kind: torch.dty
     assert engines.encoders_made == 1
 
 
-def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq() -> None:
-    some = model()
+@pytest.mark.parametrize("shape", [ENGINE_SHAPES[0], "swish, biased logits"])
+@torch.no_grad()
+def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(shape: str) -> None:
+    """One whose bias rules a symbol out, too."""
+    some = model(shape)
+    if some.decoder.output_projection.bias is not None:
+        some.decoder.output_projection.bias[0] = -1e4
     some.decoder.layers[1].fc2.register_forward_hook(louder)
     reason = Engines().unsupported(some.decoder) or ""
     assert reason.startswith("log-probabilities that differ by 0.")

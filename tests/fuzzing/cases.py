@@ -150,6 +150,8 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
     model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
     if kind == "transformer" and rng.chance(10):
         model[rng.choice(("encoder_layers", "decoder_layers"))] = 0
+    if kind == "transformer" and rng.chance(25):
+        model["arch"] = "hub_transformer"
     if kind in _BARTS:
         for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
                      "no_token_positional_embeddings"):  # fmt: skip
@@ -206,7 +208,7 @@ def _transformer(rng: Drawing, joined: bool) -> Options:
     if rng.chance(20):
         model["no_scale_embedding"] = True
     if rng.chance(30):
-        model["activation_fn"] = "gelu"
+        model["activation_fn"] = rng.choice(("gelu", "swish"))
     if rng.chance(30):
         model["max_target_positions"] = rng.choice((12, 24))
     return model

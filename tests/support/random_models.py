@@ -194,6 +194,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "narrow embeddings": {"decoder_embed_dim": 24, "decoder_output_dim": 16, "decoder_input_dim": 16},
     "no positions": {"no_token_positional_embeddings": True},
     "gelu, three layers": {"activation_fn": "gelu", "decoder_layers": 3},
+    "swish, biased logits": {"activation_fn": "swish"},
 }
 FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
     "adaptive softmax": _ADAPTIVE,
@@ -212,7 +213,7 @@ def model_of_shape(
     name: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **changes: Any
 ) -> FairseqEncoderDecoderModel:
     """A random model of a named shape, with architecture options changed as given."""
-    arch = "lightconv" if name in LIGHTCONV_SHAPES else "transformer"
+    arch = "lightconv" if name in LIGHTCONV_SHAPES else "hub_transformer" if "biased" in name else "transformer"
     shape = {**SHAPES, **FALLBACK_SHAPES, **LIGHTCONV_SHAPES}[name]
     return random_network(arch, seed, src_dict, tgt_dict, eos_share, **{**shape, **changes})
 

@@ -23,6 +23,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
+import fairseq_aggdec
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
@@ -34,9 +35,11 @@ from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers
 from fairseq_aggdec.engine.device_loops import _BeamLoop, _parts, _places, _RowLoop
 from fairseq_aggdec.engine.graphs.captured import Shape
 
+fairseq_aggdec.register()
+
 Size = tuple[int, int, int, str]
 """numbers of a token, inside the feed-forward part, heads, and the activation"""
-BASE, UNEVEN, LARGE = (512, 2048, 8, "relu"), (768, 3072, 6, "relu"), (1024, 4096, 16, "gelu")
+BASE, UNEVEN, LARGE = (512, 2048, 8, "relu"), (768, 3072, 6, "swish"), (1024, 4096, 16, "gelu")
 
 
 class AbsentGPU:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.modules import gelu
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -12,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.cuda.backend import CudaBackend
 from fairseq_aggdec.engine.cuda.layers import Norm, Product, TritonDecoderLayers, TritonEncoderLayers
+from fairseq_aggdec.engine.native.products import ACTIVATIONS
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache
 from tests.support.random_models import dictionary, random_network
@@ -176,19 +178,21 @@ def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("outputs", "inputs"), [(32, 16), (16, 144), (8, 528), (48, 32)])
-def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs: int) -> None:
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "activation"), [(32, 16, gelu), (16, 144, F.silu), (8, 528, gelu), (48, 32, F.silu)]
+)
+def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs: int, activation: Any) -> None:
     torch.manual_seed(0)
     linear, layer_norm = nn.Linear(inputs, outputs).half(), nn.LayerNorm(inputs, eps=0.1).half()
     layer_norm.bias.normal_()
     norm = Norm.of(layer_norm, linear.weight[0])
-    product = Product((outputs, inputs), linear, norm=norm, keeps=True, activation=2)
+    product = Product((outputs, inputs), linear, norm=norm, keeps=True, activation=ACTIVATIONS[activation])
     x, residual = normal(33, inputs), normal(33, outputs, seed=1)
     y, normed = torch.empty_like(residual), torch.empty_like(x)
     assert product(x, y, normed, residual) is normed
     exact = layer_norm.float()(x.float())
     assert_close(normed, exact)
-    assert_close(y, gelu(linear.float()(exact)) + residual)
+    assert_close(y, activation(linear.float()(exact)) + residual)
     for rows in (1, 8, 9, 17, 32):  # of up to 8 rows, no others are computed
         alone = torch.empty_like(y[:rows])
         product(x[-rows:].contiguous(), alone, torch.empty_like(x[:rows]), residual[-rows:].contiguous())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -16,6 +17,22 @@ MAX_KIND = 4
 """copies after longer suffixes count as this kind"""
 OWN = MAX_KIND + 1
 """the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
+
+
+class Form(NamedTuple):
+    """The tokens around the text in a model's sources and outputs, by number."""
+
+    before: list[int]
+    """in a source"""
+    after: list[int]
+    """in a source; EOS is one of them, mostly the last"""
+    forced: list[int]
+    """the first ones of an output"""
+
+    def as_output(self, source: list[int], eos: int) -> list[int]:
+        """The output that has a source's text, of a source to which `align_source` has added a last EOS if need be."""
+        end = len(source) - len(self.after) - (self.after[-1] != eos)
+        return [*self.forced, *source[len(self.before) : end], eos]
 
 
 class SourceMatcher:

@@ -15,7 +15,7 @@ import triton.language as tl
 
 KEYS = tl.constexpr(64)
 """number of positions in a tile of attention"""
-RELU, GELU = tl.constexpr(1), tl.constexpr(2)
+RELU, GELU, SILU = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 """as in native.products.ACTIVATIONS"""
 LATE, EARLY = tl.constexpr(1), tl.constexpr(2)
 """when the next kernel may start, as `launching.launch_options` gives it"""
@@ -178,6 +178,8 @@ def product(
         result = tl.maximum(result, 0.0)
     elif activation == GELU:
         result = 0.5 * result * (1.0 + tl.erf(result * 0.7071067811865476))
+    elif activation == SILU:
+        result = result * tl.sigmoid(result)
     if residual is not None:
         result += besides
     tl.store(y + places, result.to(y.dtype.element_ty), mask=is_row)

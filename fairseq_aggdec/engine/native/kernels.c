@@ -42,7 +42,7 @@ typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alia
 typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-enum { NO_ACTIVATION, RELU, GELU };
+enum { NO_ACTIVATION, RELU, GELU, SILU };
 enum { SINGLE, HALF, BFLOAT }; /* storage types of weights; inputs, sums and outputs are in single precision */
 
 typedef struct {
@@ -321,8 +321,16 @@ static inline vec gelu(vec x) {
     return 0.5f * x * (1.0f + (vec)((ivec)erf | ((ivec)x & INT32_MIN)));
 }
 
+/* SiLU, x / (1 + e^-x), by e^-|x|, which does not overflow */
+static inline vec silu(vec x) {
+    vec small = exponential((vec)((ivec)x | INT32_MIN)), large = 1.0f / (1.0f + small);
+    ivec below = x < 0;
+    return x * (vec)((below & (ivec)(small * large)) | (~below & (ivec)large));
+}
+
 static inline vec activated(vec x, int64_t activation) {
     if (activation == RELU) return (vec)((ivec)x & (x > 0));
+    if (activation == SILU) return silu(x);
     return activation == GELU ? gelu(x) : x;
 }
 

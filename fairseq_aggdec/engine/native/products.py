@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, check, threads
 
-ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
+ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2, F.silu: 3}  # numbers in kernels.c
 WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
 _WEIGHTS_IN_CACHE = 8_000_000
 """number of weights above which a model is read from memory for every pass"""

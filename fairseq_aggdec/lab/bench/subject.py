@@ -19,6 +19,7 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.search_settings import OTHER_OPTIONS, SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.tasks import loading
+from fairseq_aggdec.tasks.hub_translation import FormedSide
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # block size k of papers/000
@@ -116,6 +117,7 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     if task_name == "translation":
         task.load_dataset(args.gen_subset)
         sources = task.dataset(args.gen_subset).src
+        sources = sources.dataset if isinstance(sources, FormedSide) else sources  # texts, to which it adds the form
     else:  # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
     longest = of_task.get("max_source_positions", math.inf)

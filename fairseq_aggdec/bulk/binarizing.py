@@ -1,0 +1,54 @@
+"""`aggdec binarize`: texts as a data folder for an imported model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from fairseq_aggdec.bulk.data_bin import DataBin, Tokens
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import folder_written_whole, read_text_lines
+from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.tokenizers import HubBPE, HubConfig
+from fairseq_aggdec.tasks.data_folder import dictionary_file, language_pair
+
+
+def binarize(
+    model: Path, folder: Path, languages: tuple[str | None, str | None], texts: Mapping[str, Sequence[Path]]
+) -> None:
+    """Write a data folder, which has its name only when it is complete, with the model's dictionaries and settings.
+
+    Args:
+        model: the folder of an imported model.
+        folder: the folder to make.
+        languages: of source and target; None: the model's own.
+        texts: of each split the file of its sources, a sentence a line, and that of the targets. Without that one the
+            targets are empty, as decoding and distilling read none.
+
+    Raises:
+        AggdecError: the model or a language is not there, or a split's files have different numbers of lines.
+        OSError: a file cannot be read or written, or `folder` has files.
+    """
+    Settings.read(model)
+    source, target = language_pair(model, *languages)
+    if source == target:
+        raise AggdecError(f"-s {source} -t {target}: fairseq's data has a name for each side; give two")
+    encoder = HubBPE(HubConfig(hub_folder=str(model)))
+    with folder_written_whole(folder) as partial:
+        for side, language in (("source", source), ("target", target)):
+            shutil.copyfile(dictionary_file(model, side, language), partial / f"dict.{language}.txt")
+        shutil.copyfile(model / FILE, partial / FILE)
+        data = DataBin(partial, source, target)
+
+        def encoded(lines: Sequence[str], is_target: bool) -> Iterator[Tokens]:
+            dictionary = data.target_dictionary if is_target else data.source_dictionary
+            for line in lines:
+                yield dictionary.encode_line(encoder.encode(line, is_target), add_if_not_exist=False).numpy()
+
+        for split, (sources, *targets) in texts.items():
+            given = read_text_lines(sources)
+            wanted = read_text_lines(targets[0]) if targets else [""] * len(given)
+            if len(wanted) != len(given):
+                raise AggdecError(f"{targets[0]}: has {len(wanted)} lines, and {sources} {len(given)}: give as many")
+            data.write(split, encoded(given, False), encoded(wanted, True))

@@ -1,0 +1,43 @@
+"""Checkpoints in Hugging Face's format, imported once into the user's cache folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.hub.importing import import_checkpoint
+from fairseq_aggdec.hub.settings import FILE
+
+
+def imported(folder: Path) -> Path:
+    """A folder that `aggdec import-hf` has written, or else the import of a downloaded one, which is made if need be.
+
+    Another process that wants the same import waits for it. By the files' names, sizes and times it is the same.
+
+    Raises:
+        AggdecError: there is no such folder, or what it holds cannot be imported.
+        OSError: the cache folder cannot be written.
+    """
+    if not folder.is_dir():
+        raise AggdecError(f"--model {folder}: no such folder; name one with config.json, weights and tokenizer")
+    if (folder / FILE).is_file():
+        return folder
+    folder = folder.resolve()
+    facts = [str(folder), version("fairseq-aggdec")]
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        facts += [path.name, str(path.stat().st_size), str(path.stat().st_mtime_ns)]
+    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairseq_aggdec" / "hub"
+    cache.mkdir(parents=True, exist_ok=True)
+    found = cache / f"{folder.name}-{key}"
+    with (cache / f"{found.name}.lock").open("w") as lock:
+        with suppress(OSError):  # a network file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (found / FILE).is_file():
+            import_checkpoint(folder, found)
+    return found

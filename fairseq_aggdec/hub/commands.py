@@ -1,0 +1,45 @@
+"""The commands for an imported model, as they are typed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from fairseq_aggdec.errors import option_name
+from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
+from fairseq_aggdec.generation.options import SearchOptions
+from fairseq_aggdec.hub.importing import MODEL
+from fairseq_aggdec.hub.settings import Settings
+
+
+def commands(folder: Path, settings: Settings) -> str:
+    """Lines for a shell; `text.txt` has a sentence a line, and `train.txt` and `valid.txt` as well.
+
+    Args:
+        folder: the imported one.
+        settings: its content of `hub.json`.
+    """
+    name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
+    source = settings.source_lang or next(name for name in settings.languages if name != settings.target_lang)
+    target = settings.target_lang or next(name for name in settings.languages if name != source)
+    pair = f"-s {source} -t {target}"
+    search = {
+        option: value for option, value in settings.generation.items() if value != getattr(SearchOptions, option, 0)
+    }
+    beam = search.pop("beam", 1)
+    flags = "".join(
+        f" {option_name(o)}" if value is True else f" {option_name(o)} {value:g}" for o, value in search.items()
+    )
+    modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
+    if "block_ngrams" not in search:  # fairseq's own search bans none
+        modes.insert(0, f"{BEAM}{beam}")
+    return "\n".join(
+        (
+            f"aggdec translate --model {name} {pair} --input text.txt",
+            f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
+            f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
+            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
+            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{flags}",
+            f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
+        )
+    )

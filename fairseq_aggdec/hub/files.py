@@ -1,0 +1,78 @@
+"""The files of a Hugging Face checkpoint: JSON, and weights, of which no code is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec import structured_files
+from fairseq_aggdec.errors import AggdecError
+
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+"""the first that exists is read; an index names the file of each weight"""
+_ADVICE = "download it again"
+_COMPUTED = (".version", "embed_positions.weights")
+"""ends of the names of entries that transformers does not read"""
+
+
+def read_json(folder: Path, name: str, optional: bool = False) -> dict[str, Any]:
+    """The content of a JSON file without entries that are null; {} where an optional file is not there.
+
+    Raises:
+        AggdecError: the file is not there, or is not JSON.
+    """
+    path = folder / name
+    if not path.is_file():
+        if optional:
+            return {}
+        raise AggdecError(f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format")
+    content = structured_files.read(path, dict[str, Any], _ADVICE)
+    return {field: value for field, value in content.items() if value is not None}
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights of a checkpoint in the precision of the file, by their names without `model.`, which not all have.
+
+    Raises:
+        AggdecError: there are none, a file is missing or damaged, or holds something other than weights.
+    """
+    name = next((name for name in _WEIGHTS if (folder / name).is_file()), None)
+    if name is None:
+        raise AggdecError(f"{folder}: has no weights; download its {_WEIGHTS[0]} or {_WEIGHTS[2]}")
+    weights: dict[str, Tensor] = {}
+    if name.endswith(".json"):
+        places: Any = read_json(folder, name).get("weight_map")
+        files = list(places.values()) if isinstance(places, dict) else [""]
+        if not all(isinstance(file, str) and file and Path(file).name == file for file in files):
+            raise AggdecError(f"{folder / name}: its weight_map does not name a file for each weight; {_ADVICE}")
+        for file in sorted({*files}):
+            weights |= _read(folder / file)
+        if wrong := sorted(weights.keys() ^ places.keys()):
+            raise AggdecError(f"{folder / name}: {wrong[0]} is not in both the index and the files; {_ADVICE}")
+    else:
+        weights = _read(folder / name)
+    return {name.removeprefix("model."): weights[name] for name in weights if not name.endswith(_COMPUTED)}
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise AggdecError(f"{path}: no such file; {_ADVICE}")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+    except ImportError:
+        raise AggdecError(f"{path}: needs the library safetensors: pip install fairseq-aggdec[hub]") from None
+    except Exception as error:  # of many types
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise AggdecError(
+            f"{path}: damaged, or more than weights, of which no code was run ({reason}); {_ADVICE}"
+        ) from None
+    if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):
+        raise AggdecError(f"{path}: holds more than weights; {_ADVICE}")
+    return weights

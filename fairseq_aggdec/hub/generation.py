@@ -1,0 +1,81 @@
+"""How transformers' `generate` searches with a model, as fairseq's options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq_aggdec.errors import AggdecError
+
+_NUMBERS = frozenset(
+    "length_penalty max_length max_new_tokens min_length min_new_tokens no_repeat_ngram_size num_beams".split()
+)
+_READ = _NUMBERS | frozenset(
+    "bad_words_ids decoder_start_token_id early_stopping force_bos_token_to_be_generated forced_bos_token_id "
+    "forced_eos_token_id".split()
+)
+_WITHOUT_EFFECT = frozenset(
+    "cache_config cache_implementation compile_config disable_compile epsilon_cutoff eta_cutoff is_assistant "
+    "low_memory max_cache_len min_p num_return_sequences output_attentions output_hidden_states output_logits "
+    "output_scores prefill_chunk_size remove_invalid_values renormalize_logits return_dict_in_generate temperature "
+    "top_h top_k top_p typical_p use_cache".split()
+)
+"""on a greedy search, and on a beam's"""
+_NOT_SUPPORTED = {
+    **dict.fromkeys("encoder_repetition_penalty guidance_scale num_beam_groups repetition_penalty".split(), 1),
+    **dict.fromkeys(
+        "begin_suppress_tokens constraints diversity_penalty do_sample dola_layers encoder_no_repeat_ngram_size "
+        "exponential_decay_length_penalty force_words_ids forced_decoder_ids max_time penalty_alpha sequence_bias "
+        "stop_strings suppress_tokens token_healing use_mtp watermarking_config".split(),
+        0,
+    ),
+}
+"""the value that changes nothing; an empty one does not either"""
+GENERATION = _READ | _WITHOUT_EFFECT | _NOT_SUPPORTED.keys()
+"""fields of generation_config.json, which older files have in config.json"""
+_ASSISTED = (
+    "_",
+    "transformers_version",
+    "assistant_",
+    "num_assistant_tokens",
+    "prompt_lookup_",
+    "max_matching_ngram_size",
+)
+"""beginnings of other fields that change no output; most are of transformers' own drafts"""
+
+
+def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str, Any]:
+    """fairseq's options of the search that these fields of generation_config.json describe.
+
+    Args:
+        fields: the content of the file, or of config.json where there is none.
+        numbers: config.json's numbers of special tokens, by the names of their fields.
+
+    Raises:
+        AggdecError: a field is not known, or has a value that is not supported.
+    """
+    for name, value in fields.items():
+        if name in numbers and value in (numbers[name], [numbers[name]]):
+            continue
+        if value and value != _NOT_SUPPORTED.get(name, value):
+            raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")
+        if name not in GENERATION and not name.startswith(_ASSISTED):
+            raise AggdecError(f"generation_config.json: {name}: is not known; delete it if it changes nothing")
+        if name in _NUMBERS and not isinstance(value, int | float):
+            raise AggdecError(f"generation_config.json: {name}: {value!r} is no number; download the file again")
+    pad, eos = numbers.get("pad_token_id"), numbers.get("eos_token_id")
+    if fields.get("bad_words_ids", [[pad]]) != [[pad]]:
+        raise AggdecError("generation_config.json: bad_words_ids: has more than <pad>, which is not supported")
+    if fields.get("forced_eos_token_id", eos) != eos:
+        raise AggdecError(f"generation_config.json: forced_eos_token_id: must be {eos}, the end of a sentence, or null")
+    # transformers' `max_length` and `min_length` count the first input of the decoder; without them it writes 20 tokens
+    longest = fields["max_new_tokens"] + 1 if "max_new_tokens" in fields else fields.get("max_length", 21)
+    options = {
+        "beam": fields.get("num_beams", 1),
+        "lenpen": fields.get("length_penalty", 1.0),
+        "max_len_a": 0,
+        "max_len_b": longest - (2 if "forced_eos_token_id" in fields else 1),
+        "min_len": max(fields.get("min_length", 0) - 1, fields.get("min_new_tokens", 0), 0),
+    }
+    if size := fields.get("no_repeat_ngram_size"):
+        options |= {"no_repeat_ngram_size": size, "block_ngrams": True}
+    return options

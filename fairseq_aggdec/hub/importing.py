@@ -1,0 +1,164 @@
+"""`aggdec import-hf`: a checkpoint in Hugging Face's format becomes a folder that fairseq reads."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.models.bart import BARTModel
+from fairseq.models.transformer import TransformerModel
+
+from fairseq_aggdec.compat.checkpoints import without_training
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import folder_written_whole
+from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.families import EOS, Converted
+from fairseq_aggdec.hub.files import read_json, read_weights
+from fairseq_aggdec.hub.generation import GENERATION, search_options
+from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
+from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
+
+FAMILIES = families.FAMILIES | marian.FAMILIES
+MODEL = "model.pt"
+"""the name of the checkpoint in an imported folder"""
+_LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
+"""the tokens of a family's languages; their names have no `__` or `>>` around them"""
+_README = """\
+# {0}
+
+A {1.family} model, made of the files of `{0}` by `aggdec import-hf`. Its licence is that of the original model.
+
+    aggdec translate --model {2} -s {3} -t {4} "A sentence."
+
+`model.pt` is a checkpoint of fairseq, `dict.txt` its dictionary. `hub.json` holds the languages, the form of the
+inputs and the original model's search.
+"""
+
+
+def import_checkpoint(source: Path, out: Path) -> Settings:
+    """Make a folder that fairseq reads of a checkpoint in Hugging Face's format. Where it fails, `out` is not made.
+
+    Args:
+        source: a folder with config.json, weights and the files of a tokenizer.
+        out: the new folder.
+
+    Raises:
+        AggdecError: the checkpoint is damaged or incomplete, or of a model that fairseq does not have; `out` exists.
+        OSError: a file cannot be read or written.
+    """
+    if out.exists():
+        what = "is an imported model already: use it" if (out / FILE).is_file() else "exists already: delete it"
+        raise AggdecError(f"{out}: {what}, or name a new folder")
+    config = read_json(source, "config.json")
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT) and Pegasus can be imported"
+        raise AggdecError(f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}")
+    tokenizer = read_tokenizer(source)
+    settings = _settings(source, config, tokenizer)
+    target = None if tokenizer.target_tokens == tokenizer.tokens else tokenizer.target_tokens
+    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, target)
+    dictionaries = {"dict.txt": _dictionary(converted.symbols)}
+    if converted.target_symbols is not None:
+        dictionaries = {
+            "dict.source.txt": dictionaries["dict.txt"],
+            "dict.target.txt": _dictionary(converted.target_symbols),
+        }
+    _check(converted, *dictionaries.values())
+    with folder_written_whole(out) as folder:
+        _save(converted, settings, folder / MODEL)
+        for name, dictionary in dictionaries.items():
+            dictionary.save(str(folder / name))
+        for name in tokenizer.files:
+            shutil.copyfile(source / name, folder / name)
+        languages = (settings.source_lang or "SOURCE", settings.target_lang or "TARGET")
+        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, out, *languages), "utf-8")
+        settings.write(folder)
+    return settings
+
+
+def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Settings:
+    """How the model is used. `decoder_start_token_id` of its configuration gets the value that is in force."""
+    family, tokens = config["model_type"], tokenizer.tokens
+    fields = read_json(source, "generation_config.json", optional=True)
+    if not fields:  # older files have them in config.json
+        fields = {name: value for name, value in config.items() if name in GENERATION}
+        if fields.get("force_bos_token_to_be_generated"):
+            fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
+        if family != "m2m_100":  # in the others it is transformers' default
+            fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
+    default = EOS if family in ("bart", "m2m_100") else None  # transformers'
+    start: Any = fields.get("decoder_start_token_id", config.get("decoder_start_token_id", default))
+    config["decoder_start_token_id"] = start
+    begin = {"decoder_start_token_id": start} | {name: fields[name] for name in fields if name == "forced_bos_token_id"}
+    for name, number in begin.items():
+        if type(number) is not int or not 0 <= number < len(tokenizer.target_tokens):
+            raise AggdecError(f"{source}: {name}: {number} is no token's number; enter that of the output's language")
+    first, *forced = (tokenizer.target_tokens[number] for number in begin.values())
+
+    options = read_json(source, "tokenizer_config.json", optional=True)
+    names = {token: token.strip("_<>") for token in tokens if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)}
+    known = names | {name: name for name in names.values()}
+    src, tgt = (
+        options.get(f"{new}_lang") or options.get(f"{old}_lang", "")
+        for new, old in (("src", "source"), ("tgt", "target"))
+    )
+    target = next((known[token] for token in (first, *forced, tgt) if token in known), "" if names else tgt or "target")
+    form = {"bart": "<s> {text} </s>"}.get(family, "{target} {text} </s>" if names else "{text} </s>")
+    if family in ("mbart", "m2m_100"):
+        if not names:
+            raise AggdecError(f"{source}: the tokenizer has no language; download the files of the tokenizer again")
+        kind = options.get("tokenizer_class") or config.get("tokenizer_class") or ""
+        is_mbart_25 = "50" not in kind and ("MBart" in kind or first in names)
+        form = "{text} </s> {source}" if is_mbart_25 or options.get("legacy_behaviour") else "{source} {text} </s>"
+        if first not in names and names.keys() >= {*forced}:
+            forced = ["{target}"]
+        src = known.get(src, "")
+    else:
+        src = src or "source"
+    numbers = {name: value for name, value in config.items() if name.endswith("_token_id") and name not in GENERATION}
+    languages = {name: token for token, name in names.items()}
+    return Settings(family, tokenizer.kind, languages, form, forced, search_options(fields, numbers), src, target)
+
+
+def _dictionary(symbols: list[str]) -> Dictionary:
+    dictionary = Dictionary()
+    for symbol in symbols[dictionary.nspecial :]:
+        dictionary.add_symbol(symbol)
+    return dictionary
+
+
+def _check(converted: Converted, source: Dictionary, target: Dictionary | None = None) -> None:
+    """Raise `AggdecError` where fairseq's model has other weights, or weights of other shapes."""
+    options = argparse.Namespace(**converted.options)
+    ARCH_CONFIG_REGISTRY[options.arch](options)
+    kind: Any = ARCH_MODEL_REGISTRY[options.arch]
+    if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
+        kind = TransformerModel
+    with torch.device("meta"):
+        model = kind.build_model(options, SimpleNamespace(source_dictionary=source, target_dictionary=target or source))
+    needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
+    for name in sorted(needed.keys() | converted.weights.keys()):
+        if name not in needed:
+            raise AggdecError(f"the weights have {name}, for which such a model has no place: not supported")
+        if name not in converted.weights:
+            raise AggdecError(f"the weights lack {name}; download them and config.json again")
+        if (shape := tuple(converted.weights[name].shape)) != needed[name]:
+            raise AggdecError(f"{name} has the shape {shape}, and {needed[name]} by config.json; download both again")
+
+
+def _save(converted: Converted, settings: Settings, path: Path) -> None:
+    languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
+    options = argparse.Namespace(**converted.options)
+    ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
+    cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
+    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
+    torch.save(without_training({"args": None, "cfg": cfg, "model": converted.weights | versions}), path)

@@ -1,0 +1,256 @@
+"""Tokenizers of Hugging Face's checkpoints: the numbers that a published one gives a text, and the text of numbers.
+
+The libraries `tokenizers` and `sentencepiece` (the extra `hub`) are imported when a folder is read.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import read
+
+KINDS: dict[str, list[str]] = {
+    "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
+    "sentencepiece_vocab": ["sentencepiece.bpe.model", "vocab.json"],  # M2M-100
+    "tokenizer_json": ["tokenizer.json"],
+    "sentencepiece_fairseq": ["sentencepiece.bpe.model"],  # mBART, NLLB
+    "sentencepiece_pegasus": ["spiece.model"],
+    "bpe": ["vocab.json", "merges.txt"],  # BART
+}
+"""{kind: the files that it needs}; a folder has the first kind whose files are there"""
+CONFIG = ["tokenizer_config.json", "special_tokens_map.json"]
+MORE_FILES = [*CONFIG, "added_tokens.json", "target_vocab.json"]
+"""files that some folders have"""
+
+UNKNOWN = "<unk>"
+FIRST = ["<s>", "<pad>", "</s>", UNKNOWN]
+FIRST_OF_PEGASUS = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, 103))]
+M2M_LANGUAGES = {
+    "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr "
+    "ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
+    "pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu",
+    "wmt21": "en ha is ja cs ru zh de",
+}
+"""languages behind vocab.json, by `language_codes` of tokenizer_config.json; not all folders list them"""
+ESCAPED = re.compile(r"<token:\d+>")
+
+
+def symbol(token: str, number: int) -> str:
+    """The name of a token in fairseq's dictionary: the token itself, or its number where fairseq would misread it.
+
+    fairseq splits lines at any white space. Two numbers never have the same name.
+    """
+    is_readable = token and not any(character.isspace() for character in token) and not ESCAPED.fullmatch(token)
+    return token if is_readable else f"<token:{number}>"
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """The tokenizer of a folder."""
+
+    kind: str
+    """one of `KINDS`"""
+    files: list[str]
+    """names of the files that it reads"""
+    tokens: list[str]
+    """by Hugging Face's number; one that has no token, as the last rows of some models, is named as by `symbol`"""
+    target_tokens: list[str]
+    """the same, but in a Marian model of two vocabularies"""
+    special: set[str]
+    """tokens that an output's text lacks, such as languages; `<unk>` is one of them, and is shown nevertheless"""
+    cleans_spaces: bool
+    """an output's text has no spaces before its punctuation"""
+    numbers_of: Callable[[str, bool], list[int]]
+    text_of: Callable[[list[str]], str]
+
+    def encode(self, text: str, is_target: bool = False) -> list[int]:
+        """The numbers of a text, without what a model expects at its ends; special tokens inside it are read as such.
+
+        Args:
+            text: a sentence.
+            is_target: it is in the language of the output, for which Marian has another SentencePiece model.
+        """
+        return self.numbers_of(text, is_target)
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The text of an output without its special tokens, with `<unk>` for what the model does not know."""
+        return self.text(self.target_tokens[number] for number in numbers if number < len(self.target_tokens))
+
+    def text(self, tokens: Iterable[str]) -> str:
+        """As `decode`, of tokens by name; a name that is no token is kept as it is."""
+        hidden = self.special - {UNKNOWN}
+        text = self.text_of([token for token in tokens if token not in hidden and not ESCAPED.fullmatch(token)])
+        if self.cleans_spaces:
+            text = re.sub(r" ([.?!,])", r"\1", text).replace(" ' ", "'")
+            text = re.sub(r" (n't|'m|'s|'ve|'re)", r"\1", text)
+        return text
+
+
+def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
+    """The tokenizer of a folder; its kind is found out by its files where none is given.
+
+    Raises:
+        AggdecError: no such kind, a file is missing or damaged, or a library is not installed.
+    """
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    kind = kind or next((kind for kind, files in KINDS.items() if there.issuperset(files)), None)
+    if kind is None:
+        sets = ", or ".join(" and ".join(files) for files in KINDS.values())
+        raise AggdecError(f"{folder}: has no tokenizer that can be read; needed are {sets}")
+    if kind not in KINDS:
+        raise AggdecError(f"{folder}: tokenizer {kind!r} is unknown; choose one of {', '.join(KINDS)}")
+    if missing := set(KINDS[kind]) - there:
+        raise AggdecError(f"{folder / min(missing)}: no such file; the tokenizer needs it")
+    files = KINDS[kind] + [name for name in MORE_FILES if name in there]
+    try:
+        return (_sentencepiece if kind.startswith("sentencepiece") else _tokenizers)(folder, kind, files)
+    except AggdecError:
+        raise
+    except Exception as error:  # the libraries raise bare ones
+        raise AggdecError(f"{folder}: {' or '.join(files)} is damaged ({error}); download it again") from None
+
+
+def _tokenizers(folder: Path, kind: str, files: list[str]) -> Tokenizer:
+    """A tokenizer that the library `tokenizers` runs."""
+    library, config = _library("tokenizers"), _config(folder)
+    if kind == "tokenizer_json":
+        tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    else:
+        tokenizer = library.Tokenizer(library.models.BPE.from_file(*(str(folder / name) for name in KINDS[kind])))
+        space = config.get("add_prefix_space", False)
+        tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        tokenizer.decoder = library.decoders.ByteLevel()
+        for token, entry in _added_tokens(folder, config, [*FIRST, "<mask>"]).items():
+            options = {name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")}
+            tokenizer.add_tokens([library.AddedToken(token, normalized=False, **options)])
+    tokens = _by_number(folder, tokenizer.get_vocab())
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(tokenizer.model, library.models.BPE)
+
+    def numbers_of(text: str, is_target: bool) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return Tokenizer(kind, files, tokens, tokens, special, cleans, numbers_of, tokenizer.decoder.decode)
+
+
+def _sentencepiece(folder: Path, kind: str, files: list[str]) -> Tokenizer:
+    """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
+    library, config = _library("sentencepiece"), _config(folder)
+    names = [name for name in KINDS[kind] if name != "vocab.json"]
+    models = [library.SentencePieceProcessor(model_file=str(folder / name)) for name in names]
+    languages: list[str] = []
+    if kind == "sentencepiece_pair":
+        numbers, specials = _json(folder, "vocab.json"), FIRST[1:]
+    elif kind == "sentencepiece_vocab":
+        numbers, specials = _json(folder, "vocab.json"), FIRST
+        languages = [f"__{name}__" for name in M2M_LANGUAGES[config.get("language_codes", "m2m100")].split()]
+    else:
+        first, specials, place = FIRST, [*FIRST, "<mask>"], 3  # of the first piece in SentencePiece
+        if kind == "sentencepiece_pegasus":
+            first, specials, place = FIRST_OF_PEGASUS, [*FIRST_OF_PEGASUS, UNKNOWN], 2
+        pieces = [models[0].id_to_piece(number) for number in range(place, len(models[0]))]
+        numbers = {token: number for number, token in enumerate([*first, *pieces])}
+    added = _added_tokens(folder, config, specials)
+    for token in [*added, *languages]:
+        numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
+    tokens = target_tokens = _by_number(folder, numbers)
+    if config.get("separate_vocabs"):
+        target_tokens = _by_number(folder, _json(folder, "target_vocab.json"), "decoder_vocab_size")
+    sides = [{token: number for number, token in enumerate(side)} for side in (tokens, target_tokens)]
+    split = re.compile("(" + "|".join(re.escape(token) for token in sorted(added, key=len, reverse=True)) + ")")
+
+    def numbers_of(text: str, is_target: bool) -> list[int]:
+        parts, found = split.split(text), []  # every second part is an added token
+        for place in range(1, len(parts), 2):
+            if added[parts[place]].get("lstrip"):
+                parts[place - 1] = parts[place - 1].rstrip()
+            if added[parts[place]].get("rstrip"):
+                parts[place + 1] = parts[place + 1].lstrip()
+        for place, part in enumerate(parts):
+            marked = re.match(">>.*?<<", part, re.DOTALL) if kind == "sentencepiece_pair" else None
+            whole = part if place % 2 else marked.group() if marked else ""
+            found += [whole] if whole else []
+            found += models[-1 if is_target else 0].encode(part.removeprefix(whole), out_type=str)
+        return [sides[is_target].get(piece, sides[is_target][UNKNOWN]) for piece in found]
+
+    def text_of(tokens: list[str]) -> str:
+        pieces = ["\0" if token == UNKNOWN else token for token in tokens]  # SentencePiece would write " ⁇ "
+        return str(models[-1].decode_pieces(pieces).replace("▁", " ").strip().replace("\0", UNKNOWN))
+
+    special = {token for token, entry in added.items() if entry.get("special")}.union(languages)
+    cleans = config.get("clean_up_tokenization_spaces", False)
+    return Tokenizer(kind, files, tokens, target_tokens, special, cleans, numbers_of, text_of)
+
+
+def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> dict[str, dict[str, Any]]:
+    """Tokens that a text is split at, and their properties: `special`, `lstrip`, `rstrip`, and perhaps a `number`.
+
+    Those without a number follow the vocabulary in this order: languages, then `<mask>`.
+    """
+    numbered = config.get("added_tokens_decoder", {}).items()
+    added = {entry["content"]: entry | {"number": int(number)} for number, entry in numbered}
+    for token, number in _json(folder, "added_tokens.json").items():
+        added.setdefault(token, {"number": number})
+    more = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
+    named = [value for name, value in config.items() if name.endswith("_token") and value]
+    for entry in [*(more.values() if isinstance(more, dict) else more), *named, *specials]:
+        new = {"content": entry, "lstrip": entry == "<mask>"} if isinstance(entry, str) else entry
+        added[new["content"]] = new | added.get(new["content"], {}) | {"special": True}
+    return added
+
+
+def _by_number(folder: Path, numbers: dict[str, int], size: str = "vocab_size") -> list[str]:
+    """Tokens by number, at least as many as the model has rows."""
+    rows = max(_json(folder, "config.json").get(size, 0), 1 + max(numbers.values()))
+    names = {number: token for token, number in numbers.items()}
+    return [names.get(number, symbol("", number)) for number in range(rows)]
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    return {name: value for file in CONFIG for name, value in _json(folder, file).items()}
+
+
+def _json(folder: Path, name: str) -> dict[str, Any]:
+    return read(folder / name, dict[str, Any], "download it again") if (folder / name).is_file() else {}
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise AggdecError(f"{name} is not installed: pip install 'fairseq-aggdec[hub]'") from None
+
+
+@dataclass
+class HubConfig(FairseqDataclass):
+    """Options of `--bpe hub`."""
+
+    hub_folder: str = field(default="", metadata={"help": "folder that aggdec import-hf has written, of --bpe hub"})
+
+
+@register_bpe("hub", dataclass=HubConfig)
+class HubBPE:
+    """The tokenizer of an imported model, in symbols of its dictionary."""
+
+    def __init__(self, config: HubConfig) -> None:
+        self.tokenizer = read_tokenizer(Path(config.hub_folder))
+        sides = self.tokenizer.tokens, self.tokenizer.target_tokens
+        self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
+        self._tokens = dict(zip(self._symbols[True], sides[True], strict=True))
+
+    def encode(self, text: str, is_target: bool = False) -> str:
+        """The symbols of a source, or of a text in the language of outputs, joined by spaces."""
+        return " ".join(self._symbols[is_target][number] for number in self.tokenizer.encode(text, is_target))
+
+    def decode(self, symbols: str) -> str:
+        """The text of an output."""
+        return self.tokenizer.text(self._tokens.get(name, name) for name in symbols.split())

@@ -1,0 +1,24 @@
+"""The Transformer of OPUS-MT and Pegasus: fairseq's, with a bias on its logits."""
+
+from typing import Any
+
+import torch
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch import nn
+
+
+@register_model("hub_transformer")
+class HubTransformerModel(TransformerModel):
+    """Its decoder is of fairseq's own class, whose output projection has no bias elsewhere."""
+
+    @classmethod
+    def build_decoder(cls, args: Any, tgt_dict: Any, embed_tokens: Any) -> Any:
+        """As fairseq's, with the bias."""
+        decoder = super().build_decoder(args, tgt_dict, embed_tokens)
+        decoder.output_projection.bias = nn.Parameter(torch.zeros(len(tgt_dict)))
+        return decoder
+
+
+register_model_architecture("hub_transformer", "hub_transformer")(base_architecture)

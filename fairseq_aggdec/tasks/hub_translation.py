@@ -1,0 +1,143 @@
+"""fairseq's translation by imported models: a text's source and output have the tokens around it that the model knows.
+
+Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task hub_translation` is fairseq's own
+search on them; this plugin's tasks of translation, and that of training drafters, read them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.data import BaseWrapperDataset
+from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
+
+from fairseq_aggdec.decoding.drafters.input_guided import Form
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.hub.forms import tokens_around
+from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.tasks.data_folder import dictionary_file, language_pair
+
+
+class FormedSide(BaseWrapperDataset):
+    """One side of a split with the tokens around its texts; `dataset` has the texts, EOS last."""
+
+    def __init__(self, dataset: Any, before: Sequence[int], after: Sequence[int], longest: int | None = None) -> None:
+        """`longest`: the most tokens of a sentence, which is cut to it; None: no limit."""
+        super().__init__(dataset)
+        added = len(before) + len(after)
+        self._before, self._after, self._longest = before, after, None if longest is None else longest - added
+        self._sizes = added + np.clip(np.asarray(dataset.sizes) - 1, 0, self._longest)
+
+    def __getitem__(self, index: int) -> Tensor:
+        return _between(self._before, self.dataset[index][:-1][: self._longest], self._after)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self._sizes
+
+
+class HubForm(FairseqTask):
+    """Mixin, named before fairseq's `TranslationTask`: gives texts the model's form where the data has a `hub.json`."""
+
+    needs_settings: ClassVar[bool] = False
+    """whether data without a `hub.json` is refused"""
+    form: Form | None = None
+    """None: the data is no imported model's"""
+    hidden: frozenset[int] = frozenset()
+    """target symbols that are no part of an output's text: languages"""
+
+    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+        super().__init__(cfg, *rest, **named)
+        settings = _settings(cfg)
+        if settings is not None:
+            around = tokens_around(settings, cfg.source_lang, cfg.target_lang)
+            source, target = self.source_dictionary, self.target_dictionary
+            sides = zip(around, (source, source, target), strict=True)
+            self.form = Form(*([side.index(token) for token in tokens] for tokens, side in sides))
+            self.hidden = frozenset(map(target.index, settings.languages.values())) - {target.unk()}
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+        """As fairseq's; without options the languages are those of the data, or the model's.
+
+        Raises `AggdecError` for an unknown language, and where a `hub.json` or a dictionary is missing.
+        """
+        if _settings(cfg) is None:
+            if cls.needs_settings:
+                raise AggdecError(f"{cfg.data}: has no {FILE}; make it by aggdec binarize, or copy the model's {FILE}")
+            return super().setup_task(cfg, **kwargs)
+        folder = Path(utils.split_paths(cfg.data)[0])
+        cfg.source_lang, cfg.target_lang = language_pair(folder, cfg.source_lang, cfg.target_lang)
+        sides = {"source": cfg.source_lang, "target": cfg.target_lang}
+        paths = [str(dictionary_file(folder, side, language)) for side, language in sides.items()]
+        loaded = {path: cls.load_dictionary(path) for path in dict.fromkeys(paths)}
+        return cls(cfg, *(loaded[path] for path in paths))
+
+    @property
+    def added(self) -> int:
+        """The number of a source's tokens beside its text and EOS."""
+        return 0 if self.form is None else len(self.form.before) + len(self.form.after) - 1
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        """As fairseq's; the limit of --truncate-source counts all tokens of a source."""
+        super().load_dataset(split, *args, **kwargs)
+        if self.form is None:
+            return
+        if self.cfg.num_batch_buckets:
+            raise AggdecError(f"--num-batch-buckets: not for data with a {FILE}; leave it out")
+        data, before, after, forced = self.datasets[split], *self.form
+        longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
+        data.src = FormedSide(data.src, before, after, longest)
+        data.sizes = data.src_sizes = data.src.sizes
+        if data.tgt is not None:
+            data.tgt = FormedSide(data.tgt, forced, [self.target_dictionary.eos()])
+            data.tgt_sizes = data.tgt.sizes
+            data.sizes = np.vstack((data.src_sizes, data.tgt_sizes)).T
+
+    def build_dataset_for_inference(self, src_tokens: Any, src_lengths: Any, *args: Any, **kwargs: Any) -> Any:
+        """As fairseq's, of texts, EOS last."""
+        if self.form is not None:
+            src_tokens = [_between(self.form.before, text[:-1], self.form.after) for text in src_tokens]
+            src_lengths = list(map(len, src_tokens))
+        return super().build_dataset_for_inference(src_tokens, src_lengths, *args, **kwargs)
+
+    def build_generator(
+        self, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Any = None, **given: Any
+    ) -> Any:
+        """As fairseq's; languages are left out of an output's text."""
+        if self.hidden:
+            extra_gen_cls_kwargs = {"symbols_to_strip_from_output": self.hidden, **(extra_gen_cls_kwargs or {})}
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **given)
+
+    def inference_step(
+        self, generator: Any, models: Any, sample: dict[str, Any], prefix_tokens: Tensor | None = None, **given: Any
+    ) -> Any:
+        """As fairseq's; without a prefix, which would begin with them, the first tokens are the model's forced ones."""
+        if prefix_tokens is None and self.form is not None and self.form.forced:
+            source = sample["net_input"]["src_tokens"]
+            prefix_tokens = source.new_tensor([self.form.forced]).repeat(len(source), 1)
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, **given)
+
+
+def _between(before: Sequence[int], text: Tensor, after: Sequence[int]) -> Tensor:
+    return torch.cat([text.new_tensor(before), text, text.new_tensor(after)])
+
+
+def _settings(cfg: Any) -> Settings | None:
+    """Those of the data folder; None where it has none."""
+    folder = Path(utils.split_paths(cfg.data)[0]) if cfg.data else None
+    return None if folder is None or not (folder / FILE).is_file() else Settings.read(folder)
+
+
+@register_task("hub_translation", dataclass=TranslationConfig)
+class HubTranslationTask(HubForm, TranslationTask):
+    """fairseq's own search on an imported model's data."""
+
+    needs_settings = True
