@@ -31,8 +31,7 @@ from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.hub.cache import imported
-from fairseq_aggdec.hub.importing import MODEL
-from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.process import log_warnings_only

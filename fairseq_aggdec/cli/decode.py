@@ -95,7 +95,7 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
 
         if self.model:
             from fairseq_aggdec.hub.cache import imported
-            from fairseq_aggdec.hub.importing import MODEL
+            from fairseq_aggdec.hub.settings import MODEL
 
             self.data = str(imported(self.model))
             self.path, self.bpe = f"{self.data}/{MODEL}", self.bpe or "hub"

@@ -3,7 +3,6 @@
 checkpoints    reading without running code: allowed_classes, stored_options
 command_line   bfloat16 without a TPU, limits of batches, an option without its task
 batches        no sentence is lost
-activations    swish
-training       resuming on several workers, averaged weights, BART from YAML
+training       resuming on several workers, averaged weights, BART from YAML, swish
 nat            fairseq's non-autoregressive models
 """

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from fairseq import checkpoint_utils, file_utils, iterative_refinement_generator, options, utils
 from fairseq.data import data_utils
+from fairseq.dataclass.constants import ChoiceEnum
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models.bart import BARTModel
 from fairseq.models.ema import EMA
@@ -12,7 +13,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 
-from fairseq_aggdec.compat import activations, batches, checkpoints, command_line, nat, training
+from fairseq_aggdec.compat import batches, checkpoints, command_line, nat, training
 from fairseq_aggdec.errors import install_excepthook
 
 
@@ -32,8 +33,9 @@ def install() -> None:
     EMA.__init__ = training.copying_frozen_weights(EMA.__init__)
     FairseqTask.train_step = training.without_fused_attention(FairseqTask.train_step)
     FairseqTask.get_batch_iterator = batches.with_resumed_batches(FairseqTask.get_batch_iterator)
-    utils.get_activation_fn = activations.callable_swish(utils.get_activation_fn)
-    TransformerConfig.__dataclass_fields__["activation_fn"].type = activations.choices()
+    utils.get_activation_fn = training.without_classes(utils.get_activation_fn)
+    activations = ChoiceEnum([*utils.get_available_activation_fns(), "swish"])
+    TransformerConfig.__dataclass_fields__["activation_fn"].type = activations
     FairseqNATModel.build_model = nat.with_own_options(FairseqNATModel.build_model.__func__)
     iterative_refinement_generator.np = SimpleNamespace(argmax=nat.argmax)
     levenshtein_transformer._fill = nat.filling_missing_rows(levenshtein_transformer._fill)

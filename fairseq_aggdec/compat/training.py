@@ -1,4 +1,4 @@
-"""Corrections of fairseq's training: resuming on several workers, averaged weights, BART from YAML, speed."""
+"""Corrections of fairseq's training: resuming on several workers, averaged weights, BART from YAML, swish, speed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -54,6 +55,11 @@ def with_task_name(init: Callable[..., None]) -> Callable[..., None]:
             self.args.task = None
 
     return make
+
+
+def without_classes(get: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Wrap `get_activation_fn`, which for swish returns the class of SiLU; Conformers need it, and have fairseq's."""
+    return lambda activation: F.silu if (found := get(activation)) is nn.SiLU else found
 
 
 _MAX_UNFUSED_LENGTH = 128  # tokens; in longer sentences fused attention is as fast in fp32, and needs less memory

@@ -8,8 +8,7 @@ from pathlib import Path
 from fairseq_aggdec.errors import option_name
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
 from fairseq_aggdec.generation.options import SearchOptions
-from fairseq_aggdec.hub.importing import MODEL
-from fairseq_aggdec.hub.settings import Settings
+from fairseq_aggdec.hub.settings import MODEL, Settings
 
 
 def commands(folder: Path, settings: Settings) -> str:
@@ -35,7 +34,7 @@ def commands(folder: Path, settings: Settings) -> str:
         modes.insert(0, f"{BEAM}{beam}")
     return "\n".join(
         (
-            f"aggdec translate --model {name} {pair} --input text.txt",
+            f'aggdec translate --model {name} {pair} "A sentence."',
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
             f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",

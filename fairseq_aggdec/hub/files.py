@@ -68,11 +68,8 @@ def _read(path: Path) -> dict[str, Tensor]:
         weights = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
         raise AggdecError(f"{path}: needs the library safetensors: pip install fairseq-aggdec[hub]") from None
-    except Exception as error:  # of many types
-        reason = str(error).strip().partition("\n")[0][:200]
-        raise AggdecError(
-            f"{path}: damaged, or more than weights, of which no code was run ({reason}); {_ADVICE}"
-        ) from None
+    except Exception:  # of many types; PyTorch's message tells how to run the file's code
+        weights = None
     if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):
-        raise AggdecError(f"{path}: holds more than weights; {_ADVICE}")
+        raise AggdecError(f"{path}: is damaged, or holds more than weights, of which no code was run; {_ADVICE}")
     return weights

@@ -54,7 +54,11 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
         AggdecError: a field is not known, or has a value that is not supported.
     """
     for name, value in fields.items():
-        if name in numbers and value in (numbers[name], [numbers[name]]):
+        if name in numbers:
+            if value not in (numbers[name], [numbers[name]]):
+                raise AggdecError(
+                    f"generation_config.json: {name}: {value!r} is not supported, only that of config.json"
+                )
             continue
         if value and value != _NOT_SUPPORTED.get(name, value):
             raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")

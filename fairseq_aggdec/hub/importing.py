@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,16 +20,15 @@ from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.hub import families, marian
+from fairseq_aggdec.hub.commands import commands
 from fairseq_aggdec.hub.families import EOS, Converted
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
-from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
 FAMILIES = families.FAMILIES | marian.FAMILIES
-MODEL = "model.pt"
-"""the name of the checkpoint in an imported folder"""
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
 """the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\
@@ -36,7 +36,7 @@ _README = """\
 
 A {1.family} model, made of the files of `{0}` by `aggdec import-hf`. Its licence is that of the original model.
 
-    aggdec translate --model {2} -s {3} -t {4} "A sentence."
+{2}
 
 `model.pt` is a checkpoint of fairseq, `dict.txt` its dictionary. `hub.json` holds the languages, the form of the
 inputs and the original model's search.
@@ -58,7 +58,7 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         what = "is an imported model already: use it" if (out / FILE).is_file() else "exists already: delete it"
         raise AggdecError(f"{out}: {what}, or name a new folder")
     config = read_json(source, "config.json")
-    family = config.get("model_type")
+    family = str(config.get("model_type"))
     if family not in FAMILIES:
         known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT) and Pegasus can be imported"
         raise AggdecError(f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}")
@@ -79,8 +79,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
             dictionary.save(str(folder / name))
         for name in tokenizer.files:
             shutil.copyfile(source / name, folder / name)
-        languages = (settings.source_lang or "SOURCE", settings.target_lang or "TARGET")
-        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, out, *languages), "utf-8")
+        lines = textwrap.indent(commands(out, settings), "    ")
+        (folder / "README.md").write_text(_README.format(source.resolve().name, settings, lines), "utf-8")
         settings.write(folder)
     return settings
 
@@ -144,7 +144,11 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
     if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
         kind = TransformerModel
     with torch.device("meta"):
-        model = kind.build_model(options, SimpleNamespace(source_dictionary=source, target_dictionary=target or source))
+        task = SimpleNamespace(source_dictionary=source, target_dictionary=target or source)
+        try:
+            model = kind.build_model(options, task)
+        except AssertionError as error:  # heads that do not divide the width
+            raise AggdecError(f"config.json: {error}; download it again") from None
     needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
     for name in sorted(needed.keys() | converted.weights.keys()):
         if name not in needed:

@@ -9,7 +9,8 @@ from typing import Any
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 
-FILE = "hub.json"
+FILE, MODEL = "hub.json", "model.pt"
+"""names of an imported folder's settings and checkpoint"""
 _ADVICE = "import the model again, into a new folder"
 _TYPES = {"str": str, "dict[str, str]": dict, "list[str]": list, "dict[str, Any]": dict}
 

@@ -25,13 +25,20 @@ KINDS: dict[str, list[str]] = {
     "bpe": ["vocab.json", "merges.txt"],  # BART
 }
 """{kind: the files that it needs}; a folder has the first kind whose files are there"""
-CONFIG = ["tokenizer_config.json", "special_tokens_map.json"]
-MORE_FILES = [*CONFIG, "added_tokens.json", "target_vocab.json"]
+CONFIG = "tokenizer_config.json", "special_tokens_map.json"
+MORE_FILES = *CONFIG, "added_tokens.json", "target_vocab.json"
 """files that some folders have"""
 
 UNKNOWN = "<unk>"
 FIRST = ["<s>", "<pad>", "</s>", UNKNOWN]
-FIRST_OF_PEGASUS = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, 103))]
+SPECIAL = {
+    "sentencepiece_pair": FIRST[1:],
+    "sentencepiece_vocab": FIRST,
+    "sentencepiece_fairseq": [*FIRST, "<mask>"],
+    "sentencepiece_pegasus": ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)), UNKNOWN],
+    "bpe": [*FIRST, "<mask>"],
+}
+"""special tokens that a folder need not name; where it has no vocab.json, all but the last have the first numbers"""
 M2M_LANGUAGES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr "
     "ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
@@ -67,17 +74,14 @@ class Tokenizer:
     """tokens that an output's text lacks, such as languages; `<unk>` is one of them, and is shown nevertheless"""
     cleans_spaces: bool
     """an output's text has no spaces before its punctuation"""
-    numbers_of: Callable[[str, bool], list[int]]
-    text_of: Callable[[list[str]], str]
+    encode: Callable[..., list[int]]
+    """(text: str, is_target: bool = False): the numbers of a text, without what a model expects at its ends
 
-    def encode(self, text: str, is_target: bool = False) -> list[int]:
-        """The numbers of a text, without what a model expects at its ends; special tokens inside it are read as such.
-
-        Args:
-            text: a sentence.
-            is_target: it is in the language of the output, for which Marian has another SentencePiece model.
-        """
-        return self.numbers_of(text, is_target)
+    Special tokens inside the text are read as such. `is_target`: it is in the language of outputs, for which Marian has
+    another SentencePiece model.
+    """
+    joined: Callable[[list[str]], str]
+    """the text of tokens"""
 
     def decode(self, numbers: Sequence[int]) -> str:
         """The text of an output without its special tokens, with `<unk>` for what the model does not know."""
@@ -86,7 +90,7 @@ class Tokenizer:
     def text(self, tokens: Iterable[str]) -> str:
         """As `decode`, of tokens by name; a name that is no token is kept as it is."""
         hidden = self.special - {UNKNOWN}
-        text = self.text_of([token for token in tokens if token not in hidden and not ESCAPED.fullmatch(token)])
+        text = self.joined([token for token in tokens if token not in hidden and not ESCAPED.fullmatch(token)])
         if self.cleans_spaces:
             text = re.sub(r" ([.?!,])", r"\1", text).replace(" ' ", "'")
             text = re.sub(r" (n't|'m|'s|'ve|'re)", r"\1", text)
@@ -96,30 +100,34 @@ class Tokenizer:
 def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
     """The tokenizer of a folder; its kind is found out by its files where none is given.
 
+    Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
+    mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
+
     Raises:
         AggdecError: no such kind, a file is missing or damaged, or a library is not installed.
     """
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    kind = kind or next((kind for kind, files in KINDS.items() if there.issuperset(files)), None)
-    if kind is None:
-        sets = ", or ".join(" and ".join(files) for files in KINDS.values())
-        raise AggdecError(f"{folder}: has no tokenizer that can be read; needed are {sets}")
+    kind = kind or next((kind for kind, files in KINDS.items() if there.issuperset(files)), "")
     if kind not in KINDS:
-        raise AggdecError(f"{folder}: tokenizer {kind!r} is unknown; choose one of {', '.join(KINDS)}")
-    if missing := set(KINDS[kind]) - there:
-        raise AggdecError(f"{folder / min(missing)}: no such file; the tokenizer needs it")
+        known = "; ".join(f"{kind}: {' and '.join(files)}" for kind, files in KINDS.items())
+        raise AggdecError(f"{folder}: no tokenizer {kind or 'with its files'}; known are {known}")
     files = KINDS[kind] + [name for name in MORE_FILES if name in there]
+    library = "sentencepiece" if kind.startswith("sentencepiece") else "tokenizers"
     try:
-        return (_sentencepiece if kind.startswith("sentencepiece") else _tokenizers)(folder, kind, files)
+        make = _sentencepiece if library == "sentencepiece" else _tokenizers
+        return make(import_module(library), folder, kind, files)
     except AggdecError:
         raise
+    except ImportError:
+        raise AggdecError(f"{library} is not installed: pip install 'fairseq-aggdec[hub]'") from None
     except Exception as error:  # the libraries raise bare ones
-        raise AggdecError(f"{folder}: {' or '.join(files)} is damaged ({error}); download it again") from None
+        names = " or ".join(KINDS[kind])
+        raise AggdecError(f"{folder}: {names} is missing or damaged ({error}); download it again") from None
 
 
-def _tokenizers(folder: Path, kind: str, files: list[str]) -> Tokenizer:
+def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
     """A tokenizer that the library `tokenizers` runs."""
-    library, config = _library("tokenizers"), _config(folder)
+    config = _json(folder, *CONFIG)
     if kind == "tokenizer_json":
         tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.no_padding()
@@ -129,66 +137,66 @@ def _tokenizers(folder: Path, kind: str, files: list[str]) -> Tokenizer:
         space = config.get("add_prefix_space", False)
         tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
         tokenizer.decoder = library.decoders.ByteLevel()
-        for token, entry in _added_tokens(folder, config, [*FIRST, "<mask>"]).items():
+        for token, entry in _added_tokens(folder, config, SPECIAL[kind]).items():
             options = {name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")}
             tokenizer.add_tokens([library.AddedToken(token, normalized=False, **options)])
     tokens = _by_number(folder, tokenizer.get_vocab())
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(tokenizer.model, library.models.BPE)
 
-    def numbers_of(text: str, is_target: bool) -> list[int]:
+    def encode(text: str, is_target: bool = False) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    return Tokenizer(kind, files, tokens, tokens, special, cleans, numbers_of, tokenizer.decoder.decode)
+    return Tokenizer(kind, files, tokens, tokens, special, cleans, encode, tokenizer.decoder.decode)
 
 
-def _sentencepiece(folder: Path, kind: str, files: list[str]) -> Tokenizer:
+def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
     """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
-    library, config = _library("sentencepiece"), _config(folder)
+    config = _json(folder, *CONFIG)
     names = [name for name in KINDS[kind] if name != "vocab.json"]
     models = [library.SentencePieceProcessor(model_file=str(folder / name)) for name in names]
-    languages: list[str] = []
-    if kind == "sentencepiece_pair":
-        numbers, specials = _json(folder, "vocab.json"), FIRST[1:]
-    elif kind == "sentencepiece_vocab":
-        numbers, specials = _json(folder, "vocab.json"), FIRST
-        languages = [f"__{name}__" for name in M2M_LANGUAGES[config.get("language_codes", "m2m100")].split()]
+    if "vocab.json" in files:
+        numbers = _json(folder, "vocab.json")
     else:
-        first, specials, place = FIRST, [*FIRST, "<mask>"], 3  # of the first piece in SentencePiece
-        if kind == "sentencepiece_pegasus":
-            first, specials, place = FIRST_OF_PEGASUS, [*FIRST_OF_PEGASUS, UNKNOWN], 2
-        pieces = [models[0].id_to_piece(number) for number in range(place, len(models[0]))]
-        numbers = {token: number for number, token in enumerate([*first, *pieces])}
-    added = _added_tokens(folder, config, specials)
+        first = 2 if kind == "sentencepiece_pegasus" else 3  # of the pieces that are not special in SentencePiece
+        pieces = [models[0].id_to_piece(number) for number in range(first, len(models[0]))]
+        numbers = {token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])}
+    added = _added_tokens(folder, config, SPECIAL[kind])
+    codes = M2M_LANGUAGES[config.get("language_codes", "m2m100")] if kind == "sentencepiece_vocab" else ""
+    languages = [f"__{code}__" for code in codes.split()]
     for token in [*added, *languages]:
         numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
     tokens = target_tokens = _by_number(folder, numbers)
+    sides = [numbers, numbers]
     if config.get("separate_vocabs"):
-        target_tokens = _by_number(folder, _json(folder, "target_vocab.json"), "decoder_vocab_size")
-    sides = [{token: number for number, token in enumerate(side)} for side in (tokens, target_tokens)]
-    split = re.compile("(" + "|".join(re.escape(token) for token in sorted(added, key=len, reverse=True)) + ")")
+        sides = [numbers, _json(folder, "target_vocab.json")]
+        target_tokens = _by_number(folder, sides[1], "decoder_vocab_size")
+    patterns = [  # the longest first; some take the spaces beside them
+        rf"(?<!\s)\s*{re.escape(token)}" if added[token].get("lstrip") else re.escape(token)
+        for token in sorted(added, key=len, reverse=True)
+    ]
+    split = re.compile(f"({'|'.join(patterns)})")
 
-    def numbers_of(text: str, is_target: bool) -> list[int]:
-        parts, found = split.split(text), []  # every second part is an added token
-        for place in range(1, len(parts), 2):
-            if added[parts[place]].get("lstrip"):
-                parts[place - 1] = parts[place - 1].rstrip()
-            if added[parts[place]].get("rstrip"):
-                parts[place + 1] = parts[place + 1].lstrip()
-        for place, part in enumerate(parts):
-            marked = re.match(">>.*?<<", part, re.DOTALL) if kind == "sentencepiece_pair" else None
-            whole = part if place % 2 else marked.group() if marked else ""
-            found += [whole] if whole else []
-            found += models[-1 if is_target else 0].encode(part.removeprefix(whole), out_type=str)
-        return [sides[is_target].get(piece, sides[is_target][UNKNOWN]) for piece in found]
+    def encode(text: str, is_target: bool = False) -> list[int]:
+        pieces: list[str] = []
+        for place, part in enumerate(split.split(text)):
+            language = re.match(">>.*?<<", part, re.DOTALL) if kind == "sentencepiece_pair" else None
+            if place % 2:  # an added token
+                pieces.append(part.lstrip())
+                continue
+            if language:
+                pieces.append(language.group())
+            rest = part[language.end() :] if language else part
+            pieces += models[-1 if is_target else 0].encode(rest, out_type=str)
+        return [sides[is_target].get(piece, sides[is_target][UNKNOWN]) for piece in pieces]
 
-    def text_of(tokens: list[str]) -> str:
+    def joined(tokens: list[str]) -> str:
         pieces = ["\0" if token == UNKNOWN else token for token in tokens]  # SentencePiece would write " ⁇ "
         return str(models[-1].decode_pieces(pieces).replace("▁", " ").strip().replace("\0", UNKNOWN))
 
     special = {token for token, entry in added.items() if entry.get("special")}.union(languages)
     cleans = config.get("clean_up_tokenization_spaces", False)
-    return Tokenizer(kind, files, tokens, target_tokens, special, cleans, numbers_of, text_of)
+    return Tokenizer(kind, files, tokens, target_tokens, special, cleans, encode, joined)
 
 
 def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> dict[str, dict[str, Any]]:
@@ -215,19 +223,10 @@ def _by_number(folder: Path, numbers: dict[str, int], size: str = "vocab_size") 
     return [names.get(number, symbol("", number)) for number in range(rows)]
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    return {name: value for file in CONFIG for name, value in _json(folder, file).items()}
-
-
-def _json(folder: Path, name: str) -> dict[str, Any]:
-    return read(folder / name, dict[str, Any], "download it again") if (folder / name).is_file() else {}
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise AggdecError(f"{name} is not installed: pip install 'fairseq-aggdec[hub]'") from None
+def _json(folder: Path, *names: str) -> dict[str, Any]:
+    """The content of those files that are there."""
+    paths = [folder / name for name in names if (folder / name).is_file()]
+    return {name: value for path in paths for name, value in read(path, dict[str, Any], "download it again").items()}
 
 
 @dataclass
@@ -242,6 +241,8 @@ class HubBPE:
     """The tokenizer of an imported model, in symbols of its dictionary."""
 
     def __init__(self, config: HubConfig) -> None:
+        if not config.hub_folder:
+            raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         sides = self.tokenizer.tokens, self.tokenizer.target_tokens
         self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]

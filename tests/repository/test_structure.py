@@ -17,13 +17,13 @@ KNOWS: dict[str, set[str]] = {
     "text": {"generation"},  # names of modes
     "compat": set(),
     "models": {"compat", "decoding"},
-    "hub": {"compat", "models"},
+    "hub": {"compat", "generation", "models"},
     "criterions": {"models", "decoding"},
     "engine": {"decoding", "models", "scheduling"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "decoding", "engine", "generation", "hub", "models", "text"},
     "model": {"compat", "generation", "hub", "models", "tasks", "text"},
-    "bulk": {"generation", "tasks", "text", "model"},
+    "bulk": {"generation", "hub", "tasks", "text", "model"},
     "train": {"compat", "bulk", "generation", "tasks"},
     "serve": {"generation", "text", "model"},
 }
