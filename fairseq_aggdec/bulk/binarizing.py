@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairseq_aggdec.bulk.data_bin import DataBin, Tokens
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole, read_text_lines
 from fairseq_aggdec.hub.settings import FILE, Settings
@@ -40,15 +40,14 @@ def binarize(
             shutil.copyfile(dictionary_file(model, side, language), partial / f"dict.{language}.txt")
         shutil.copyfile(model / FILE, partial / FILE)
         data = DataBin(partial, source, target)
-
-        def encoded(lines: Sequence[str], is_target: bool) -> Iterator[Tokens]:
-            dictionary = data.target_dictionary if is_target else data.source_dictionary
-            for line in lines:
-                yield dictionary.encode_line(encoder.encode(line, is_target), add_if_not_exist=False).numpy()
-
-        for split, (sources, *targets) in texts.items():
-            given = read_text_lines(sources)
-            wanted = read_text_lines(targets[0]) if targets else [""] * len(given)
-            if len(wanted) != len(given):
-                raise AggdecError(f"{targets[0]}: has {len(wanted)} lines, and {sources} {len(given)}: give as many")
-            data.write(split, encoded(given, False), encoded(wanted, True))
+        for split, files in texts.items():
+            sides = list(map(read_text_lines, files))
+            if len(sides) > 2 or len(sides[0]) != len(sides[-1]):
+                raise AggdecError(f"{split}: give a file of sources, and perhaps one of as many targets")
+            sides += [[""] * len(sides[0])] * (2 - len(sides))
+            dictionaries = enumerate((data.source_dictionary, data.target_dictionary))
+            source_side, target_side = (
+                [side.encode_line(encoder.encode(line, bool(n)), add_if_not_exist=False).numpy() for line in sides[n]]
+                for n, side in dictionaries
+            )
+            data.write(split, source_side, target_side)

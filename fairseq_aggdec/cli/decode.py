@@ -31,6 +31,8 @@ def _mode_options() -> Any:
 
 
 _ModeOptions: Any = _mode_options()
+_DEFAULT = f"(default: {AGGRESSIVE}, or {AGGRESSIVE_BEAM} where a --model has a beam of its own)"
+_DECODING = arg(help=f"{modes_help()} {_DEFAULT}", help_behavior_hint="")
 
 
 @dataclass(kw_only=True)
@@ -57,24 +59,15 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     threads: Count = 1  # number of threads of a worker, which can change outputs at near-ties
     shard_lines: Count = 2000  # number of lines in a shard
     beam: Maybe[Count] = None  # beam of --decoding beam and aggressive-beam (default: the --model's own, or 5)
-    decoding: Annotated[
-        str | None,
-        options.choice(MODES),
-        arg(
-            help=f"{modes_help()} (default: {AGGRESSIVE}, or {AGGRESSIVE_BEAM} for a --model with a beam of its own)",
-            help_behavior_hint="",
-        ),
-    ] = None
+    decoding: Annotated[str | None, options.choice(MODES), _DECODING] = None
 
     def check(self) -> None:
         if bool(self.model) == bool(self.data and self.path):
             raise AggdecError("give DATA and --path, or --model")
-        if not self.model:
-            self.decoding = self.decoding or AGGRESSIVE
-        if self.decoding is None:
-            pass  # by the model
-        elif MODES[self.decoding].has_beam:
-            self.beam = self.beam or (None if self.model else 5)
+        default, beam = (None, None) if self.model else (AGGRESSIVE, 5)  # a model has its own
+        self.decoding = self.decoding or default
+        if self.decoding is None or MODES[self.decoding].has_beam:
+            self.beam = self.beam or beam
         elif self.beam is not None:
             raise AggdecError(
                 f"--beam goes with --decoding beam and aggressive-beam: --decoding {self.decoding} has a beam of one"

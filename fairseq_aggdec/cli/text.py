@@ -138,11 +138,8 @@ class Correct(Translate):
 
 @dataclass(kw_only=True)
 class ImportHf(Verb):
-    """Make a folder that fairseq reads out of a model in Hugging Face's format: BART, mBART, M2M-100,
-    NLLB, OPUS-MT (Marian) or Pegasus.
-
-    It prints the commands for that folder.
-    """
+    """Make a folder that fairseq reads out of a model in Hugging Face's format (BART, mBART, M2M-100,
+    NLLB, OPUS-MT, Pegasus), and print the commands for it."""
 
     folder: Positional[Path]  # with config.json, weights and tokenizer, as downloaded
     out: Path  # folder to make
@@ -152,9 +149,7 @@ class ImportHf(Verb):
         from fairseq_aggdec.hub.commands import commands
         from fairseq_aggdec.hub.importing import import_checkpoint
 
-        settings = import_checkpoint(self.folder, self.out)
-        named = f", languages {', '.join(settings.languages)}" if settings.languages else ""
-        print(f"{self.out}: {settings.family}{named}\n\n{commands(self.out, settings)}")
+        print(commands(self.out, import_checkpoint(self.folder, self.out)))
 
 
 @dataclass(kw_only=True)

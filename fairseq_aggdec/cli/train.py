@@ -61,10 +61,8 @@ class Drafter(options.Languages, Verb):
 
 @dataclass(kw_only=True)
 class Binarize(options.Languages, Verb):
-    """Make fairseq's binary data out of text for an imported model, whose tokenizer reads it.
-
-    A split has a file of sources, a sentence a line, and perhaps one of targets.
-    """
+    """Make fairseq's binary data out of text for an imported model: of a split a file of sources, a
+    sentence a line, and perhaps one of targets."""
 
     model: Positional[Path]  # folder of aggdec import-hf
     out: Positional[Path]  # folder to make

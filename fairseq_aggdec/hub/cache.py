@@ -15,13 +15,9 @@ from fairseq_aggdec.hub.settings import FILE
 
 
 def imported(folder: Path) -> Path:
-    """A folder that `aggdec import-hf` has written, or else the import of a downloaded one, which is made if need be.
+    """An imported folder as it is, or the import of a downloaded one, made unless one of the same files is there.
 
-    Another process that wants the same import waits for it. By the files' names, sizes and times it is the same.
-
-    Raises:
-        AggdecError: there is no such folder, or what it holds cannot be imported.
-        OSError: the cache folder cannot be written.
+    Another process that wants it waits. Raises `AggdecError` where there is nothing that can be imported.
     """
     if not folder.is_dir():
         raise AggdecError(f"--model {folder}: no such folder; name one with config.json, weights and tokenizer")

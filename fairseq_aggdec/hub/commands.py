@@ -12,23 +12,14 @@ from fairseq_aggdec.hub.settings import MODEL, Settings
 
 
 def commands(folder: Path, settings: Settings) -> str:
-    """Lines for a shell; `text.txt` has a sentence a line, and `train.txt` and `valid.txt` as well.
-
-    Args:
-        folder: the imported one.
-        settings: its content of `hub.json`.
-    """
+    """Lines for a shell; `text.txt`, `train.txt` and `valid.txt` are the user's, with a sentence a line."""
     name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
     source = settings.source_lang or next(name for name in settings.languages if name != settings.target_lang)
     target = settings.target_lang or next(name for name in settings.languages if name != source)
     pair = f"-s {source} -t {target}"
-    search = {
-        option: value for option, value in settings.generation.items() if value != getattr(SearchOptions, option, 0)
-    }
-    beam = search.pop("beam", 1)
-    flags = "".join(
-        f" {option_name(o)}" if value is True else f" {option_name(o)} {value:g}" for o, value in search.items()
-    )
+    search = {name: value for name, value in settings.generation.items() if value != getattr(SearchOptions, name, 0)}
+    beam = search.pop("beam", settings.generation.get("beam", 1))
+    flags = "".join(f" {option_name(name)}{'' if value is True else f' {value:g}'}" for name, value in search.items())
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's own search bans none
         modes.insert(0, f"{BEAM}{beam}")

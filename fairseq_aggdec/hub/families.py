@@ -42,29 +42,18 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 EOS = SPECIAL.index("</s>")
 
 _WITHOUT_EFFECT = frozenset(
-    "activation_dropout architectures attention_dropout "
-    "chunk_size_feed_forward classif_dropout classifier_dropout decoder_layerdrop dropout dtype encoder_layerdrop "
-    "finetuning_task gradient_checkpointing hidden_size id2label init_std is_decoder label2id model_type "
-    "num_attention_heads num_hidden_layers num_labels output_past "
-    "prefix problem_type return_dict save_step sep_token_id task_specific_params "
-    "tf_legacy_loss tokenizer_class torch_dtype torchscript transformers_version use_bfloat16".split()
+    "activation_dropout architectures attention_dropout chunk_size_feed_forward classif_dropout classifier_dropout "
+    "decoder_layerdrop dropout dtype encoder_layerdrop finetuning_task gradient_checkpointing hidden_size id2label "
+    "init_std is_decoder label2id model_type num_attention_heads num_hidden_layers num_labels output_past prefix "
+    "problem_type return_dict save_step sep_token_id student_decoder_layers student_encoder_layers "
+    "task_specific_params tf_legacy_loss tokenizer_class torch_dtype torchscript transformers_version "
+    "use_bfloat16".split()
 )
 """fields of config.json that change no output, as all whose names begin with `_`"""
 
-_OPTIONS = {
-    "d_model": ("encoder_embed_dim", "decoder_embed_dim"),
-    "max_position_embeddings": ("max_source_positions", "max_target_positions"),
-    **{
-        f"{side}_{field}": (f"{side}_{option}",)
-        for side in ("encoder", "decoder")
-        for field, option in (
-            ("layers", "layers"),
-            ("ffn_dim", "ffn_embed_dim"),
-            ("attention_heads", "attention_heads"),
-        )
-    },
-}
-"""fairseq's names of the sizes in config.json"""
+_SIDES = ("encoder", "decoder")
+_OF_A_SIDE = {"layers": "layers", "ffn_dim": "ffn_embed_dim", "attention_heads": "attention_heads"}
+"""fairseq's names of sizes in config.json, both behind that of the side"""
 
 _ALWAYS: dict[str, tuple[Any, ...]] = {
     "activation_function": ("relu", "gelu"),
@@ -91,7 +80,7 @@ def options_of(
     static: bool,
     supported: dict[str, tuple[Any, ...]],
 ) -> dict[str, Any]:
-    """fairseq's options of a model, after all fields of its configuration have been checked.
+    """fairseq's options of a model. Raises `AggdecError` for a field that is missing, not known, or not supported.
 
     Args:
         config: the content of config.json.
@@ -101,38 +90,34 @@ def options_of(
         learned: fairseq reads the table of positions from the weights.
         static: transformers computes the table of positions.
         supported: the values that a field may have in this family.
-
-    Raises:
-        AggdecError: a field is missing, is not known, or has a value that is not supported.
     """
     old = {"normalize_before": pre_norm, "add_final_layer_norm": pre_norm, "normalize_embedding": norm_embedding}
     old["static_position_embeddings"] = static
     supported = _ALWAYS | {field: (value,) for field, value in old.items()} | supported
-    sizes = {*_OPTIONS, "vocab_size"}
+    sizes = {"d_model", "max_position_embeddings", "vocab_size", *(f"{x}_{y}" for x in _SIDES for y in _OF_A_SIDE)}
     for field, value in config.items():
         if field in supported and value not in supported[field]:
             known = " or ".join(map(repr, supported[field]))
-            raise AggdecError(
-                f"config.json: {field}: {value!r} is not supported for {config['model_type']}, only {known}"
-            )
+            family = config["model_type"]
+            raise AggdecError(f"config.json: {field}: {value!r} is not supported for {family}, only {known}")
         if field not in {*supported, *sizes, *GENERATION, *_WITHOUT_EFFECT} and not field.startswith("_"):
-            raise AggdecError(
-                f"config.json: {field}: is not known, and could change the output; delete it if it does not"
-            )
-    for field in (*sorted(sizes), "activation_function", "scale_embedding", "eos_token_id", "pad_token_id"):
+            raise AggdecError(f"config.json: {field}: is not known; delete it if it changes no output")
+    for field in (*sorted(sizes), "activation_function", "eos_token_id", "pad_token_id"):
         if field not in config or (field in sizes and not (type(config[field]) is int and config[field] > 0)):
             raise AggdecError(f"config.json: {field}: is missing, or no number above 0; download the file again")
     return {
         "_name": arch,
         "arch": arch,
         "task": "translation",  # fairseq's BARTModel reads it
-        **{option: config[field] for field, options in _OPTIONS.items() for option in options},
+        **{f"{side}_{name}": config[f"{side}_{field}"] for side in _SIDES for field, name in _OF_A_SIDE.items()},
+        **{f"{side}_embed_dim": config["d_model"] for side in _SIDES},
+        **{f"max_{side}_positions": config["max_position_embeddings"] for side in ("source", "target")},
         "activation_fn": config["activation_function"],
-        "no_scale_embedding": not config["scale_embedding"],
+        "no_scale_embedding": not config.get("scale_embedding", config["model_type"] == "m2m_100"),
         "share_all_embeddings": True,
         "share_decoder_input_output_embed": True,
-        **{f"{side}_normalize_before": pre_norm for side in ("encoder", "decoder")},
-        **{f"{side}_learned_pos": learned for side in ("encoder", "decoder")},
+        **{f"{side}_normalize_before": pre_norm for side in _SIDES},
+        **{f"{side}_learned_pos": learned for side in _SIDES},
         "layernorm_embedding": norm_embedding,
     }
 
@@ -140,8 +125,7 @@ def options_of(
 def fitted(tokens: list[str], rows: int) -> list[str]:
     """fairseq's symbol of each row of the embeddings. Up to 127 rows at the end may have no token, and `<mask>` no row.
 
-    Raises:
-        AggdecError: there are more or fewer.
+    Raises `AggdecError` where there are more or fewer.
     """
     symbols = [symbol(token, number) for number, token in enumerate(tokens)]
     while symbols and symbols[-1] == symbol("", len(symbols) - 1):  # with which the tokenizer has filled the list
@@ -159,8 +143,7 @@ def fitted(tokens: list[str], rows: int) -> list[str]:
 def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
     """Take the matrix of all embeddings, and its copies, out of a model's weights.
 
-    Raises:
-        AggdecError: there is none, its copies differ, or it has another number of rows.
+    Raises `AggdecError` where there is none, its copies differ, or it has another number of rows.
     """
     names = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     copies = {name: weights.pop(name) for name in names if name in weights}
@@ -169,9 +152,7 @@ def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
         raise AggdecError(f"{names[0]} has {len(shared)} rows, config.json {rows} (vocab_size); download both again")
     for name, copy in copies.items():
         if not torch.equal(copy, shared):
-            raise AggdecError(
-                f"{name} differs from {next(iter(copies))}: models with several embeddings are not supported"
-            )
+            raise AggdecError(f"{name} differs from {next(iter(copies))}: models with both are not supported")
     return shared
 
 
@@ -183,9 +164,7 @@ def _converted(
     options = options_of(config, arch, **layout, supported=numbers)
     symbols = fitted(tokens, config["vocab_size"])
     if tuple(symbols[: len(SPECIAL)]) != SPECIAL:
-        raise AggdecError(
-            f"the tokenizer begins with {', '.join(symbols[:4])}, not with {', '.join(SPECIAL)}: not supported"
-        )
+        raise AggdecError(f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported")
     if weights.pop("final_logits_bias", torch.zeros(1)).any():
         raise AggdecError(f"final_logits_bias: is not zero, which is not supported for {config['model_type']}")
     shared = shared_matrix(weights, len(symbols))

@@ -32,33 +32,21 @@ _NOT_SUPPORTED = {
 """the value that changes nothing; an empty one does not either"""
 GENERATION = _READ | _WITHOUT_EFFECT | _NOT_SUPPORTED.keys()
 """fields of generation_config.json, which older files have in config.json"""
-_ASSISTED = (
-    "_",
-    "transformers_version",
-    "assistant_",
-    "num_assistant_tokens",
-    "prompt_lookup_",
-    "max_matching_ngram_size",
-)
+_ASSISTED = ("_", "transformers_version", "assistant_", "num_assistant", "prompt_lookup_", "max_matching_ngram")
 """beginnings of other fields that change no output; most are of transformers' own drafts"""
 
 
 def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str, Any]:
-    """fairseq's options of the search that these fields of generation_config.json describe.
+    """fairseq's options of a search. Raises `AggdecError` for a field that is not known, or not supported.
 
     Args:
-        fields: the content of the file, or of config.json where there is none.
+        fields: those of generation_config.json.
         numbers: config.json's numbers of special tokens, by the names of their fields.
-
-    Raises:
-        AggdecError: a field is not known, or has a value that is not supported.
     """
     for name, value in fields.items():
         if name in numbers:
             if value not in (numbers[name], [numbers[name]]):
-                raise AggdecError(
-                    f"generation_config.json: {name}: {value!r} is not supported, only that of config.json"
-                )
+                raise AggdecError(f"generation_config.json: {name}: {value!r} is another than in config.json")
             continue
         if value and value != _NOT_SUPPORTED.get(name, value):
             raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")

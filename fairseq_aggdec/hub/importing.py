@@ -15,13 +15,14 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.bart import BARTModel
 from fairseq.models.transformer import TransformerModel
+from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.hub import families, marian
 from fairseq_aggdec.hub.commands import commands
-from fairseq_aggdec.hub.families import EOS, Converted
+from fairseq_aggdec.hub.families import EOS
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
@@ -72,9 +73,15 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
             "dict.source.txt": dictionaries["dict.txt"],
             "dict.target.txt": _dictionary(converted.target_symbols),
         }
-    _check(converted, *dictionaries.values())
+    options = argparse.Namespace(**converted.options)
+    ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
+    _check(converted.weights, options, *dictionaries.values())
+    languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
+    cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
+    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
     with folder_written_whole(out) as folder:
-        _save(converted, settings, folder / MODEL)
+        state = {"args": None, "cfg": cfg, "model": converted.weights | versions}
+        torch.save(without_training(state), folder / MODEL)
         for name, dictionary in dictionaries.items():
             dictionary.save(str(folder / name))
         for name in tokenizer.files:
@@ -136,10 +143,10 @@ def _dictionary(symbols: list[str]) -> Dictionary:
     return dictionary
 
 
-def _check(converted: Converted, source: Dictionary, target: Dictionary | None = None) -> None:
+def _check(
+    weights: dict[str, Tensor], options: argparse.Namespace, source: Dictionary, target: Dictionary | None = None
+) -> None:
     """Raise `AggdecError` where fairseq's model has other weights, or weights of other shapes."""
-    options = argparse.Namespace(**converted.options)
-    ARCH_CONFIG_REGISTRY[options.arch](options)
     kind: Any = ARCH_MODEL_REGISTRY[options.arch]
     if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
         kind = TransformerModel
@@ -150,19 +157,10 @@ def _check(converted: Converted, source: Dictionary, target: Dictionary | None =
         except AssertionError as error:  # heads that do not divide the width
             raise AggdecError(f"config.json: {error}; download it again") from None
     needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
-    for name in sorted(needed.keys() | converted.weights.keys()):
+    for name in sorted(needed.keys() | weights.keys()):
         if name not in needed:
             raise AggdecError(f"the weights have {name}, for which such a model has no place: not supported")
-        if name not in converted.weights:
+        if name not in weights:
             raise AggdecError(f"the weights lack {name}; download them and config.json again")
-        if (shape := tuple(converted.weights[name].shape)) != needed[name]:
+        if (shape := tuple(weights[name].shape)) != needed[name]:
             raise AggdecError(f"{name} has the shape {shape}, and {needed[name]} by config.json; download both again")
-
-
-def _save(converted: Converted, settings: Settings, path: Path) -> None:
-    languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
-    options = argparse.Namespace(**converted.options)
-    ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
-    cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
-    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
-    torch.save(without_training({"args": None, "cfg": cfg, "model": converted.weights | versions}), path)

@@ -90,8 +90,6 @@ class HubForm(FairseqTask):
         super().load_dataset(split, *args, **kwargs)
         if self.form is None:
             return
-        if self.cfg.num_batch_buckets:
-            raise AggdecError(f"--num-batch-buckets: not for data with a {FILE}; leave it out")
         data, before, after, forced = self.datasets[split], *self.form
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
         data.src = FormedSide(data.src, before, after, longest)

@@ -62,7 +62,7 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     for name in ("text", "train", "valid"):
         Path(f"{name}.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     aggdec(["import-hf", str(MODELS / "bart"), "--out", "bart"])
-    translate, binarize, generate, bench, drafter = capsys.readouterr().out.splitlines()[2:]
+    translate, binarize, generate, bench, drafter = capsys.readouterr().out.splitlines()
     for line in (translate, binarize, f"{bench} --repeats 1 --no-profile --no-memory"):
         aggdec(shlex.split(line)[1:])
     parse(shlex.split(drafter)[1:])
