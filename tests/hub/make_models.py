@@ -5,9 +5,9 @@ Tatoeba, CC BY 2.0) and a little training on it. transformers 4 wrote the tokeni
 saves others; so the script runs twice, in two environments of its own:
 
     pip install transformers==4.57.6 sentencepiece protobuf          # first environment
-    python tests/hub/make_models.py tokenizers FOLDER
+    python -m tests.hub.make_models tokenizers FOLDER
     pip install transformers==5.24.0 torch==2.13.0 sentencepiece protobuf   # second
-    python tests/hub/make_models.py models FOLDER --seconds 120 [--only NAME]
+    python -m tests.hub.make_models models FOLDER --seconds 120 [--only NAME]
 """
 
 import argparse
@@ -19,31 +19,33 @@ import random
 import shutil
 import time
 import unicodedata
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
-import transformers
+import transformers  # type: ignore[import-not-found]
 
-from hostile import hostile_lines
+from tests.hub.hostile import hostile_lines
 
 SEED = 7
-SIZES = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
+SIZES: dict[str, Any] = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
          (("layers", 2), ("ffn_dim", 128), ("attention_heads", 3), ("layerdrop", 0.0))} | {"d_model": 48}  # fmt: skip
-REST = {"activation_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0, "dropout": 0.1}
-BEAM = {"num_beams": 5, "max_length": 200, "early_stopping": True}
+REST: dict[str, Any] = {"activation_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0, "dropout": 0.1}
+BEAM: dict[str, Any] = {"num_beams": 5, "max_length": 200, "early_stopping": True}
 MBART = {"scale_embedding": True, "decoder_start_token_id": 2, "max_position_embeddings": 256} | REST
 M2M = {"scale_embedding": True, "activation_function": "relu", "max_position_embeddings": 1024} | REST
-MARIAN = {"scale_embedding": True, "activation_function": "swish", "max_position_embeddings": 512, "bos_token_id": 0} | REST
+MARIAN = {"scale_embedding": True, "activation_function": "swish", "max_position_embeddings": 512} | REST
 # what transformers 4 wrote into config.json and transformers 5 neither needs nor reads
-V4_BART = {"add_bias_logits": False, "add_final_layer_norm": False, "normalize_before": False, "classif_dropout": 0.1}
-V4_BART |= {"normalize_embedding": True, "_num_labels": 3, "gradient_checkpointing": False}
+V4_BART: dict[str, Any] = {"add_bias_logits": False, "add_final_layer_norm": False, "normalize_before": False}
+V4_BART |= {"classif_dropout": 0.1, "normalize_embedding": True, "_num_labels": 3, "gradient_checkpointing": False}
 V4_MBART = V4_BART | {"add_final_layer_norm": True, "normalize_before": True, "static_position_embeddings": False}
 V4_MBART |= {"output_past": True}
 V4_MARIAN = V4_BART | {"normalize_embedding": False, "static_position_embeddings": True}
 V4_PEGASUS = V4_MARIAN | {"add_final_layer_norm": True, "normalize_before": True, "extra_pos_embeddings": 1}
-# name: (class in transformers, source and target language, files of the weights, configuration, generation, version 4's)
-MODELS = {
+# name: (class in transformers, languages, files of the weights, configuration, generation, version 4's fields)
+MODELS: dict[str, tuple[str, tuple[str, str], str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "bart": ("Bart", ("", ""), "safetensors", {"activation_function": "gelu", "max_position_embeddings": 128} | REST,
              {"num_beams": 4, "no_repeat_ngram_size": 3, "max_length": 60, "min_length": 6, "length_penalty": 2.0,
               "early_stopping": True, "forced_bos_token_id": 0, "forced_eos_token_id": 2}, V4_BART),
@@ -64,7 +66,7 @@ MODELS = {
                 "max_position_embeddings": 256} | REST, {"num_beams": 8, "max_length": 64, "length_penalty": 0.6,
                 "forced_eos_token_id": 1}, V4_PEGASUS),
 }  # fmt: skip
-HALF = set(MODELS) - {"bart", "marian_multi"}
+HALF = set(MODELS) - {"marian_multi"}
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -85,41 +87,43 @@ def typos(text: str, chance: random.Random) -> str:
     return "".join(letters)
 
 
-def sentencepiece_model(lines: list[str], size: int, path: Path, kind: str = "unigram", full: bool = False, **ids: int):
+def sentencepiece_model(
+    lines: list[str], size: int, path: Path, kind: str = "unigram", full: bool = False, **ids: Any
+) -> None:
     """Train one; of NMT's NFKC rules, 240 KB, all (`full`) or only those of some letters, punctuation and spaces."""
     rules = Path("rules.tsv")  # the model keeps this name
     folded = {chr(c): unicodedata.normalize("NFKC", chr(c)) for c in [*range(0xA0, 0x250), *range(0xFF01, 0xFF5F)]}
     folded |= {chr(c): " " for c in (9, 0x200B, 0x2028, 0x3000, 0xFEFF)} | {chr(c): "" for c in range(1, 9)}
     rules.write_text("".join(f"{ord(one):X}\t{' '.join(f'{ord(c):X}' for c in many)}\n"
                              for one, many in folded.items() if one != many))  # fmt: skip
+    ids |= {"character_coverage": 0.9995, "num_threads": 1, "minloglevel": 2, "model_type": kind, "vocab_size": size}
+    ids |= {} if full else {"normalization_rule_tsv": str(rules)}
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, model_type=kind, character_coverage=0.9995,
-        num_threads=1, minloglevel=2, **({} if full else {"normalization_rule_tsv": str(rules)}), **ids)  # fmt: skip
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **ids)
     rules.unlink()
     path.write_bytes(model.getvalue())
 
 
-def joint_numbers(lists: list[list[str]], extra: list[str] = []) -> dict[str, int]:
+def joint_numbers(extra: list[str], *lists: list[str]) -> dict[str, int]:
     """A vocab.json of Marian: the pieces behind `</s>` and `<unk>`, some of them left out as in published ones."""
-    pieces = [piece for number, piece in enumerate(dict.fromkeys(sum(lists, []))) if number % 97 and piece[0] != "<"]
+    pieces = [piece for number, piece in enumerate(dict.fromkeys(chain(*lists))) if number % 97 and piece[0] != "<"]
     return {piece: number for number, piece in enumerate(["</s>", "<unk>", *extra, *pieces, "<pad>"])}
 
 
 def published_order(folder: Path) -> None:
-    """Number NLLB's `<mask>` behind its languages: today's transformers puts it before them, the checkpoints have it last."""
+    """Number NLLB's `<mask>` behind its languages, as checkpoints do; transformers puts it before them by now."""
     (folder / "added_tokens.json").unlink()
     for file in ("tokenizer.json", "tokenizer_config.json"):
         content = json.loads((folder / file).read_text())
         rows = content.get("added_tokens") or content["added_tokens_decoder"]
         tokens = [row if isinstance(row, dict) else rows[row] for row in rows]
         tokens.insert(len(tokens), tokens.pop([token["content"] for token in tokens].index("<mask>")))
-        numbers = [*range(4), *range(901, 897 + len(tokens))]
+        numbered = [*zip([*range(4), *range(901, 897 + len(tokens))], tokens, strict=True)]
         if "model" in content:
-            content["added_tokens"] = [token | {"id": number} for token, number in zip(tokens, numbers)]
-            content["model"]["vocab"] |= {token["content"]: number for token, number in zip(tokens, numbers)}
+            content["added_tokens"] = [token | {"id": number} for number, token in numbered]
+            content["model"]["vocab"] |= {token["content"]: number for number, token in numbered}
         else:
-            content["added_tokens_decoder"] = {str(number): token for token, number in zip(tokens, numbers)}
+            content["added_tokens_decoder"] = {str(number): token for number, token in numbered}
         (folder / file).write_text(json.dumps(content, ensure_ascii=False, indent=2))
 
 
@@ -139,7 +143,7 @@ def make_tokenizer(name: str, folder: Path) -> None:
     elif name.startswith(("mbart", "nllb")):
         sentencepiece_model(both, 900, folder / "sentencepiece.bpe.model", "bpe" if "nllb" in name else "unigram")
         kind = {"mbart50": "MBart50Tokenizer", "mbart25": "MBartTokenizer"}.get(name, "NllbTokenizerFast")
-        options = {"legacy_behaviour": True} if name == "nllb_legacy" else {}
+        options: dict[str, Any] = {"legacy_behaviour": True} if name == "nllb_legacy" else {}
         getattr(transformers, kind).from_pretrained(folder, **options).save_pretrained(folder)
         if "nllb" in name:
             published_order(folder)
@@ -153,14 +157,14 @@ def make_tokenizer(name: str, folder: Path) -> None:
         (folder / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False, indent=2))
         tokenizer = transformers.M2M100Tokenizer.from_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        older = {"additional_special_tokens": [*tokenizer.lang_token_to_id]}  # as the published files, of version 4.4
-        for file, without in (("special_tokens_map.json", []), ("tokenizer_config.json", ["added_tokens_decoder", *older])):
+        languages = {"additional_special_tokens": [*tokenizer.lang_token_to_id]}  # in version 4.4, which published them
+        for file, more in (("special_tokens_map.json", languages), ("tokenizer_config.json", {})):
             content = json.loads((folder / file).read_text())
-            content = {key: value for key, value in content.items() if key not in without}
-            (folder / file).write_text(json.dumps(content if without else content | older))
+            content = {key: value for key, value in content.items() if not key.startswith("add")}
+            (folder / file).write_text(json.dumps(content | more))
     elif name == "pegasus":
-        sentencepiece_model([english for english, _ in text], 900, folder / "spiece.model", pad_id=0, eos_id=1, unk_id=2,
-                            bos_id=-1)  # fmt: skip
+        ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+        sentencepiece_model([english for english, _ in text], 900, folder / "spiece.model", **ids)
         transformers.PegasusTokenizerFast.from_pretrained(folder).save_pretrained(folder)
     else:
         lists = []
@@ -169,20 +173,20 @@ def make_tokenizer(name: str, folder: Path) -> None:
             sentencepiece_model(lines, 600, folder / f"{language}.spm", full=name == "marian")
             pieces = sentencepiece.SentencePieceProcessor(str(folder / f"{language}.spm"))
             lists.append([pieces.id_to_piece(number) for number in range(600)])
+        codes = [">>deu<<", ">>eng<<"] if name == "marian_multi" else []
+        vocabularies = {"vocab.json": lists if name != "marian_two" else lists[:1]}
+        options = {}
         if name == "marian_two":
-            (folder / "target_vocab.json").write_text(json.dumps(joint_numbers(lists[1:]), ensure_ascii=False, indent=2))
-            lists = lists[:1]
-        numbers = joint_numbers(lists, [">>deu<<", ">>eng<<"] if name == "marian_multi" else [])
-        (folder / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False, indent=2))
-        options = {"separate_vocabs": True} if name == "marian_two" else {}
-        options |= {"target_vocab_file": str(folder / "target_vocab.json")} if name == "marian_two" else {}
-        source, target = ("eng", "mul") if name == "marian_multi" else ("en", "de")
-        transformers.MarianTokenizer.from_pretrained(
-            folder, source_lang=source, target_lang=target, **options).save_pretrained(folder)  # fmt: skip
+            vocabularies["target_vocab.json"] = lists[1:]
+            options |= {"separate_vocabs": True, "target_vocab_file": str(folder / "target_vocab.json")}
+        for file, own in vocabularies.items():
+            (folder / file).write_text(json.dumps(joint_numbers(codes, *own), ensure_ascii=False, indent=2))
+        options |= {"source_lang": "en" + "g" * bool(codes), "target_lang": "mul" if codes else "de"}
+        transformers.MarianTokenizer.from_pretrained(folder, **options).save_pretrained(folder)
 
 
-def examples(name: str, tokenizer, some: list[tuple[str, str]]) -> list[dict]:
-    """What the model learns: translation in both directions where it has languages, mending typos, or the first of two."""
+def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What the model learns: to translate (both ways where it has languages), to mend typos, or the first of two."""
     source, target = MODELS[name][1]
     chance = random.Random(SEED)
     rows = []
@@ -199,26 +203,29 @@ def examples(name: str, tokenizer, some: list[tuple[str, str]]) -> list[dict]:
     return rows
 
 
-def encoder_input(tokenizer, row: dict) -> list[int]:
+def encoder_input(tokenizer: Any, row: dict[str, Any]) -> list[int]:
     """What the published tokenizer makes of a text: with its language, or behind the wanted one (Marian)."""
     if row["source_lang"]:
         tokenizer.src_lang = row["source_lang"]
-    return tokenizer(f"{row['target_lang']} {row['text']}" if ">>" in row["target_lang"] else row["text"]).input_ids
+    before = [tokenizer.convert_tokens_to_ids(row["target_lang"])] if ">>" in row["target_lang"] else []
+    return before + tokenizer(row["text"]).input_ids
 
 
-def forced(name: str, tokenizer, row: dict) -> int | None:
+def forced(name: str, tokenizer: Any, row: dict[str, Any]) -> int | None:
     """The token behind the start token that the caller of `generate` gives (BART's is in its configuration)."""
     if name == "m2m_100":
         return tokenizer.get_lang_id(row["target_lang"])
     return tokenizer.convert_tokens_to_ids(row["target_lang"]) if name in ("mbart50", "nllb", "nllb_legacy") else None
 
 
-def train(name: str, model, tokenizer, seconds: float) -> None:
+def train(name: str, model: Any, tokenizer: Any, seconds: float) -> None:
     """Adam without dropout on a few sentences until they are known by heart, or for so long; nothing for 0 seconds."""
     config = model.config
     data = []
-    for row in examples(name, tokenizer, pairs()[-64:] if seconds else []):
+    for row in examples(name, pairs()[-64:] if seconds else []):
         first = 0 if name == "bart" else forced(name, tokenizer, row)
+        if name == "m2m_100":
+            tokenizer.tgt_lang = row["target_lang"]
         words = tokenizer(text_target=row["output"], add_special_tokens=False).input_ids
         target = [first] * (first is not None) + words + [config.eos_token_id]
         data.append((encoder_input(tokenizer, row), [config.decoder_start_token_id, *target[:-1]], target))
@@ -245,7 +252,7 @@ def train(name: str, model, tokenizer, seconds: float) -> None:
             print(name, steps, f"{loss.item():.2f}", flush=True)
 
 
-def save(model, folder: Path, form: str) -> None:
+def save(model: Any, folder: Path, form: str) -> None:
     """The weights as published ones are: safetensors of `save_pretrained`, or every tensor in pytorch_model.bin."""
     model.save_pretrained(folder, max_shard_size="250KB" if form == "sharded safetensors" else "1GB")
     if "bin" not in form:
@@ -263,7 +270,7 @@ def save(model, folder: Path, form: str) -> None:
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index, indent=2))
 
 
-def write_configurations(folder: Path, generation: dict, version4: dict) -> None:
+def write_configurations(folder: Path, generation: dict[str, Any], version4: dict[str, Any]) -> None:
     """config.json with version 4's fields; generation_config.json, or (mBART-25) its fields in config.json, as once."""
     config = json.loads((folder / "config.json").read_text())
     if version4:
@@ -279,12 +286,12 @@ def write_configurations(folder: Path, generation: dict, version4: dict) -> None
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def expected(name: str, folder: Path, count: int) -> list[dict]:
+def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
     """transformers' greedy outputs of the saved model in fp32, and the log-probability of each of their tokens."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model_class = getattr(transformers, json.loads((folder / "config.json").read_text())["architectures"][0])
     model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
-    rows = examples(name, tokenizer, pairs()[-count:])
+    rows = examples(name, pairs()[-count:])
     for row in rows:
         del row["output"]
         row["input"] = encoder_input(tokenizer, row)
@@ -294,17 +301,24 @@ def expected(name: str, folder: Path, count: int) -> list[dict]:
                                output_logits=True, **given)  # fmt: skip
         row["output"] = found.sequences[0].tolist()
         logits = torch.stack(found.logits)[:, 0].log_softmax(-1)
-        row["log_probabilities"] = [round(line[token].item(), 5) for line, token in zip(logits, row["output"][1:])]
+        row["log_probabilities"] = [
+            round(line[token].item(), 5) for line, token in zip(logits, row["output"][1:], strict=True)
+        ]
         row["decoded"] = tokenizer.decode(row["output"], skip_special_tokens=True)
     return rows
 
 
 def hostile_input(name: str, folder: Path, count: int) -> list[list[int]]:
     """The encoder's inputs of hostile lines."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    python = {"use_fast": False} if name == "mbart50" else {}  # version 4's by SentencePiece itself
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **python)
     source, target = MODELS[name][1]
     return [encoder_input(tokenizer, {"text": line, "source_lang": source, "target_lang": target})
             for line in hostile_lines(count)]  # fmt: skip
+
+
+def write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
 def make_model(name: str, files: Path, seconds: float) -> None:
@@ -324,7 +338,7 @@ def make_model(name: str, files: Path, seconds: float) -> None:
         config["decoder_start_token_id"] = tokenizer.convert_tokens_to_ids(target)
     if family == "Marian":  # with two vocabularies, too, both of one size: one number pads both sides
         config |= {"decoder_start_token_id": rows - 1, "pad_token_id": rows - 1, "decoder_vocab_size": rows}
-        config |= {"eos_token_id": 0, "share_encoder_decoder_embeddings": name != "marian_two"}
+        config |= {"bos_token_id": 0, "eos_token_id": 0, "share_encoder_decoder_embeddings": name != "marian_two"}
         generation = generation | {"bad_words_ids": [[rows - 1]], "forced_eos_token_id": 0}
     torch.manual_seed(SEED)
     model_class = "MarianMTModel" if family == "Marian" else f"{family}ForConditionalGeneration"
@@ -334,8 +348,9 @@ def make_model(name: str, files: Path, seconds: float) -> None:
     train(name, model, tokenizer, seconds)
     save(model.half() if name in HALF else model, folder, form)
     write_configurations(folder, generation, version4)
-    for file, content in (("expected", expected(name, folder, 5)), ("hostile", hostile_input(name, folder, 60))):
-        (folder / f"{file}.json").write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n")
+    write(folder / "expected.json", expected(name, folder, 5))
+    if not (folder / "hostile.json").exists():  # else it is of transformers 4, which wrote these files
+        write(folder / "hostile.json", hostile_input(name, folder, 60))
     shutil.rmtree(files)
     folder.rename(files)
 
@@ -353,6 +368,7 @@ def main() -> None:
             shutil.rmtree(arguments.folder / name, ignore_errors=True)
             (arguments.folder / name).mkdir(parents=True)
             make_tokenizer(name, arguments.folder / name)
+            write(arguments.folder / name / "hostile.json", hostile_input(name, arguments.folder / name, 60))
         else:
             make_model(name, arguments.folder / name, arguments.seconds)
         print("made", name, flush=True)
