@@ -171,7 +171,8 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
     if config.get("separate_vocabs"):
         sides = [numbers, _json(folder, "target_vocab.json")]
         target_tokens = _by_number(folder, sides[1], "decoder_vocab_size")
-    patterns = [  # the longest first; some take the spaces beside them
+    unknown = [side[UNKNOWN] for side in sides]
+    patterns = [  # the longest first; some take the spaces before them
         rf"(?<!\s)\s*{re.escape(token)}" if added[token].get("lstrip") else re.escape(token)
         for token in sorted(added, key=len, reverse=True)
     ]
@@ -180,15 +181,14 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
     def encode(text: str, is_target: bool = False) -> list[int]:
         pieces: list[str] = []
         for place, part in enumerate(split.split(text)):
-            language = re.match(">>.*?<<", part, re.DOTALL) if kind == "sentencepiece_pair" else None
             if place % 2:  # an added token
                 pieces.append(part.lstrip())
                 continue
-            if language:
+            if kind == "sentencepiece_pair" and (language := re.match(">>.*?<<", part, re.DOTALL)):
                 pieces.append(language.group())
-            rest = part[language.end() :] if language else part
-            pieces += models[-1 if is_target else 0].encode(rest, out_type=str)
-        return [sides[is_target].get(piece, sides[is_target][UNKNOWN]) for piece in pieces]
+                part = part[language.end() :]
+            pieces += models[-1 if is_target else 0].encode(part, out_type=str)
+        return [sides[is_target].get(piece, unknown[is_target]) for piece in pieces]
 
     def joined(tokens: list[str]) -> str:
         pieces = ["\0" if token == UNKNOWN else token for token in tokens]  # SentencePiece would write " ⁇ "
@@ -200,7 +200,7 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
 
 
 def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> dict[str, dict[str, Any]]:
-    """Tokens that a text is split at, and their properties: `special`, `lstrip`, `rstrip`, and perhaps a `number`.
+    """Tokens that a text is split at, and their properties: `special`, `lstrip`, perhaps `rstrip` and a `number`.
 
     Those without a number follow the vocabulary in this order: languages, then `<mask>`.
     """

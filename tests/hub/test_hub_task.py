@@ -69,9 +69,12 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     printed = run_cli(*shlex.split(generate.replace("$(aggdec user-dir)", str(PLUGIN))), cwd=tmp_path).stdout
     outputs = dict(line.split("\t")[::2] for line in printed.splitlines() if line.startswith("D-"))
     model = load.hub("bart")
-    assert [outputs[f"D-{number}"] for number in range(3)] == [one.text for one in model.decode(TEXTS)]
-    assert model.decode(TEXTS, beam=1) == model.decode(TEXTS, "aggressive")
-    assert max(len(one.sentences[0].tokens) for one in model.decode(TEXTS, max_len_b=5)) == 5
+    own, greedy, alone, short = (
+        model.decode(TEXTS, **given) for given in ({}, {"mode": "greedy"}, {"beam": 1}, {"max_len_b": 5})
+    )
+    assert [outputs[f"D-{number}"] for number in range(3)] == [one.text for one in own]
+    assert [one.text for one in alone] == [one.text for one in greedy] != [one.text for one in own]
+    assert max(len(one.sentences[0].tokens) for one in short) == 5
     for name in ("hub_translation", "block_drafting"):  # drafters learn to read what the model reads
         config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
         task = TASK_REGISTRY[name].setup_task(config)
