@@ -85,6 +85,6 @@ def differences(folder: Path, languages: tuple[str | None, str | None], texts: S
             lines.append(f"'{text[:60]}': the encoder reads {tokens}, in transformers {expected}")
             continue
         output = theirs.generate(torch.tensor([expected]), num_beams=1, do_sample=False, **first)[0, 1:].tolist()
-        if found["output"] != output:
+        if output not in (found["output"], found["output"][:-1]):  # fairseq ends an output that its limit cuts short
             lines.append(f"'{text[:60]}': the output is {found['output']}, in transformers {output}")
     return lines
