@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import GREEDY
 from fairseq_aggdec.hub.cache import imported
 from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.hub.tokenizers import read_tokenizer, symbol
@@ -36,7 +37,7 @@ class InTheirNumbers:
             yield [self.source[self.model.task.source_dictionary[token]] for token in tokens]
 
     def outputs(
-        self, texts: Sequence[str], size: int, mode: str = "greedy", drafts: str = "", **options: Any
+        self, texts: Sequence[str], size: int, mode: str = GREEDY, drafts: str = "", **options: Any
     ) -> list[dict[str, Any]]:
         """The best hypothesis of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
         model, task = self.model, self.model.task
