@@ -144,8 +144,9 @@ class Model:
         hub = Settings.read(first.parent) if (first.parent / FILE).is_file() else None
         if hub is not None and not (folder / FILE).is_file():
             raise AggdecError(f"{folder}: has no {FILE}, which {path} needs: copy it from {first.parent}")
-        self._search = {} if hub is None else dict(hub.generation)
-        if self._search.pop("block_ngrams", False):
+        self.search: dict[str, Any] = {} if hub is None else dict(hub.generation)
+        """an imported model's own search, in fairseq's names"""
+        if self.search.pop("block_ngrams", False):
             options.setdefault("block_ngrams", True)
         if hub is not None and bpe in (None, "hub"):
             bpe = "hub"
@@ -290,7 +291,7 @@ class Model:
         """
         several = [texts] if isinstance(texts, str) else list(texts)
         of_mode = {name: options.pop(name) for name in list(options) if readers(name) and name != "draft_file"}
-        options = self._search | options
+        options = self.search | options
         own_beam = options.pop("beam", None)  # of an imported model
         if mode is None:
             searches = own_beam is not None and drafts is None and (beam or own_beam) > 1

@@ -84,10 +84,20 @@ class Verify(options.SubjectOrRandom):
     bit_exact: Maybe[bool] = None
     batch_sizes: Maybe[Counts] = None  # comma separated (default: 1,8; --thorough: 1,8,32)
     draft_file: Maybe[Path] = None  # a draft for each sentence of the split, for iad and iad++
+    #: compare greedy search with that of transformers, which has to be installed: DATA is a folder in Hugging Face's
+    #: format, and its sentences those of --input
+    against_transformers: Flag = False
+    input: Maybe[str] = None  # with --against-transformers: file with one sentence in a line; '-': the standard input
     precision: ClassVar[str | None] = None
     """read where the model is loaded; --precisions replaces it"""
 
     def check(self) -> None:
+        if self.against_transformers and not (self.data and self.input):
+            raise AggdecError("--against-transformers: give DATA, a folder in Hugging Face's format, and --input")
+        if self.against_transformers:
+            return
+        if self.input:
+            raise AggdecError("--input: only with --against-transformers")
         self.check_model("draft_file", *self.given(options.Search))
         if self.bit_exact is False and "exact" in (self.precisions or ()):
             raise AggdecError("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
@@ -100,6 +110,13 @@ class Verify(options.SubjectOrRandom):
 
     def run(self) -> int:
         self.start()
+        if self.data and self.input:
+            from fairseq_aggdec.lab.verify.against_transformers import differences
+
+            texts = [line for line in read_text(self.input).split("\n") if line.strip()][: self.limit]
+            found = differences(Path(self.data), (self.source_lang, self.target_lang), texts, 1)
+            print(*found, f"{len(texts)} sentences, {len(found)} otherwise than in transformers", sep="\n")
+            return 1 if found else 0
         from fairseq_aggdec.lab.verify.verify_command import run
 
         verification = run(self, self.command)

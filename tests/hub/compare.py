@@ -1,0 +1,87 @@
+"""Compares small models with transformers, where it is installed: `python -m tests.hub.compare --sentences 200`.
+
+transformers 5 reads the tokenizers of mBART-50, NLLB and Pegasus otherwise than 4, which wrote them, and than
+SentencePiece: it leaves a piece for each odd space. Those are the differences of hostile lines that it prints.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec import load
+from fairseq_aggdec.hub.importing import import_checkpoint
+from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
+
+MODELS = Path(__file__).parent / "models"
+LOG_PROBABILITY = 1e-4
+"""largest difference of a token's, in nats"""
+
+
+class Imported:
+    """An imported model, loaded for each pair of languages that transformers' names ask for ("": the model's own)."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """`folder`: to be made."""
+        import_checkpoint(MODELS / name, folder)
+        self.name, self.folder = name, folder
+        self._loaded: dict[tuple[str, ...], InTheirNumbers] = {}
+
+    def of(self, row: dict[str, Any], **options: Any) -> InTheirNumbers:
+        pair = tuple(row[side].strip("<>") for side in ("source_lang", "target_lang"))
+        if pair not in self._loaded or options:
+            source, target = (name or None for name in pair)
+            if self.name == "marian_multi":  # whose inputs do not name their own language
+                source = "eng" if target == "deu" else "deu"
+            model = load.hub(self.folder, source, target, **options)
+            self._loaded[pair] = InTheirNumbers(MODELS / self.name, model)
+        return self._loaded[pair]
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """What transformers gives for a few sentences, with one pair of languages after the other."""
+    rows = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
+    return sorted(rows, key=lambda row: row["source_lang"] + row["target_lang"])
+
+
+def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -> Iterator[str]:
+    """What greedy search in batches of `size` does otherwise than transformers did, as `rows` say."""
+    for languages in {row["target_lang"] for row in rows}:
+        own = [row for row in rows if row["target_lang"] == languages]
+        model, texts = imported.of(own[0]), [row["text"] for row in own]
+        for row, tokens, found in zip(own, model.inputs(texts), model.outputs(texts, size), strict=True):
+            if tokens != row["input"]:
+                yield f"{row['text']!r}: the encoder reads {tokens} in place of {row['input']}"
+            elif row["output"][1:] not in (found["output"], found["output"][:-1]):  # fairseq ends what is cut short
+                yield f"{row['text']!r}: the output is {found['output']} in place of {row['output'][1:]}"
+            else:
+                scores = zip(found["positional_scores"].tolist(), row["log_probabilities"], strict=False)
+                if (apart := max(abs(one - other) for one, other in scores)) > LOG_PROBABILITY:
+                    yield f"{row['text']!r}: a log-probability differs by {apart:.1e}"
+
+
+def main() -> None:
+    from tests.hub.make_models import MODELS as NAMES
+    from tests.hub.make_models import expected, hostile_input, hostile_lines
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--hostile", type=int, default=1000, help="lines whose encoder inputs are compared")
+    parser.add_argument("--only", nargs="*", default=list(NAMES), choices=list(NAMES))
+    arguments = parser.parse_args()
+    for name in arguments.only:
+        with tempfile.TemporaryDirectory() as made:
+            imported = Imported(name, Path(made) / name)
+            rows = expected(name, MODELS / name, arguments.sentences)
+            wrong = [text for size in (1, 16) for text in differences(imported, rows, size)]
+            lines, theirs = hostile_lines(arguments.hostile), hostile_input(name, MODELS / name, arguments.hostile)
+            for line, tokens, others in zip(lines, imported.of(rows[0]).inputs(lines), theirs, strict=True):
+                if tokens != others:
+                    wrong.append(f"{line[:60]!r}: the encoder reads {tokens[:20]} in place of {others[:20]}")
+        print(f"{name}: {len(rows)} sentences, {len(lines)} lines, {len(wrong)} differences", *wrong[:5], sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
