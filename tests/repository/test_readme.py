@@ -22,6 +22,8 @@ ELSEWHERE = {
     ),
     "source .venv/bin/activate": "every installed command of the tests",
     "aggdec serve": "tests/serve",
+    "aggdec import-hf $HF_MODEL --out model": "tests/hub/test_hub_task.py, with the lines that it prints",
+    'aggdec translate --model model "Where do you live?"': "tests/hub/test_hub_task.py",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/reproduce.sh gec_small prepare": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/reproduce.sh gec_small train": "tests/scripts/test_pipeline.py: scripts/train.sh, fewer updates",
