@@ -67,7 +67,7 @@ def _read(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         weights = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
-        raise AggdecError(f"{path}: needs the library safetensors: pip install fairseq-aggdec[hub]") from None
+        raise AggdecError(f"{path}: needs the library safetensors: pip install 'fairseq-aggdec[hub]'") from None
     except Exception:  # of many types; PyTorch's message tells how to run the file's code
         weights = None
     if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):

@@ -27,6 +27,8 @@ def tokens_around(settings: Settings, source_lang: str, target_lang: str) -> tup
                 f"{option} {name}: the model has no such language; of its {len(settings.languages)} the nearest are "
                 f"{', '.join(nearest)}"
             )
+    if not settings.languages and settings.target_lang not in (target_lang, "target"):
+        raise AggdecError(f"-t {target_lang}: the model has no such language; its only one is {settings.target_lang}")
     words = {place: settings.languages.get(name, "") for place, (_, name) in named.items()}
     before_it, behind_it, forced = ([words.get(word, word) for word in part] for part in parts)
     return before_it, behind_it, forced

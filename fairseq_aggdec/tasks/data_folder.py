@@ -48,7 +48,8 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
         source, target = source or found[0], target or found[1]
     if settings is not None and not (source and target):
         some = ", ".join([*settings.languages][:4])
-        raise AggdecError(f"{folder}: a model of several languages ({some}, ...): name both by -s and -t")
+        missing = " and ".join(option for option, name in (("-s", source), ("-t", target)) if not name)
+        raise AggdecError(f"{folder}: a model of several languages ({some}, ...): give {missing}")
     if not source or not target:
         raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
     if settings is not None:
