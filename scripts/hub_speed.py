@@ -31,7 +31,11 @@ from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import OracleSettings, Subject
 
 SYMBOLS = 58_101  # of opus-mt-en-de, <pad> included
-BASE, SMALL = {"d_model": 512, "layers": (6, 6), "ffn": 2048, "heads": 8}, {"d_model": 256, "layers": (6, 2), "ffn": 1536, "heads": 8}
+SIDES = ("encoder", "decoder")
+BASE, SMALL = (
+    {"d_model": 512, "layers": (6, 6), "ffn": 2048, "heads": 8},
+    {"d_model": 256, "layers": (6, 2), "ffn": 1536, "heads": 8},
+)
 
 
 def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
@@ -47,15 +51,25 @@ def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
     numbers.pop("<pad>")
     names = sorted(numbers, key=numbers.__getitem__)
     names += [f"w{number}" for number in range(len(names), SYMBOLS - 1)] + ["<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}), encoding="utf-8")
-    encoder, decoder = size["layers"]
+    (folder / "vocab.json").write_text(
+        json.dumps({name: number for number, name in enumerate(names)}), encoding="utf-8"
+    )
+    sides = {"layers": size["layers"], "ffn_dim": [size["ffn"]] * 2, "attention_heads": [size["heads"]] * 2}
     config = transformers.MarianConfig(
-        vocab_size=SYMBOLS, decoder_vocab_size=SYMBOLS, d_model=size["d_model"], encoder_layers=encoder, decoder_layers=decoder,
-        encoder_ffn_dim=size["ffn"], decoder_ffn_dim=size["ffn"], encoder_attention_heads=size["heads"],
-        decoder_attention_heads=size["heads"], activation_function="swish", scale_embedding=True,
-        static_position_embeddings=True, max_position_embeddings=512, pad_token_id=SYMBOLS - 1, eos_token_id=0,
-        forced_eos_token_id=0, decoder_start_token_id=SYMBOLS - 1, init_std=0.05,
-    )  # fmt: skip
+        **{f"{side}_{name}": values[place] for name, values in sides.items() for place, side in enumerate(SIDES)},
+        d_model=size["d_model"],
+        vocab_size=SYMBOLS,
+        decoder_vocab_size=SYMBOLS,
+        activation_function="swish",
+        scale_embedding=True,
+        static_position_embeddings=True,
+        max_position_embeddings=512,
+        pad_token_id=SYMBOLS - 1,
+        decoder_start_token_id=SYMBOLS - 1,
+        eos_token_id=0,
+        forced_eos_token_id=0,
+        init_std=0.05,
+    )
     torch.manual_seed(1)
     transformers.MarianMTModel(config).save_pretrained(folder)
     return folder
@@ -73,11 +87,19 @@ class Transformers:
         pad = theirs["<pad>"]
         self._inputs = []
         for batch in batches:
-            rows = [[theirs[symbols[i]] for i in row if symbols[i] != "<pad>"] for row in batch["net_input"]["src_tokens"].tolist()]
+            rows = [
+                [theirs[symbols[i]] for i in row if symbols[i] != "<pad>"]
+                for row in batch["net_input"]["src_tokens"].tolist()
+            ]
             longest = max(map(len, rows))
             ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
             self._inputs.append({"input_ids": ids, "attention_mask": (ids != pad).long()})
-        self._options = {"num_beams": mode.beam, "do_sample": False, "max_new_tokens": length + 1, "min_new_tokens": length}
+        self._options = {
+            "num_beams": mode.beam,
+            "do_sample": False,
+            "max_new_tokens": length + 1,
+            "min_new_tokens": length,
+        }
 
     def decode(self, number):
         with torch.inference_mode():
@@ -103,7 +125,9 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--length", type=int, default=25, help="tokens of sources and outputs")
-    parser.add_argument("--accepted", type=float, default=3.0, help="mean tokens that an iteration of `speculative` commits")
+    parser.add_argument(
+        "--accepted", type=float, default=3.0, help="mean tokens that an iteration of `speculative` commits"
+    )
     args = parser.parse_args()
     register()
     transformers.logging.set_verbosity_error()
@@ -126,9 +150,15 @@ def main() -> None:
         name="OPUS-MT's size, random weights, simulated drafts",
     )  # fmt: skip
     modes = parse_modes("beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5:0", "ctranslate2")
-    rivals = [Mode("transformers:greedy", "beam", 1, "transformers"), Mode("transformers:beam5", "beam", 5, "transformers")]
+    rivals = [
+        Mode("transformers:greedy", "beam", 1, "transformers"),
+        Mode("transformers:beam5", "beam", 5, "transformers"),
+    ]
     measured = []
-    translators = {precision: TranslatorProcess(converted, precision, "cpu", torch.get_num_threads()) for precision in ("fp32", "int8")}
+    translators = {
+        precision: TranslatorProcess(converted, precision, "cpu", torch.get_num_threads())
+        for precision in ("fp32", "int8")
+    }
     with Runs(subject) as runs:
         for translator in translators.values():
             runs.callback(translator.close)
@@ -141,16 +171,21 @@ def main() -> None:
                 for mode in modes
                 if mode.peer
             ]
-            runners += [Transformers(model, batches, mode, args.length, dictionaries[0].indices, theirs) for mode in rivals]
+            runners += [
+                Transformers(model, batches, mode, args.length, dictionaries[0].indices, theirs) for mode in rivals
+            ]
             results = compare(runners, args.repeats)
             greedy = next(result for result in results if result.mode.is_greedy)
             for result in results:
                 run = run_of(result, result.mode.precision or "fp32", None, greedy, "fp32")
                 run.batch_size = size
                 measured.append(run)
-                print(f"{size} {run.mode:22} {1000 * run.seconds / run.sentences:8.1f} ms a sentence "
-                      f"({1000 * run.fastest / run.sentences:.1f} to {1000 * run.slowest / run.sentences:.1f}), "
-                      f"{run.identical} of {run.sentences} as greedy", file=sys.stderr)
+                print(
+                    f"{size} {run.mode:22} {1000 * run.seconds / run.sentences:8.1f} ms a sentence "
+                    f"({1000 * run.fastest / run.sentences:.1f} to {1000 * run.slowest / run.sentences:.1f}), "
+                    f"{run.identical} of {run.sentences} as greedy",
+                    file=sys.stderr,
+                )
     Record(
         title=subject.title, command=" ".join(["python scripts/hub_speed.py", *sys.argv[1:]]), date=machine.now(),
         commit=machine.commit(), machine=machine.machine(), sentences=len(subject.sentences),

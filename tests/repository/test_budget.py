@@ -21,11 +21,11 @@ def sizes() -> list[Row]:
     command_line = _lines((package / "cli").rglob("*.py"))
     pages, records = list(docs.glob("*.md")), list(docs.rglob("*.json"))
     return [
-        ("fairseq_aggdec, lines of Python", whole, 26_125),
-        (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 4_786),
-        ("- command line: cli", command_line, 1_237),
-        ("- plugin: all else", whole - laboratory - command_line, 20_102),
-        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 18_788),
+        ("fairseq_aggdec, lines of Python", whole, 27_673),
+        (f"- laboratory: {', '.join(LABORATORY)}", laboratory, 4_879),
+        ("- command line: cli", command_line, 1_317),
+        ("- plugin: all else", whole - laboratory - command_line, 21_477),
+        ("tests, lines of Python", _lines((ROOT / "tests").rglob("*.py")), 19_810),
         ("docs, pages at the top", len(pages), 17),
         ("- their lines", _lines(pages), 2_475),
         ("docs, further pages", len(list(docs.rglob("*.md"))) - len(pages), 3),
