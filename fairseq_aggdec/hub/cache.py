@@ -20,7 +20,7 @@ def imported(folder: Path) -> Path:
     Another process that wants it waits. Raises `AggdecError` where there is nothing that can be imported.
     """
     if not folder.is_dir():
-        raise AggdecError(f"--model {folder}: no such folder; name one with config.json, weights and tokenizer")
+        raise AggdecError(f"{folder}: no such folder; name one with config.json, weights and tokenizer")
     if (folder / FILE).is_file():
         return folder
     folder = folder.resolve()

@@ -14,8 +14,9 @@ from fairseq_aggdec.hub.settings import MODEL, Settings
 def commands(folder: Path, settings: Settings) -> str:
     """Lines for a shell; `text.txt`, `train.txt` and `valid.txt` are the user's, with a sentence a line."""
     name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
-    source = settings.source_lang or next(name for name in settings.languages if name != settings.target_lang)
-    target = settings.target_lang or next(name for name in settings.languages if name != source)
+    # the first other language, or the only one
+    source = settings.source_lang or min(settings.languages, key=settings.target_lang.__eq__)
+    target = settings.target_lang or min(settings.languages, key=source.__eq__)
     pair = f"-s {source} -t {target}"
     search = {name: value for name, value in settings.generation.items() if value != getattr(SearchOptions, name, 0)}
     beam = search.pop("beam", settings.generation.get("beam", 1))

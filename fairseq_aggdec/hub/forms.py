@@ -7,9 +7,6 @@ from difflib import get_close_matches
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.settings import Settings
 
-_NEAREST = 4
-"""the number of languages that an error names"""
-
 
 def tokens_around(settings: Settings, source_lang: str, target_lang: str) -> tuple[list[str], list[str], list[str]]:
     """The tokens before a source's text, those behind it, and the first ones of every output.
@@ -22,7 +19,7 @@ def tokens_around(settings: Settings, source_lang: str, target_lang: str) -> tup
     named = {"{source}": ("-s", source_lang), "{target}": ("-t", target_lang)}
     for place, (option, name) in named.items():
         if any(place in part for part in parts) and name not in settings.languages:
-            nearest = get_close_matches(name, settings.languages, _NEAREST, cutoff=0)
+            nearest = get_close_matches(name, settings.languages, 4, cutoff=0)
             raise AggdecError(
                 f"{option} {name}: the model has no such language; of its {len(settings.languages)} the nearest are "
                 f"{', '.join(nearest)}"

@@ -98,6 +98,7 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
         ("config.json", {"encoder_layers": 1}, r"the weights have encoder.layers.1.fc1.bias, for which"),
         ("config.json", {"decoder_ffn_dim": 8}, r"decoder.layers.0.fc1.bias has the shape \(32,\), and \(8,\) by"),
         ("generation_config.json", {"repetition_penalty": 1.2}, r"repetition_penalty: 1.2 is not supported"),
+        ("generation_config.json", {"num_beams": 1.5}, r"num_beams: 1.5 is no such number"),
         ("config.json", None, r"bart/config.json: no such file; name the folder"),
         (WEIGHTS, None, r"bart/model.safetensors: is damaged, or .*; download it again"),
     ],
