@@ -108,7 +108,7 @@ def _beside_page(
     if sets:
         sizes = ", ".join(f"{test}: {size} sentences" for test, size in sets)
         lines.append(
-            f"Scores are of whole test sets ({sizes}); iterations and tokens too where their counters were kept, "
+            f"Scores are of all that was decoded ({sizes}); iterations and tokens too where their counters were kept, "
             "otherwise of the sentences that were timed."
         )
     machines: dict[str, dict[str, list[str]]] = {}

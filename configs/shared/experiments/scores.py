@@ -58,8 +58,9 @@ class ExperimentScores:
         return read_reference_set(tokens / f"{item.name}.{source_side}", files, text, language, m2_file)
 
     def size(self, subset: str) -> tuple[str, int]:
-        """Name and number of sentences of a test set."""
-        return self.sets[subset].name, self._table(subset).test.size
+        """Name of a test set, and the most sentences of it that an output has: all unless DECODE_LIMIT cut it."""
+        table = self._table(subset)
+        return self.sets[subset].name, max((row.sentences for row in table.rows.values()), default=table.test.size)
 
     def of(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of one decoded output, by column."""
