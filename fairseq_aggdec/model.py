@@ -141,7 +141,7 @@ class Model:
         check_checkpoints(path)
         first = Path(path.split(":")[0])
         folder = Path(data) if data is not None else first.parent
-        hub = Settings.read(first.parent) if (first.parent / FILE).is_file() else None
+        hub = Settings.found(first.parent)
         if hub is not None and not (folder / FILE).is_file():
             raise AggdecError(f"{folder}: has no {FILE}, which {path} needs: copy it from {first.parent}")
         self.search: dict[str, Any] = {} if hub is None else dict(hub.generation)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import folder_written_whole, read_text_lines
+from fairseq_aggdec.files import dictionary_file, folder_written_whole, read_text_lines
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE, HubConfig
-from fairseq_aggdec.tasks.data_folder import dictionary_file, language_pair
+from fairseq_aggdec.tasks.data_folder import language_pair
 
 
 def binarize(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.generation import GENERATION
-from fairseq_aggdec.hub.tokenizers import symbol
+from fairseq_aggdec.hub.tokenizers import FIRST, symbol
 
 
 @dataclass
@@ -37,17 +37,15 @@ Convert = Callable[..., Converted]
 """Makes the model of config.json's content, `read_weights`, the tokens, and those of the target side
 or None. `decoder_start_token_id` is in the first, the number of one of the tokens."""
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-"""the first symbols of fairseq's dictionaries"""
-EOS = SPECIAL.index("</s>")
+EOS = FIRST.index("</s>")
 
 _WITHOUT_EFFECT = frozenset(
     "activation_dropout architectures attention_dropout chunk_size_feed_forward classif_dropout classifier_dropout "
-    "decoder_layerdrop dropout dtype encoder_layerdrop finetuning_task gradient_checkpointing hidden_size id2label "
-    "init_std is_decoder label2id model_type num_attention_heads num_hidden_layers num_labels output_past prefix "
-    "problem_type return_dict save_step sep_token_id student_decoder_layers student_encoder_layers "
-    "task_specific_params tf_legacy_loss tokenizer_class torch_dtype torchscript transformers_version "
-    "use_bfloat16".split()
+    "decoder_layerdrop dropout dtype encoder_layerdrop eos_token_ids finetuning_task gradient_checkpointing "
+    "hidden_size id2label init_std is_decoder label2id model_type num_attention_heads num_hidden_layers num_labels "
+    "output_past prefix problem_type replacing_rate return_dict save_step sep_token_id student_decoder_layers "
+    "student_encoder_layers task_specific_params tf_legacy_loss tokenizer_class torch_dtype torchscript "
+    "transformers_version use_bfloat16 use_return_dict xla_device".split()
 )
 """fields of config.json that change no output, as all whose names begin with `_`"""
 
@@ -128,8 +126,6 @@ def fitted(tokens: list[str], rows: int) -> list[str]:
     Raises `AggdecError` where there are more or fewer.
     """
     symbols = [symbol(token, number) for number, token in enumerate(tokens)]
-    while symbols and symbols[-1] == symbol("", len(symbols) - 1):  # with which the tokenizer has filled the list
-        symbols.pop()
     if len(symbols) == rows + 1 and symbols[-1] == "<mask>":  # bart-large-cnn
         symbols.pop()
     if not len(symbols) <= rows < len(symbols) + 128:
@@ -156,6 +152,13 @@ def shared_matrix(weights: dict[str, Tensor], rows: int) -> Tensor:
     return shared
 
 
+def begin_with(start: Tensor, options: dict[str, Any], weights: dict[str, Tensor]) -> None:
+    """Let the decoder read `start` where fairseq begins an output with EOS, which is no other input of the decoder."""
+    options |= {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
+    weights["decoder.embed_tokens.weight"] = weights["decoder.output_projection.weight"].clone()
+    weights["decoder.embed_tokens.weight"][EOS] = start
+
+
 def _converted(
     config: dict[str, Any], weights: dict[str, Tensor], tokens: list[str], _: None, *, arch: str, **layout: bool
 ) -> Converted:
@@ -163,7 +166,7 @@ def _converted(
     numbers = {f"{name}_token_id": (number,) for number, name in enumerate(("bos", "pad", "eos", "unk"))}
     options = options_of(config, arch, **layout, supported=numbers)
     symbols = fitted(tokens, config["vocab_size"])
-    if tuple(symbols[: len(SPECIAL)]) != SPECIAL:
+    if symbols[: len(FIRST)] != FIRST:
         raise AggdecError(f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported")
     if weights.pop("final_logits_bias", torch.zeros(1)).any():
         raise AggdecError(f"final_logits_bias: is not zero, which is not supported for {config['model_type']}")
@@ -171,10 +174,8 @@ def _converted(
     for name in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
         weights[f"{name}.weight"] = shared
     start = config["decoder_start_token_id"]
-    if start != EOS:  # mBART-25: fairseq begins with EOS, which is no other input of the decoder
-        options |= {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
-        weights["decoder.embed_tokens.weight"] = shared.clone()
-        weights["decoder.embed_tokens.weight"][EOS] = shared[start]
+    if start != EOS:  # mBART-25
+        begin_with(shared[start], options, weights)
     return Converted(options, weights, symbols)
 
 

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.hub.families import EOS, SPECIAL, Convert, Converted, fitted, options_of, shared_matrix
+from fairseq_aggdec.hub.families import Convert, Converted, begin_with, fitted, options_of, shared_matrix
+from fairseq_aggdec.hub.tokenizers import FIRST
 
 _NEVER = -1e4
 """bias of a symbol whose probability is 0; half precision has the number, too"""
@@ -39,7 +40,6 @@ def _converted(
     supported["share_encoder_decoder_embeddings"] = (is_joined,)
     layout = {"pre_norm": pre_norm, "norm_embedding": False, "learned": True, "static": True}
     options = options_of(config, "hub_transformer", **layout, supported=supported)
-    options |= {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
     options["activation_fn"] = _ACTIVATIONS[options["activation_fn"]]
 
     weights, rows = dict(weights), config["vocab_size"]
@@ -55,10 +55,8 @@ def _converted(
     if bias.shape != (1, rows):
         raise AggdecError(f"final_logits_bias has the shape {tuple(bias.shape)}, not (1, {rows}); download it again")
     weights["encoder.embed_tokens.weight"] = words
-    weights["decoder.embed_tokens.weight"] = target_words.clone()
-    # fairseq begins with EOS, which is no other input of the decoder
-    weights["decoder.embed_tokens.weight"][EOS] = target_words[target_order.index(config["decoder_start_token_id"])]
     weights["decoder.output_projection.weight"] = target_words
+    begin_with(target_words[target_order.index(config["decoder_start_token_id"])], options, weights)
     weights["decoder.output_projection.bias"] = F.pad(bias[0], (0, 1), value=_NEVER)[target_order]
     for name in ("encoder.embed_positions.weight", "decoder.embed_positions.weight"):
         table = weights.get(name, _sinusoids(config["max_position_embeddings"], config["d_model"]))
@@ -74,9 +72,9 @@ def _side(
     Where there is no `<s>`, it has a row of zeros behind the last one.
     """
     symbols = [*fitted(tokens, rows), "<s>"]
-    if missing := [name for name in SPECIAL if name not in symbols]:
+    if missing := [name for name in FIRST if name not in symbols]:
         raise AggdecError(f"the tokenizer has no {missing[0]}, which a model of {config['model_type']} needs")
-    first = [symbols.index(name) for name in SPECIAL]
+    first = [symbols.index(name) for name in FIRST]
     for number, field in zip(first[1:3], ("pad_token_id", "eos_token_id"), strict=True):
         if config[field] != number:
             raise AggdecError(f"config.json: {field}: is {config[field]}, and {number} in the tokenizer: not supported")

@@ -99,3 +99,6 @@ def test_languages_go_by_name_and_processes_import_once(
         load.hub(MODELS / "marian_multi")
     with pytest.raises(AggdecError, match=r"^-t en: the model has no such language; its only one is de$"):
         load.hub(MODELS / "marian_two", "de", "en")
+    monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
+    with pytest.raises(AggdecError, match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"):
+        load.hub(MODELS / "nllb", *PAIR)
