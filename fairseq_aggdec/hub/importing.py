@@ -24,15 +24,13 @@ from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
 from fairseq_aggdec.generation.options import SearchOptions
-from fairseq_aggdec.hub import families, marian
-from fairseq_aggdec.hub.families import EOS
+from fairseq_aggdec.hub.families import EOS, FAMILIES
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
 register()  # a program that imports this module before fairseq has all tasks and models, too
-FAMILIES = families.FAMILIES | marian.FAMILIES
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
 """the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\

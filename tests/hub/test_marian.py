@@ -12,7 +12,8 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.hub.importing import FAMILIES, _dictionary
+from fairseq_aggdec.hub.families import FAMILIES
+from fairseq_aggdec.hub.importing import _dictionary
 from tests.support.oracle import assert_fairseqs
 from tests.support.random_models import dictionary, random_batch, random_model
 from tests.support.small_generators import generator
