@@ -104,6 +104,7 @@ def _options(config: dict[str, Any], arch: str, pre_norm: bool, is_joined: bool)
         "no_scale_embedding": not config.get("scale_embedding", config["model_type"] == "m2m_100"),
         "share_all_embeddings": True,
         "share_decoder_input_output_embed": True,
+        "share_source_output_embed": is_joined,  # of `hub_transformer`
         **{f"{side}_normalize_before": pre_norm for side in _SIDES},
         **{f"{side}_learned_pos": arch != "transformer" for side in _SIDES},
         "layernorm_embedding": is_bart,

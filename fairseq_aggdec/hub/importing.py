@@ -115,10 +115,8 @@ def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Set
     options = read_json(source, "tokenizer_config.json", optional=True)
     names = {token: token.strip("_<>") for token in tokens if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)}
     known = names | {name: name for name in names.values()}
-    src, tgt = (
-        options.get(f"{new}_lang") or options.get(f"{old}_lang", "")
-        for new, old in (("src", "source"), ("tgt", "target"))
-    )
+    src = options.get("src_lang") or options.get("source_lang", "")
+    tgt = options.get("tgt_lang") or options.get("target_lang", "")
     target = next((known[token] for token in (first, *forced, tgt) if token in known), "" if names else tgt or "target")
     form = {"bart": "<s> {text} </s>"}.get(family, "{target} {text} </s>" if names else "{text} </s>")
     if family in ("mbart", "m2m_100"):

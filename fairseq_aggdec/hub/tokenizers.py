@@ -163,11 +163,12 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
         pieces = [models[0].id_to_piece(number) for number in range(first, len(models[0]))]
         numbers = {token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])}
     added = _added_tokens(folder, config, SPECIAL[kind])
-    codes = str(config.get("language_codes", "m2m100"))
-    if codes not in M2M_LANGUAGES:
-        known = " or ".join(M2M_LANGUAGES)
-        raise AggdecError(f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}")
-    languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split() if kind == "sentencepiece_vocab"]
+    languages: list[str] = []
+    if kind == "sentencepiece_vocab":
+        codes, known = str(config.get("language_codes", "m2m100")), " or ".join(M2M_LANGUAGES)
+        if codes not in M2M_LANGUAGES:
+            raise AggdecError(f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}")
+        languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split()]
     for token in [*added, *languages]:
         numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
     sides = [numbers, read_json(folder, "target_vocab.json") if config.get("separate_vocabs") else numbers]

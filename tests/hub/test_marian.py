@@ -55,6 +55,8 @@ def test_every_mode_decodes_as_fairseq(name: str) -> None:
     source, target = map(_dictionary, (made.symbols, made.target_symbols or made.symbols))
     sides = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     model: Any = build_model(OmegaConf.create(made.options), sides).eval()
+    shares = model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert shares == (made.target_symbols is None)
     model.load_state_dict(made.weights | {f"{side}.version": torch.ones(1) * 3 for side in ("encoder", "decoder")})
     drafts: Any = {"block_draft": BlockDraftOptions(LoadedDrafter(deepcopy(model)), 5), "drafts": "whole"}
     sample = random_batch(1, source, [5, 1, 12, 9])
