@@ -30,7 +30,7 @@ from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads

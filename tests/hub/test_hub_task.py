@@ -15,7 +15,7 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.support.helpers import PLUGIN, run_cli
