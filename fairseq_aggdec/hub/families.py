@@ -199,7 +199,8 @@ def _converted(
         weights["decoder.embed_tokens.weight"] = matrix.clone()
         weights["decoder.embed_tokens.weight"][EOS] = matrix[start]
     bias = weights.pop("final_logits_bias", torch.zeros(1, rows))
-    if bias.shape != (1, rows) if has_bias else bias.any():
+    is_wrong = bias.shape != (1, rows) if has_bias else bool(bias.any())
+    if is_wrong:
         raise AggdecError(f"final_logits_bias: is not 1 x {rows}, or not zero in a {config['model_type']}")
     if has_bias:
         weights["decoder.output_projection.bias"] = F.pad(bias[0], (0, 1), value=_NEVER)[order]
