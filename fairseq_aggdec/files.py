@@ -204,6 +204,12 @@ def fingerprints(path: str) -> list[str]:
     return [file_sha256(Path(name)) for name in path.split(":")]
 
 
+def dictionary_file(folder: Path, side: str, language: str | None) -> Path:
+    """fairseq's dictionary of a language; that of an imported model has the name of its side, or none."""
+    paths = [folder / name for name in (f"dict.{language}.txt", f"dict.{side}.txt", "dict.txt")]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
 def check_checkpoints(*paths: str | None) -> None:
     """Raise `AggdecError` where a checkpoint does not exist; a path joins those of an ensemble by `:`, None is none."""
     for name in [name for path in paths if path is not None for name in path.split(":")]:

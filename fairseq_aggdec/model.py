@@ -30,7 +30,7 @@ from fairseq_aggdec.files import check_checkpoints
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
@@ -141,7 +141,7 @@ class Model:
         check_checkpoints(path)
         first = Path(path.split(":")[0])
         folder = Path(data) if data is not None else first.parent
-        hub = Settings.read(first.parent) if (first.parent / FILE).is_file() else None
+        hub = Settings.found(first.parent)
         if hub is not None and not (folder / FILE).is_file():
             raise AggdecError(f"{folder}: has no {FILE}, which {path} needs: copy it from {first.parent}")
         self.search: dict[str, Any] = {} if hub is None else dict(hub.generation)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import folder_written_whole, read_text_lines
+from fairseq_aggdec.files import dictionary_file, folder_written_whole, read_text_lines
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE, HubConfig
-from fairseq_aggdec.tasks.data_folder import dictionary_file, language_pair
+from fairseq_aggdec.tasks.data_folder import language_pair
 
 
 def binarize(
@@ -40,14 +40,14 @@ def binarize(
             shutil.copyfile(dictionary_file(model, side, language), partial / f"dict.{language}.txt")
         shutil.copyfile(model / FILE, partial / FILE)
         data = DataBin(partial, source, target)
+        dictionaries = data.source_dictionary, data.target_dictionary
         for split, files in texts.items():
             sides = list(map(read_text_lines, files))
             if len(sides) > 2 or len(sides[0]) != len(sides[-1]):
                 raise AggdecError(f"{split}: give a file of sources, and perhaps one of as many targets")
             sides += [[""] * len(sides[0])] * (2 - len(sides))
-            dictionaries = enumerate((data.source_dictionary, data.target_dictionary))
-            source_side, target_side = (
+            sources, targets = (
                 [side.encode_line(encoder.encode(line, bool(n)), add_if_not_exist=False).numpy() for line in sides[n]]
-                for n, side in dictionaries
+                for n, side in enumerate(dictionaries)
             )
-            data.write(split, source_side, target_side)
+            data.write(split, sources, targets)

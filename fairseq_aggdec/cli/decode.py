@@ -87,7 +87,7 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
         from fairseq_aggdec.bulk.text import decode_text
 
         if self.model:
-            from fairseq_aggdec.hub.cache import imported
+            from fairseq_aggdec.hub.importing import imported
             from fairseq_aggdec.hub.settings import MODEL
 
             self.data = str(imported(self.model))

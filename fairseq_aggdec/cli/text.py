@@ -146,8 +146,7 @@ class ImportHf(Verb):
 
     def run(self) -> None:
         options.start()
-        from fairseq_aggdec.hub.commands import commands
-        from fairseq_aggdec.hub.importing import import_checkpoint
+        from fairseq_aggdec.hub.importing import commands, import_checkpoint
 
         print(commands(self.out, import_checkpoint(self.folder, self.out)))
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import loading_models
 from fairseq_aggdec.engine.drafter import LoadedDrafter, same_encoder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import dictionary_file
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 
@@ -133,8 +134,5 @@ def _recorded_symbols(
     if recorded:
         return "recorded in the checkpoint", list(recorded)
     named = getattr(state["cfg"].get("task"), f"{side}_lang", None)  # a Namespace where the task has `add_args`
-    for name in (f"dict.{named or language}.txt", f"dict.{side}.txt", "dict.txt"):  # the latter of imported models
-        file = Path(path).parent / name
-        if file.is_file():
-            return str(file), Dictionary.load(str(file)).symbols
-    return None
+    file = dictionary_file(Path(path).parent, side, named or language)
+    return (str(file), Dictionary.load(str(file)).symbols) if file.is_file() else None

@@ -18,18 +18,18 @@ _COMPUTED = (".version", "embed_positions.weights")
 """ends of the names of entries that transformers does not read"""
 
 
-def read_json(folder: Path, name: str, optional: bool = False) -> dict[str, Any]:
-    """The content of a JSON file without entries that are null; {} where an optional file is not there.
+def read_json(folder: Path, *names: str, optional: bool = False) -> dict[str, Any]:
+    """The content of JSON files without entries that are null; an optional file need not be there.
 
     Raises:
-        AggdecError: the file is not there, or is not JSON.
+        AggdecError: a file is not there, or is not JSON.
     """
-    path = folder / name
-    if not path.is_file():
-        if optional:
-            return {}
-        raise AggdecError(f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format")
-    content = structured_files.read(path, dict[str, Any], _ADVICE)
+    content: dict[str, Any] = {}
+    for path in map(folder.joinpath, names):
+        if path.is_file():
+            content |= structured_files.read(path, dict[str, Any], _ADVICE)
+        elif not optional:
+            raise AggdecError(f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format")
     return {field: value for field, value in content.items() if value is not None}
 
 
@@ -42,18 +42,13 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     name = next((name for name in _WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         raise AggdecError(f"{folder}: has no weights; download its {_WEIGHTS[0]} or {_WEIGHTS[2]}")
-    weights: dict[str, Tensor] = {}
+    files = {name}
     if name.endswith(".json"):
-        places: Any = read_json(folder, name).get("weight_map")
-        files = list(places.values()) if isinstance(places, dict) else [""]
-        if not all(isinstance(file, str) and file and Path(file).name == file for file in files):
+        places = read_json(folder, name).get("weight_map")
+        if not isinstance(places, dict):
             raise AggdecError(f"{folder / name}: its weight_map does not name a file for each weight; {_ADVICE}")
-        for file in sorted({*files}):
-            weights |= _read(folder / file)
-        if wrong := sorted(weights.keys() ^ places.keys()):
-            raise AggdecError(f"{folder / name}: {wrong[0]} is not in both the index and the files; {_ADVICE}")
-    else:
-        weights = _read(folder / name)
+        files = {Path(str(file)).name for file in places.values()}  # beside the index, and nowhere else
+    weights = {name: weight for file in sorted(files) for name, weight in _read(folder / file).items()}
     return {name.removeprefix("model."): weights[name] for name in weights if not name.endswith(_COMPUTED)}
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 
-_NUMBERS = frozenset(
-    "length_penalty max_length max_new_tokens min_length min_new_tokens no_repeat_ngram_size num_beams".split()
-)
-_POSITIVE = frozenset(("max_length", "max_new_tokens", "num_beams"))
-_READ = _NUMBERS | frozenset(
+_LEAST = {
+    "length_penalty": -float("inf"),
+    **dict.fromkeys(("max_length", "max_new_tokens", "num_beams"), 1),
+    **dict.fromkeys(("min_length", "min_new_tokens", "no_repeat_ngram_size"), 0),
+}
+"""the least value of each number; all but the first are whole"""
+_READ = _LEAST.keys() | set(
     "bad_words_ids decoder_start_token_id early_stopping force_bos_token_to_be_generated forced_bos_token_id "
     "forced_eos_token_id".split()
 )
@@ -53,8 +55,8 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
             raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")
         if name not in GENERATION and not name.startswith(_ASSISTED):
             raise AggdecError(f"generation_config.json: {name}: is not known; delete it if it changes nothing")
-        kinds, least = ((float, int), -float("inf")) if name == "length_penalty" else ((int,), name in _POSITIVE)
-        if name in _NUMBERS and (type(value) not in kinds or value < least):
+        kinds = (int, float) if name == "length_penalty" else (int,)
+        if name in _LEAST and (type(value) not in kinds or value < _LEAST[name]):
             raise AggdecError(f"generation_config.json: {name}: {value!r} is no such number; download the file again")
     pad, eos = numbers.get("pad_token_id"), numbers.get("eos_token_id")
     if fields.get("bad_words_ids", [[pad]]) != [[pad]]:

@@ -1,11 +1,18 @@
-"""`aggdec import-hf`: a checkpoint in Hugging Face's format becomes a folder that fairseq reads."""
+"""A checkpoint in Hugging Face's format becomes a folder that fairseq reads, once, in the user's cache or elsewhere."""
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import hashlib
+import os
 import re
+import shlex
 import shutil
 import textwrap
+import warnings
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,19 +24,19 @@ from fairseq.models.bart import BARTModel
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
+from fairseq_aggdec import register
 from fairseq_aggdec.compat.checkpoints import without_training
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import folder_written_whole
-from fairseq_aggdec.hub import families, marian
-from fairseq_aggdec.hub.commands import commands
-from fairseq_aggdec.hub.families import EOS
+from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
+from fairseq_aggdec.generation.options import SearchOptions
+from fairseq_aggdec.hub.families import EOS, FAMILIES
 from fairseq_aggdec.hub.files import read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
-from fairseq_aggdec.models import hub_transformer  # noqa: F401  (registers it)
 
-FAMILIES = families.FAMILIES | marian.FAMILIES
+register()  # a program that imports this module before fairseq has all tasks and models, too
 _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}", "marian": ">>.+<<"}
 """the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\
@@ -58,6 +65,8 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     if out.exists():
         what = "is an imported model already: use it" if (out / FILE).is_file() else "exists already: delete it"
         raise AggdecError(f"{out}: {what}, or name a new folder")
+    if (source / FILE).is_file():
+        raise AggdecError(f"{source}: is an imported model already; use it by --model, or load.hub")
     config = read_json(source, "config.json")
     family = str(config.get("model_type"))
     if family not in FAMILIES:
@@ -67,21 +76,19 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     settings = _settings(source, config, tokenizer)
     target = None if tokenizer.target_tokens == tokenizer.tokens else tokenizer.target_tokens
     converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, target)
-    dictionaries = {"dict.txt": _dictionary(converted.symbols)}
+    sides = {"dict.txt": converted.symbols}
     if converted.target_symbols is not None:
-        dictionaries = {
-            "dict.source.txt": dictionaries["dict.txt"],
-            "dict.target.txt": _dictionary(converted.target_symbols),
-        }
+        sides = {"dict.source.txt": converted.symbols, "dict.target.txt": converted.target_symbols}
+    dictionaries = {name: _dictionary(symbols) for name, symbols in sides.items()}
     options = argparse.Namespace(**converted.options)
     ARCH_CONFIG_REGISTRY[options.arch](options)  # with fairseq's defaults, which what builds on it reads
-    _check(converted.weights, options, *dictionaries.values())
+    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
+    weights = converted.weights | versions
+    _check(weights, options, [*dictionaries.values()])
     languages = {"source_lang": settings.source_lang, "target_lang": settings.target_lang}
     cfg = {"model": options, "task": {"_name": "hub_translation", "data": ".", **languages}}
-    versions = {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}  # else fairseq drops norms
     with folder_written_whole(out) as folder:
-        state = {"args": None, "cfg": cfg, "model": converted.weights | versions}
-        torch.save(without_training(state), folder / MODEL)
+        torch.save(without_training({"args": None, "cfg": cfg, "model": weights}), folder / MODEL)
         for name, dictionary in dictionaries.items():
             dictionary.save(str(folder / name))
         for name in tokenizer.files:
@@ -114,10 +121,8 @@ def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Set
     options = read_json(source, "tokenizer_config.json", optional=True)
     names = {token: token.strip("_<>") for token in tokens if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)}
     known = names | {name: name for name in names.values()}
-    src, tgt = (
-        options.get(f"{new}_lang") or options.get(f"{old}_lang", "")
-        for new, old in (("src", "source"), ("tgt", "target"))
-    )
+    src = options.get("src_lang") or options.get("source_lang", "")
+    tgt = options.get("tgt_lang") or options.get("target_lang", "")
     target = next((known[token] for token in (first, *forced, tgt) if token in known), "" if names else tgt or "target")
     form = {"bart": "<s> {text} </s>"}.get(family, "{target} {text} </s>" if names else "{text} </s>")
     if family in ("mbart", "m2m_100"):
@@ -143,24 +148,71 @@ def _dictionary(symbols: list[str]) -> Dictionary:
     return dictionary
 
 
-def _check(
-    weights: dict[str, Tensor], options: argparse.Namespace, source: Dictionary, target: Dictionary | None = None
-) -> None:
+def _check(weights: dict[str, Tensor], options: argparse.Namespace, dictionaries: list[Dictionary]) -> None:
     """Raise `AggdecError` where fairseq's model has other weights, or weights of other shapes."""
     kind: Any = ARCH_MODEL_REGISTRY[options.arch]
     if kind is BARTModel:  # its weights are a Transformer's, and it cannot be made without memory
         kind = TransformerModel
-    with torch.device("meta"):
-        task = SimpleNamespace(source_dictionary=source, target_dictionary=target or source)
-        try:
-            model = kind.build_model(options, task)
-        except AssertionError as error:  # heads that do not divide the width
-            raise AggdecError(f"config.json: {error}; download it again") from None
-    needed = {name: tuple(weight.shape) for name, weight in model.state_dict().items() if not name.endswith("version")}
-    for name in sorted(needed.keys() | weights.keys()):
-        if name not in needed:
-            raise AggdecError(f"the weights have {name}, for which such a model has no place: not supported")
-        if name not in weights:
-            raise AggdecError(f"the weights lack {name}; download them and config.json again")
-        if (shape := tuple(weights[name].shape)) != needed[name]:
-            raise AggdecError(f"{name} has the shape {shape}, and {needed[name]} by config.json; download both again")
+    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[-1])
+    try:
+        with torch.device("meta"), warnings.catch_warnings(action="ignore"):  # which says that it keeps no weights
+            kind.build_model(options, task).load_state_dict(dict(weights))
+    except (AssertionError, RuntimeError) as error:  # heads that do not divide the width; weights
+        reason = textwrap.shorten(str(error).splitlines()[-1], 200).rstrip(".")
+        raise AggdecError(f"the weights do not fit config.json: {reason}; download both again") from None
+
+
+def imported(folder: Path) -> Path:
+    """An imported folder as it is, or the import of a downloaded one, made unless one of the same files is there.
+
+    Another process that wants it waits. Raises `AggdecError` where there is nothing that can be imported, or the cache
+    cannot be written.
+    """
+    if not folder.is_dir():
+        raise AggdecError(f"{folder}: no such folder; name one with config.json, weights and tokenizer")
+    if (folder / FILE).is_file():
+        return folder
+    folder = folder.resolve()
+    facts = [str(folder), version("fairseq-aggdec")]
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        facts += [path.name, str(path.stat().st_size), str(path.stat().st_mtime_ns)]
+    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairseq_aggdec" / "hub"
+    found = cache / f"{folder.name}-{key}"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        opened = (cache / f"{found.name}.lock").open("w")
+    except OSError as error:
+        reason = error.strerror
+        raise AggdecError(f"{cache}: cannot be written ({reason}); set XDG_CACHE_HOME to another folder") from None
+    with opened as lock:
+        with suppress(OSError):  # a network file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (found / FILE).is_file():
+            import_checkpoint(folder, found)
+    return found
+
+
+def commands(folder: Path, settings: Settings) -> str:
+    """Lines for a shell; `text.txt`, `train.txt` and `valid.txt` are the user's, with a sentence a line."""
+    name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
+    # the first other language, or the only one
+    source = settings.source_lang or min(settings.languages, key=settings.target_lang.__eq__)
+    target = settings.target_lang or min(settings.languages, key=source.__eq__)
+    pair = f"-s {source} -t {target}"
+    search = {name: value for name, value in settings.generation.items() if value != getattr(SearchOptions, name, 0)}
+    beam = search.pop("beam", settings.generation.get("beam", 1))
+    flags = "".join(f" {option_name(name)}{'' if value is True else f' {value:g}'}" for name, value in search.items())
+    modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
+    if "block_ngrams" not in search:  # fairseq's own search bans none
+        modes.insert(0, f"{BEAM}{beam}")
+    return "\n".join(
+        (
+            f'aggdec translate --model {name} {pair} "A sentence."',
+            f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
+            f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
+            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
+            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{flags}",
+            f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
+        )
+    )

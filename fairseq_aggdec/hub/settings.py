@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from fairseq_aggdec.errors import AggdecError
 FILE, MODEL = "hub.json", "model.pt"
 """names of an imported folder's settings and checkpoint"""
 _ADVICE = "import the model again, into a new folder"
-_TYPES = {"str": str, "dict[str, str]": dict, "list[str]": list, "dict[str, Any]": dict}
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,46 @@ class Settings:
     target_lang: str
 
     @classmethod
-    def read(cls, folder: Path) -> Settings:
-        """The settings of an imported folder.
+    def found(cls, folder: Path) -> Settings | None:
+        """The settings of an imported folder; None of another. Raises `AggdecError` where they are damaged."""
+        if not (folder / FILE).is_file():
+            return None
+        content = structured_files.read(folder / FILE, dict[str, Any], _ADVICE)
+        try:
+            return cls(**content)
+        except TypeError as error:  # it names the field that is missing, or not known
+            raise AggdecError(f"{folder / FILE}: {error}; {_ADVICE}") from None
 
-        Raises:
-            AggdecError: it has none, or they are damaged.
-        """
-        path = folder / FILE
-        if not path.is_file():
-            raise AggdecError(f"{path}: no such file; name a folder that `aggdec import-hf` has written")
-        content = structured_files.read(path, dict[str, Any], _ADVICE)
-        for field in fields(cls):
-            if not isinstance(content.get(field.name), _TYPES[str(field.type)]):
-                raise AggdecError(f"{path}: {field.name} is missing or of another type; {_ADVICE}")
-        if unknown := content.keys() - {field.name for field in fields(cls)}:
-            raise AggdecError(f"{path}: {min(unknown)} is not known to this version; {_ADVICE}")
-        return cls(**content)
+    @classmethod
+    def read(cls, folder: Path) -> Settings:
+        """As `found`, but raises `AggdecError` where there are none."""
+        settings = cls.found(folder)
+        if settings is None:
+            raise AggdecError(f"{folder / FILE}: no such file; name a folder that `aggdec import-hf` has written")
+        return settings
 
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
         structured_files.write(folder / FILE, asdict(self))
+
+    def around(self, source_lang: str, target_lang: str) -> tuple[list[str], list[str], list[str]]:
+        """The tokens before a source's text, those behind it, and the first ones of every output.
+
+        Raises:
+            AggdecError: the model has no such language.
+        """
+        before, _, after = self.source.partition("{text}")
+        parts = before.split(), after.split(), self.forced
+        named = {"{source}": ("-s", source_lang), "{target}": ("-t", target_lang)}
+        for place, (option, name) in named.items():
+            if any(place in part for part in parts) and name not in self.languages:
+                nearest = ", ".join(get_close_matches(name, self.languages, 4, cutoff=0))
+                number = len(self.languages)
+                raise AggdecError(
+                    f"{option} {name}: the model has no such language; of its {number} the nearest are {nearest}"
+                )
+        if not self.languages and self.target_lang not in (target_lang, "target"):
+            raise AggdecError(f"-t {target_lang}: the model has no such language; its only one is {self.target_lang}")
+        words = {place: self.languages.get(name, "") for place, (_, name) in named.items()}
+        before_it, behind_it, forced = ([words.get(word, word) for word in part] for part in parts)
+        return before_it, behind_it, forced

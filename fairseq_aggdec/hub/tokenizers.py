@@ -14,7 +14,7 @@ from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.structured_files import read
+from fairseq_aggdec.hub.files import read_json
 
 KINDS: dict[str, list[str]] = {
     "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
@@ -31,6 +31,7 @@ MORE_FILES = *CONFIG, "added_tokens.json", "target_vocab.json"
 
 UNKNOWN = "<unk>"
 FIRST = ["<s>", "<pad>", "</s>", UNKNOWN]
+"""the first symbols of fairseq's dictionaries"""
 SPECIAL = {
     "sentencepiece_pair": FIRST[1:],
     "sentencepiece_vocab": FIRST,
@@ -67,7 +68,7 @@ class Tokenizer:
     files: list[str]
     """names of the files that it reads"""
     tokens: list[str]
-    """by Hugging Face's number; one that has no token, as the last rows of some models, is named as by `symbol`"""
+    """by Hugging Face's number; one that has no token is named as by `symbol`"""
     target_tokens: list[str]
     """the same, but in a Marian model of two vocabularies"""
     special: set[str]
@@ -97,20 +98,20 @@ class Tokenizer:
         return text
 
 
-def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
-    """The tokenizer of a folder; its kind is found out by its files where none is given.
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a folder; its kind is found out by its files.
 
     Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
     mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
 
     Raises:
-        AggdecError: no such kind, a file is missing or damaged, or a library is not installed.
+        AggdecError: a file is missing or damaged, or a library is not installed.
     """
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    kind = kind or next((kind for kind, files in KINDS.items() if there.issuperset(files)), "")
-    if kind not in KINDS:
+    kind = next((kind for kind, files in KINDS.items() if there.issuperset(files)), None)
+    if kind is None:
         known = "; ".join(f"{kind}: {' and '.join(files)}" for kind, files in KINDS.items())
-        raise AggdecError(f"{folder}: no tokenizer {kind or 'with its files'}; known are {known}")
+        raise AggdecError(f"{folder}: no tokenizer with its files; known are {known}")
     files = KINDS[kind] + [name for name in MORE_FILES if name in there]
     library = "sentencepiece" if kind.startswith("sentencepiece") else "tokenizers"
     try:
@@ -127,7 +128,7 @@ def read_tokenizer(folder: Path, kind: str | None = None) -> Tokenizer:
 
 def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
     """A tokenizer that the library `tokenizers` runs."""
-    config = _json(folder, *CONFIG)
+    config = read_json(folder, *CONFIG, optional=True)
     if kind == "tokenizer_json":
         tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.no_padding()
@@ -140,7 +141,7 @@ def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Toke
         for token, entry in _added_tokens(folder, config, SPECIAL[kind]).items():
             options = {name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")}
             tokenizer.add_tokens([library.AddedToken(token, normalized=False, **options)])
-    tokens = _by_number(folder, tokenizer.get_vocab())
+    tokens = _by_number(tokenizer.get_vocab())
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(tokenizer.model, library.models.BPE)
 
@@ -152,25 +153,30 @@ def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Toke
 
 def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
     """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
-    config = _json(folder, *CONFIG)
+    config = read_json(folder, *CONFIG, optional=True)
     names = [name for name in KINDS[kind] if name != "vocab.json"]
     models = [library.SentencePieceProcessor(model_file=str(folder / name)) for name in names]
     if "vocab.json" in files:
-        numbers = _json(folder, "vocab.json")
+        numbers = read_json(folder, "vocab.json")
     else:
         first = 2 if kind == "sentencepiece_pegasus" else 3  # of the pieces that are not special in SentencePiece
         pieces = [models[0].id_to_piece(number) for number in range(first, len(models[0]))]
         numbers = {token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])}
     added = _added_tokens(folder, config, SPECIAL[kind])
-    codes = M2M_LANGUAGES[config.get("language_codes", "m2m100")] if kind == "sentencepiece_vocab" else ""
-    languages = [f"__{code}__" for code in codes.split()]
+    languages: list[str] = []
+    if kind == "sentencepiece_vocab":
+        codes, known = str(config.get("language_codes", "m2m100")), " or ".join(M2M_LANGUAGES)
+        if codes not in M2M_LANGUAGES:
+            raise AggdecError(f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}")
+        languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split()]
     for token in [*added, *languages]:
         numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
-    tokens = target_tokens = _by_number(folder, numbers)
-    sides = [numbers, numbers]
-    if config.get("separate_vocabs"):
-        sides = [numbers, _json(folder, "target_vocab.json")]
-        target_tokens = _by_number(folder, sides[1], "decoder_vocab_size")
+    sides = [numbers, read_json(folder, "target_vocab.json") if config.get("separate_vocabs") else numbers]
+    for name, model, side in zip(names, models, sides, strict=False):
+        pieces = model.id_to_piece([*range(len(model))])
+        if 2 * sum(piece in side for piece in pieces) < len(pieces):
+            raise AggdecError(f"{folder / name}: most of its pieces are not in the vocabulary; download both again")
+    tokens, target_tokens = map(_by_number, sides)
     unknown = [side[UNKNOWN] for side in sides]
     patterns = [  # the longest first; some take the spaces before them
         rf"(?<!\s)\s*{re.escape(token)}" if added[token].get("lstrip") else re.escape(token)
@@ -206,7 +212,7 @@ def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> 
     """
     numbered = config.get("added_tokens_decoder", {}).items()
     added = {entry["content"]: entry | {"number": int(number)} for number, entry in numbered}
-    for token, number in _json(folder, "added_tokens.json").items():
+    for token, number in read_json(folder, "added_tokens.json", optional=True).items():
         added.setdefault(token, {"number": number})
     more = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
     named = [value for name, value in config.items() if name.endswith("_token") and value]
@@ -216,17 +222,9 @@ def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> 
     return added
 
 
-def _by_number(folder: Path, numbers: dict[str, int], size: str = "vocab_size") -> list[str]:
-    """Tokens by number, at least as many as the model has rows."""
-    rows = max(_json(folder, "config.json").get(size, 0), 1 + max(numbers.values()))
+def _by_number(numbers: dict[str, int]) -> list[str]:
     names = {number: token for token, number in numbers.items()}
-    return [names.get(number, symbol("", number)) for number in range(rows)]
-
-
-def _json(folder: Path, *names: str) -> dict[str, Any]:
-    """The content of those files that are there."""
-    paths = [folder / name for name in names if (folder / name).is_file()]
-    return {name: value for path in paths for name, value in read(path, dict[str, Any], "download it again").items()}
+    return [names.get(number, symbol("", number)) for number in range(1 + max(names))]
 
 
 @dataclass

@@ -14,6 +14,14 @@ class HubTransformerModel(TransformerModel):
     """Its decoder is of fairseq's own class, whose output projection has no bias elsewhere."""
 
     @classmethod
+    def build_model(cls, args: Any, task: Any) -> Any:
+        """As fairseq's; where both sides have one vocabulary, encoder and output projection share its matrix."""
+        model = super().build_model(args, task)
+        if getattr(args, "share_source_output_embed", False):
+            model.decoder.output_projection.weight = model.encoder.embed_tokens.weight
+        return model
+
+    @classmethod
     def build_decoder(cls, args: Any, tgt_dict: Any, embed_tokens: Any) -> Any:
         """As fairseq's, with the bias."""
         decoder = super().build_decoder(args, tgt_dict, embed_tokens)

@@ -7,8 +7,8 @@ from fairseq.data import data_utils
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.hub.forms import tokens_around
-from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.files import dictionary_file
+from fairseq_aggdec.hub.settings import Settings
 
 
 def check_data(cfg: Any) -> None:
@@ -40,7 +40,7 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
     """
     if not folder.is_dir():
         raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
-    settings = Settings.read(folder) if (folder / FILE).is_file() else None
+    settings = Settings.found(folder)
     if source is None or target is None:
         found = data_utils.infer_language_pair(str(folder))
         if settings is not None and None in found:
@@ -49,18 +49,12 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
     if settings is not None and not (source and target):
         some = ", ".join([*settings.languages][:4])
         missing = " and ".join(option for option, name in (("-s", source), ("-t", target)) if not name)
-        raise AggdecError(f"{folder}: a model of several languages ({some}, ...): give {missing}")
+        raise AggdecError(f"a model of several languages ({some}, ...): give {missing}")
     if not source or not target:
         raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
     if settings is not None:
-        tokens_around(settings, source, target)
+        settings.around(source, target)
     for side, language in (("source", source), ("target", target)):
         if not dictionary_file(folder, side, language).is_file():
             raise AggdecError(f"{folder}: has no dict.{language}.txt; check --source-lang and --target-lang")
     return source, target
-
-
-def dictionary_file(folder: Path, side: str, language: str) -> Path:
-    """The dictionary of a language; a new imported model's has the name of its side, or none."""
-    paths = [folder / name for name in (f"dict.{language}.txt", f"dict.{side}.txt", "dict.txt")]
-    return next((path for path in paths if path.is_file()), paths[0])

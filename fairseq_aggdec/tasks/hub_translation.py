@@ -20,9 +20,9 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.input_guided import Form
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.hub.forms import tokens_around
+from fairseq_aggdec.files import dictionary_file
 from fairseq_aggdec.hub.settings import FILE, Settings
-from fairseq_aggdec.tasks.data_folder import dictionary_file, language_pair
+from fairseq_aggdec.tasks.data_folder import language_pair
 
 
 class FormedSide(BaseWrapperDataset):
@@ -57,7 +57,7 @@ class HubForm(FairseqTask):
         super().__init__(cfg, *rest, **named)
         settings = _settings(cfg)
         if settings is not None:
-            around = tokens_around(settings, cfg.source_lang, cfg.target_lang)
+            around = settings.around(cfg.source_lang, cfg.target_lang)
             source, target = self.source_dictionary, self.target_dictionary
             sides = zip(around, (source, source, target), strict=True)
             self.form = Form(*([side.index(token) for token in tokens] for tokens, side in sides))
@@ -130,8 +130,7 @@ def _between(before: Sequence[int], text: Tensor, after: Sequence[int]) -> Tenso
 
 def _settings(cfg: Any) -> Settings | None:
     """Those of the data folder; None where it has none."""
-    folder = Path(utils.split_paths(cfg.data)[0]) if cfg.data else None
-    return None if folder is None or not (folder / FILE).is_file() else Settings.read(folder)
+    return Settings.found(Path(utils.split_paths(cfg.data)[0])) if cfg.data else None
 
 
 @register_task("hub_translation", dataclass=TranslationConfig)

@@ -15,7 +15,7 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.support.helpers import PLUGIN, run_cli
@@ -99,3 +99,6 @@ def test_languages_go_by_name_and_processes_import_once(
         load.hub(MODELS / "marian_multi")
     with pytest.raises(AggdecError, match=r"^-t en: the model has no such language; its only one is de$"):
         load.hub(MODELS / "marian_two", "de", "en")
+    monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
+    with pytest.raises(AggdecError, match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"):
+        load.hub(MODELS / "nllb", *PAIR)

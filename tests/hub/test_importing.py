@@ -26,6 +26,7 @@ CONFIG = {
     **{f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()},
     **{"d_model": 16, "max_position_embeddings": 64, "vocab_size": 16, "bos_token_id": 0, "pad_token_id": 1},
     **{"eos_token_id": 2, "forced_bos_token_id": 0, "num_beams": 4, "max_length": 9, "no_repeat_ngram_size": 3},
+    "use_return_dict": True,
 }
 """as in older files, which hold the search, and lack what is transformers' default"""
 WEIGHTS = "model.safetensors"
@@ -85,6 +86,8 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
     with pytest.raises(AggdecError, match="out: is an imported model already: use it, or name a new folder"):
         import_checkpoint(tmp_path / "bart", out)
+    with pytest.raises(AggdecError, match="out: is an imported model already; use it by --model"):
+        import_checkpoint(out, tmp_path / "other")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +97,10 @@ def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: 
         ("config.json", {"rope": 1}, r"config.json: rope: is not known"),
         ("config.json", {"normalize_before": True}, r"normalize_before: True is not supported for bart, only False"),
         ("config.json", {"vocab_size": 15}, r"vocabulary that does not fit: the tokenizer has 16 tokens, .* 15 "),
-        ("config.json", {"encoder_layers": 3}, r"the weights lack encoder.layers.2.fc1.bias"),
-        ("config.json", {"encoder_layers": 1}, r"the weights have encoder.layers.1.fc1.bias, for which"),
-        ("config.json", {"decoder_ffn_dim": 8}, r"decoder.layers.0.fc1.bias has the shape \(32,\), and \(8,\) by"),
+        ("config.json", {"vocab_size": "16"}, r"config.json: vocab_size: is missing, or no number above 0"),
+        ("config.json", {"encoder_layers": 3}, r"do not fit config.json: Missing key.*encoder.layers.2.*; download"),
+        ("config.json", {"encoder_layers": 1}, r"do not fit config.json: Unexpected key.*encoder.layers.1.fc1.bias"),
+        ("config.json", {"decoder_ffn_dim": 8}, r"do not fit config.json: .*decoder.layers.1.fc2.weight.*\[16, 32\]"),
         ("generation_config.json", {"repetition_penalty": 1.2}, r"repetition_penalty: 1.2 is not supported"),
         ("generation_config.json", {"num_beams": 1.5}, r"num_beams: 1.5 is no such number"),
         ("config.json", None, r"bart/config.json: no such file; name the folder"),

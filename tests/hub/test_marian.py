@@ -12,7 +12,8 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.hub.importing import FAMILIES, _dictionary
+from fairseq_aggdec.hub.families import FAMILIES
+from fairseq_aggdec.hub.importing import _dictionary
 from tests.support.oracle import assert_fairseqs
 from tests.support.random_models import dictionary, random_batch, random_model
 from tests.support.small_generators import generator
@@ -54,6 +55,8 @@ def test_every_mode_decodes_as_fairseq(name: str) -> None:
     source, target = map(_dictionary, (made.symbols, made.target_symbols or made.symbols))
     sides = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     model: Any = build_model(OmegaConf.create(made.options), sides).eval()
+    shares = model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert shares == (made.target_symbols is None)
     model.load_state_dict(made.weights | {f"{side}.version": torch.ones(1) * 3 for side in ("encoder", "decoder")})
     drafts: Any = {"block_draft": BlockDraftOptions(LoadedDrafter(deepcopy(model)), 5), "drafts": "whole"}
     sample = random_batch(1, source, [5, 1, 12, 9])

@@ -85,10 +85,16 @@ def test_spaces_before_punctuation_go_where_the_configuration_says_so_and_transf
 def test_what_cannot_be_read_is_named_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AggdecError, match=r"no tokenizer with its files; known are sentencepiece_pair: source.spm and"):
         read_tokenizer(tmp_path)
-    with pytest.raises(AggdecError, match=r"no tokenizer wordpiece; known are sentencepiece_pair: source.spm and"):
-        read_tokenizer(tmp_path, "wordpiece")
     with pytest.raises(AggdecError, match=r"--bpe hub: needs --hub-folder"):
         build_bpe(Namespace(bpe="hub", hub_folder=""))
+    with pytest.raises(
+        AggdecError, match=r"_config.json: language_codes: 'all' is not supported, only m2m100 or wmt21"
+    ):
+        copied("m2m_100", tmp_path / "m2m", language_codes="all")
+    copied("marian_two", tmp_path / "marian")
+    shutil.copyfile(tmp_path / "marian/target.spm", tmp_path / "marian/source.spm")
+    with pytest.raises(AggdecError, match=r"source.spm: most of its pieces are not in the vocabulary"):
+        read_tokenizer(tmp_path / "marian")
     for file, library in (("tokenizer.json", "tokenizers"), ("spiece.model", "sentencepiece")):
         (tmp_path / file).write_text("{")
         with pytest.raises(AggdecError, match=rf"{file} is missing or damaged \(.*\); download it again"):

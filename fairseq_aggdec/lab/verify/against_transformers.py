@@ -11,7 +11,7 @@ import torch
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import GREEDY
-from fairseq_aggdec.hub.cache import imported
+from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.hub.tokenizers import read_tokenizer, symbol
 from fairseq_aggdec.model import Model
