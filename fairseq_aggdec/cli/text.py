@@ -177,7 +177,8 @@ class Serve(Verb):
     translator_data: Maybe[str] = None  # folder of its dictionaries and subword codes
     translator_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
     translator_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
-    translator_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
+    #: FROM-TO, of its dictionaries, or languages of an imported model (default: as trained)
+    translator_languages: Maybe[str] = None
 
     def run(self) -> None:
         if self.demo and self.translator:

@@ -66,9 +66,9 @@ class Binarize(options.Languages, Verb):
 
     model: Positional[Path]  # folder of aggdec import-hf
     out: Positional[Path]  # folder to make
-    train: Many[Path] = field(default_factory=list)
-    valid: Many[Path] = field(default_factory=list)
-    test: Many[Path] = field(default_factory=list)
+    train: Many[Path] = field(default_factory=list)  # SOURCES, or SOURCES TARGETS: a drafter needs no targets
+    valid: Many[Path] = field(default_factory=list)  # the same
+    test: Many[Path] = field(default_factory=list)  # the same
 
     def run(self) -> None:
         options.start()

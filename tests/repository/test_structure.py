@@ -24,7 +24,7 @@ KNOWS: dict[str, set[str]] = {
     "tasks": {"compat", "criterions", "decoding", "engine", "generation", "hub", "models", "text"},
     "model": {"compat", "generation", "hub", "models", "tasks", "text"},
     "bulk": {"generation", "hub", "tasks", "text", "model"},
-    "train": {"compat", "bulk", "generation", "tasks"},
+    "train": {"compat", "bulk", "generation", "hub", "tasks"},
     "serve": {"generation", "text", "model"},
 }
 """folder, or the file model.py: others that it may import; `lab`, `demo` and `cli` may import all"""

@@ -22,6 +22,7 @@ from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.generation.modes import GAD, GREEDY
+from fairseq_aggdec.hub.settings import FILE
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
 from fairseq_aggdec.train.distilling import distil
 from fairseq_aggdec.train.draft_length import keep_draft_length
@@ -185,6 +186,8 @@ class _Stages:
         words += ["-s", self.data.source_lang, "-t", self.data.target_lang, "--gen-subset", "valid"]
         words += ["--skip-invalid-size-inputs-valid-test"]  # as distillation does
         words += ["--cpu"] if self.recipe.device.type == "cpu" else []
+        if (self.data.folder / FILE).is_file():  # an imported model's
+            words += ["--bpe", "hub", "--hub-folder", self.recipe.verifier.parent]
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
         verdict = (
             f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
