@@ -206,9 +206,10 @@ def commands(folder: Path, settings: Settings) -> str:
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's own search bans none
         modes.insert(0, f"{BEAM}{beam}")
+    example = f"  # of the {len(settings.languages)} languages in hub.json" if settings.languages else ""
     return "\n".join(
         (
-            f'aggdec translate --model {name} {pair} "A sentence."',
+            f'aggdec translate --model {name} {pair} "A sentence."{example}',
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
             f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",

@@ -49,7 +49,8 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
     if settings is not None and not (source and target):
         some = ", ".join([*settings.languages][:4])
         missing = " and ".join(option for option, name in (("-s", source), ("-t", target)) if not name)
-        raise AggdecError(f"a model of several languages ({some}, ...): give {missing}")
+        asked = f"give {missing} (serve: --translator-languages)"
+        raise AggdecError(f"a model of several languages ({some}, ...): {asked}")
     if not source or not target:
         raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
     if settings is not None:
