@@ -51,7 +51,11 @@ def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
 
 @pytest.mark.parametrize(
     ("options", "prefix"),
-    [({"temperature": 1.7}, ()), ({"min_len": 3, "tokens_to_suppress": ("w3",)}, ()), ({}, (7, 8, 9, 5))],
+    [
+        ({"temperature": 1.7}, ()),
+        ({"min_len": 3, "tokens_to_suppress": ("w1",)}, ()),
+        ({}, (7, 8, 9, 5)),
+    ],
 )
 @torch.no_grad()
 def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any], prefix: tuple[int, ...]) -> None:
@@ -80,6 +84,7 @@ def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any]
         count = text.index(FEW_WORDS.eos(), 1)
         assert one["tokens"].tolist() == text[1 : count + 1]
         assert one["positional_scores"].tolist() == pytest.approx(scores[:count], abs=1e-4)
+        assert torch.equal(torch.cat([draft["tokens"] for draft in one["history"]]), one["tokens"])
         assert (one["steps"], one["stats"].accepted) == (math.ceil(count / 3), one["stats"].committed)
     assert len({len(one["tokens"]) for (one,) in found}) > 1
 

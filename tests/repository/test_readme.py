@@ -30,7 +30,7 @@ ELSEWHERE = {
     "bash scripts/decode.sh gec_small --decoding iad --subset test": "tests/scripts/test_pipeline.py",
     "bash scripts/reproduce.sh gec_small score": "tests/scripts/test_pipeline.py",
     "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
-    "bash scripts/reproduce.sh --list": "tests/cli/test_experiments.py",
+    "bash scripts/reproduce.sh --list": "tests/configs/test_stages.py",
 }
 
 
