@@ -13,7 +13,7 @@ from fairseq_aggdec.decoding import top_k
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Ragged
 from fairseq_aggdec.decoding.top_k import best, best_entries
-from fairseq_aggdec.engine.plain.choice import RuledChoice
+from fairseq_aggdec.engine.plain.choice import RuledChoice, ban_repeated_ngrams
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -116,6 +116,26 @@ def test_choose_equals_one_position_at_a_time(
                 continue  # everything is banned; fairseq fails there
             assert int(tokens[row, column]) == token
             torch.testing.assert_close(float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5)
+
+
+@examples(70)
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),
+    st.integers(2, 5),
+    st.integers(0, 7),
+    st.data(),
+)
+def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int, data: st.DataObject) -> None:
+    starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
+    every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
+    scores = torch.zeros(every.size, 4)
+    positions = torch.tensor(starts)[every.rows] + every.columns
+    ban_repeated_ngrams(scores, positions, torch.tensor(rows)[every.rows], size)
+    scores = scores.unflatten(0, (len(rows), -1))
+    for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
+        for column in range(width + 1):
+            banned = {token for token in range(4) if scores[row, column, token] == -math.inf}
+            assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
 
 
 @examples(25)
