@@ -151,7 +151,7 @@ def save(family: Family, args: Namespace, cfg: Any, weights: dict[str, Tensor], 
         state["args"] = Namespace(**{name: value for name, value in vars(args).items() if is_old(name)})
     if family.saved == "2018":
         state["model"] = in_the_form_of_2018(weights)
-    torch.save(state, path)
+    torch.save(state, path, _use_new_zipfile_serialization=family.saved == "cfg")
 
 
 def is_old(option: str) -> bool:

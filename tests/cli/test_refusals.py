@@ -77,6 +77,10 @@ MULTI = "iad --task aggressive_translation_multi_simple_epoch --encoder-langtok 
 GENERATE = {
     "iad --bit-exact --path MODEL:MODEL": "--bit-exact takes one model, and --path names 2",
     "iad --decoding-stats /nowhere/stats.jsonl": "--decoding-stats",
+    "iad --decoding-stats FILES/short": "FILES/short: is a file that this option did not write",
+    "iad --decoding-stats /dev/full": "--decoding-stats /dev/full: cannot be written (No space left",
+    "iad -s src -t xx": "BIN: has no dict.xx.txt; check --source-lang",
+    "iad --gen-subset dev": "Dataset not found: dev (BIN): no such split; check the data folder",
     "iad --max-tokens 5": "--max-tokens",
     "iad --path MODEL:": "--path (or --lm-path) has a name that is empty",
     "blockwise": "needs a model with proposal heads, and --path",
@@ -148,6 +152,7 @@ def test_fairseq_generate(options: str, names: dict[str, str], correction_model:
     with pytest.raises(AggdecError) as caught:
         generate_here(correction_model, mode, *others)
     assert with_names(GENERATE[options], names) in str(caught.value)
+    assert Path(names["FILES"], "short").read_text() == "ba\n"
 
 
 def test_dictionaries_of_another_model(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:

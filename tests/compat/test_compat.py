@@ -23,7 +23,6 @@ from fairseq import checkpoint_utils, iterative_refinement_generator, options, u
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
-from fairseq.logging import metrics
 from fairseq.models import build_model
 from fairseq.models.nat import levenshtein_transformer
 from fairseq.tasks import FairseqTask
@@ -34,15 +33,7 @@ from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks import loading
-from tests.support.helpers import (
-    PLUGIN,
-    TINY_TRANSFORMER,
-    Generated,
-    ToyModel,
-    generate_here,
-    parse_generate,
-    train_toy,
-)
+from tests.support.helpers import PLUGIN, ToyModel
 
 fairseq_aggdec.register()
 
@@ -67,25 +58,6 @@ def marker(tmp_path: Path) -> Path:
     return tmp_path / "executed"
 
 
-def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """From the pickle before PyTorch's zip file, which is read as well."""
-
-    def outputs(checkpoint: Path) -> dict[int, Generated]:
-        given = ["--user-dir", PLUGIN, "--beam", 1, "--max-len-b", 5, "--cpu", "--gen-subset", "valid"]
-        return parse_generate(generate_here(toy_model_dir.data, "--path", checkpoint, *given))
-
-    new = outputs(toy_model_dir.checkpoint)
-    assert len(new) == 15
-    state = state_of(toy_model_dir)
-    old = {**state, "args": state["cfg"]["model"], "cfg": None}  # of fairseq up to 0.9
-    for name, zipped in (("zip.pt", True), ("pickle.pt", False)):
-        torch.save(old, tmp_path / name, _use_new_zipfile_serialization=zipped)
-    assert outputs(tmp_path / "pickle.pt") == new
-    restored = read_checkpoint(tmp_path / "zip.pt")
-    assert restored["args"] == old["args"]
-    assert all(torch.equal(restored["model"][key], weight) for key, weight in old["model"].items())
-
-
 def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     """fairseq-train --eval-bleu saves counts as arrays; some versions saved the best score as a numpy scalar."""
     values: list[Any] = [np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((2, 3))), np.array([True, False])]
@@ -100,24 +72,6 @@ def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path:
             np.testing.assert_array_equal(found, value)
             assert found.dtype == value.dtype.newbyteorder("=")  # numpy unpickles into the native order
         assert type(pickle.loads(pickle.dumps(loaded[0] + 1))) is np.ndarray
-
-
-def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """Such as `fairseq-train --eval-bleu` leaves in the figures of the last validation."""
-    state = state_of(toy_model_dir)
-    metrics.reset()
-    with metrics.aggregate("valid"):
-        metrics.log_scalar("_bleu_counts", np.array([4, 3, 2, 1]))
-    state["extra_state"]["metrics"]["valid"] = metrics.state_dict()["valid"]
-    metrics.reset()
-    torch.save(state, tmp_path / "checkpoint_last.pt")
-    options = [*TINY_TRANSFORMER, "--user-dir", PLUGIN, "--disable-validation"]
-    toy = train_toy(toy_model_dir.data, tmp_path, options, updates=21)
-    state = state_of(toy)
-    assert state["optimizer_history"][-1]["num_updates"] == 21
-    assert "_bleu_counts" in str(state["extra_state"]["metrics"])
-    refused = torch.serialization.get_unsafe_globals_in_checkpoint(toy.checkpoint)
-    assert not [name for name in refused if "aggdec" in name], "saved again, arrays must be numpy's own"
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])

@@ -1,6 +1,5 @@
 """Every stage of every experiment: the commands that it gives are ones that the programs take."""
 
-import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.lab.bench.modes import parse_modes
 from fairseq_aggdec.lab.bench.record import Run
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
-from tests.configs.recording import recorded
+from tests.configs.recording import recorded, reproduce
 
 ABOUT = [read_about(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
@@ -30,8 +29,7 @@ ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_
 
 def stages_of(experiment: str) -> list[str]:
     """What an unknown stage's error lists."""
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "no-such-stage", "--dry-run"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = reproduce(experiment, "no-such-stage", "--dry-run")
     assert done.returncode == 2
     return done.stderr.strip().rpartition(" has: ")[2].split()
 
@@ -251,9 +249,22 @@ def test_needs_are_those_of_stages(about: About) -> None:
 
 
 def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "prepare", "--dry-run"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    places = {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
+    done = reproduce("gec_bart_12_2", "prepare", "--dry-run", **places)
     said = r"disk, GB: \d+\nhours, .* V100, or .* H100\nmemory of each GPU, GB: \d+\nmemory of the machine, GB: \d+"
     assert re.search(said, done.stdout)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_reproduce_lists_every_experiment_and_runs_a_stand_in_that_there_is(tmp_path: Path) -> None:
+    work = {"AGGDEC_WORK": str(tmp_path)}
+    listed = reproduce("--list", **work).stdout.splitlines()
+    assert {*experiments()} <= {line.split()[0] for line in listed[2:] if not line.startswith(" ")}
+    for words, status, said in (
+        (("wmt16_ro_en", "no-such-stage"), 2, "stage no-such-stage; configs/tatoeba_de_en has: prepare teacher"),
+        (("mucgec_small",), 1, "--small: mucgec_small is small itself"),
+        (("shared",), 2, "wmt14_en_de"),
+    ):
+        done = reproduce(*words, "--small", **work)
+        assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+    assert " shared " not in done.stderr

@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
-from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, NEAR_TIES
 from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
@@ -99,12 +96,3 @@ def test_aggressive_beam_gives_fairseqs_lists(
         for budget in (None, 16):  # step by step, and looking ahead
             ours = generator(models, "aggressive-beam", beam_size=5, budget=budget, **LIMIT)
             assert_fairseqs(ours.generate(models, sample), models, WORDS, sample, 5, **LIMIT)
-
-
-@pytest.mark.parametrize("arithmetic", [Arithmetic(bit_exact=True), Arithmetic("int8")])
-def test_what_needs_other_kernels_is_refused(arithmetic: Arithmetic, device: torch.device) -> None:
-    lacking = torch.float32 if device.type == "cuda" and arithmetic.bit_exact else torch.float16
-    models = [on(device, cached_model("post-norm sinusoidal", 1), lacking)]
-    ours = generator(models, "greedy", FEW_WORDS, engines=Engines(arithmetic))
-    with pytest.raises(AggdecError, match=rf"{arithmetic.options()} needs this plugin's kernels, which "):
-        ours.generate(models, batch(6, LENGTHS[1], device))

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.graphs.graphs import CudaCapture
 from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
 from tests.support.random_models import model_of_shape
 from tests.support.small_generators import FEW_WORDS, generator, tokens
@@ -59,21 +58,3 @@ def test_few_graphs_are_kept(model: Any, device: torch.device, expected: Any) ->
     engine.captured.graphs._most = 2
     assert outputs(model, engines, device) == expected
     assert len(engine.captured.graphs._graphs) == 2
-
-
-def test_a_capture_without_memory_is_said_and_not_needed(
-    model: Any, device: torch.device, expected: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    whole = CudaCapture.__call__
-    failed: list[Any] = []
-
-    def capture(self: CudaCapture, function: Any) -> Any:
-        if not failed:
-            failed.append(function)
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return whole(self, function)
-
-    monkeypatch.setattr(CudaCapture, "__call__", capture)
-    assert outputs(model, Engines(), device) == expected
-    said = "runs without a CUDA graph from now on, slower and as exact: CUDA out of memory" in caplog.text
-    assert said == bool(failed) == (device.type == "cuda")

@@ -14,6 +14,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine import decoder
 from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.plain.choice import PLAIN
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.support.random_models import ALL_SHAPES, ENGINE_SHAPES, dictionary, model_of_shape, random_batch
@@ -36,11 +37,12 @@ class Walk:
     """
 
     def __init__(
-        self, model: FairseqEncoderDecoderModel, verifier: Any, seed: int, rows: int, left_pad: bool = True
-    ) -> None:
+        self, model: FairseqEncoderDecoderModel, verifier: Any, seed: int, rows: int, left_pad: bool = True,
+        longest: int = 12,
+    ) -> None:  # fmt: skip
         self.model, self.verifier = model, verifier
         self.rng = random.Random(seed)
-        lengths = [self.rng.randint(1, 12) for _ in range(rows)]
+        lengths = [self.rng.randint(1, longest) for _ in range(rows)]
         self.sources = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
         self.rows = list(range(rows))
         self.texts = [[VOCABULARY.eos(), *self.rng.choices(WORDS, k=400)] for _ in range(rows)]
@@ -137,9 +139,11 @@ def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: in
 
 @pytest.mark.parametrize(("shape", "rows", "positions"), [("post-norm sinusoidal", 3, 64), ("no positions", 1, 400)])
 def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
-    """Outputs far beyond the cache's first size, and beyond the sinusoidal positions that were computed ahead."""
+    """Sources and outputs beyond the sinusoidal positions that were computed ahead, and the cache's first size."""
     model = model_of_shape(shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions)
-    walk = Walk(model, Decoder(model.decoder), 6, rows)
+    engine = Encoder(model.encoder)
+    walk = Walk(model, Decoder(model.decoder), 6, rows, longest=260)
+    walk.verifier.start(engine(walk.sources["src_tokens"]))
     while max(walk.done) < 150:
         walk.step(widest=60)
 

@@ -49,6 +49,46 @@ def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
         assert found == source[source != FEW_WORDS.pad()].tolist()
 
 
+@pytest.mark.parametrize(
+    ("options", "prefix"),
+    [
+        ({"temperature": 1.7}, ()),
+        ({"min_len": 3, "tokens_to_suppress": ("w1",)}, ()),
+        ({}, (7, 8, 9, 5)),
+    ],
+)
+@torch.no_grad()
+def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any], prefix: tuple[int, ...]) -> None:
+    """Block after block, under the rules of the search, with scores of its own."""
+    model = random_drafter("bidirectional", 3, FEW_WORDS, FEW_WORDS, 3, max_target_positions=64)
+    decoder, sample = model.decoder, random_batch(1, FEW_WORDS, [5, 9, 1, 7, 3])
+    decoder.output_projection.weight[FEW_WORDS.eos()] *= 2.5  # some outputs end
+    ours = generator(
+        [model], "nar", FEW_WORDS, block_draft=BlockDraftOptions(LoadedDrafter(model), 3), max_len_b=10, **options
+    )
+    found = ours.generate([], sample, prefix_tokens=torch.tensor([prefix] * 5) if prefix else None)
+    banned = [*decoder.never_drafted, *map(FEW_WORDS.index, options.get("tokens_to_suppress", ()))]
+    for row, (one,) in enumerate(found):
+        text, scores = [FEW_WORDS.eos()], list[float]()
+        source = model.encode(**{name: value[row : row + 1] for name, value in sample["net_input"].items()})
+        while FEW_WORDS.eos() not in text[1:]:
+            features = decoder.draft(decoder.read(torch.tensor([text]), source), torch.tensor([[len(text) - 1]]))[0, 0]
+            for logits in decoder.output_layer(features) / options.get("temperature", 1.0):
+                log_probs, place = logits.log_softmax(-1), len(text) - 1
+                allowed = log_probs.index_fill(0, torch.tensor(banned), -math.inf)
+                if place < options.get("min_len", 1):
+                    allowed[FEW_WORDS.eos()] = -math.inf
+                best = FEW_WORDS.eos() if place == 10 else int(allowed.argmax())
+                text.append(prefix[place] if place < len(prefix) else best)
+                scores.append(float(log_probs[text[-1]]))
+        count = text.index(FEW_WORDS.eos(), 1)
+        assert one["tokens"].tolist() == text[1 : count + 1]
+        assert one["positional_scores"].tolist() == pytest.approx(scores[:count], abs=1e-4)
+        assert torch.equal(torch.cat([draft["tokens"] for draft in one["history"]]), one["tokens"])
+        assert (one["steps"], one["stats"].accepted) == (math.ceil(count / 3), one["stats"].committed)
+    assert len({len(one["tokens"]) for (one,) in found}) > 1
+
+
 @pytest.mark.parametrize("fits_into_caches", [True, False])
 def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
     fits_into_caches: bool, monkeypatch: pytest.MonkeyPatch

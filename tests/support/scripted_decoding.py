@@ -7,13 +7,11 @@ import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order, Ragged
-from fairseq_aggdec.decoding.top_k import best_tokens
-from fairseq_aggdec.engine.plain.choice import PLAIN, RuledChoice, choose_block
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order
+from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
 from tests.support.oracle import OracleDrafter
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
@@ -118,46 +116,6 @@ class ScriptedVerifier(ScoringVerifier):
     def keep(self, order: Order) -> None:
         self.targets = [self.targets[row] for row in order.rows]
         self.read = [self.read[row] for row in order.rows]
-
-
-class ScriptedBlockModel(BlockModel):
-    """A `drafters.block.BlockModel` that prefers each row's target, then EOS, with second bests of its own."""
-
-    reads_wait = False
-
-    def __init__(self, targets: Sequence[Sequence[int]], max_positions: int = 1000, vocabulary: int = 12) -> None:
-        self.targets = [list(target) for target in targets]
-        self.max_positions = max_positions
-        self.vocabulary = vocabulary
-
-    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        return best_tokens(self.score(texts, block_size), [PAD, BOS])
-
-    def choose(
-        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
-    ) -> tuple[Tensor, Tensor]:
-        logits = self.score(texts, block_size) / temperature
-        every = Ragged.full(len(texts), block_size, logits.device)
-        positions = torch.tensor([len(text) - 1 for text in texts])[every.rows] + every.columns
-        chosen = RuledChoice(rules.keep(every.rows)).choose(logits.flatten(0, 1), positions, None)
-        return chosen.tokens.view(len(texts), -1), chosen.log_probs.view(len(texts), -1)
-
-    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        assert len(texts) == len(self.targets), "finished rows leave the batch"
-        logits = torch.zeros(len(self.targets), block_size, self.vocabulary)
-        for row, (target, text) in enumerate(zip(self.targets, texts, strict=True)):
-            assert text[0] == EOS
-            for column in range(block_size):
-                step = len(text) - 1 + column
-                logits[row, column, target[step] if step < len(target) else EOS] = 4.0
-                logits[row, column, 4] += 2.0
-        return logits
-
-    def keep(self, order: Order) -> None:
-        self.targets = [self.targets[row] for row in order.rows]
 
 
 def with_length_cap(target: Sequence[int], max_len: int) -> list[int]:

@@ -76,6 +76,9 @@ def test_a_task_that_is_registered_without_its_dataclass() -> None:
         mine.add_args(ArgumentParser())
 
 
-def test_shards_out_of_range() -> None:
+def test_a_shard_out_of_range_and_data_that_are_not_there_are_named() -> None:
+    for data, message in (("", "no data folder given"), ("/nowhere:/elsewhere", "/nowhere: no such data folder")):
+        with pytest.raises(AggdecError, match=message):
+            AggressiveTranslationTask.setup_task(AggressiveTranslationConfig(data=data))
     with pytest.raises(AggdecError, match="--shard-id 2"):
         task("iad", num_shards=2, shard_id=2).get_batch_iterator(SimpleNamespace())

@@ -130,5 +130,7 @@ def test_refused_options() -> None:
         with pytest.raises(AggdecError, match=message):
             BlockDraftingTask(BlockDraftingConfig(data="none", **options), words, words)
     task = BlockDraftingTask(BlockDraftingConfig(data="none", left_pad_target=False), words, words)
+    with pytest.raises(AggdecError, match=r"Dataset not found: dev .*: no such split; check the data folder"):
+        task.load_dataset("dev")
     with pytest.raises(AggdecError, match=r"leave out --eval-bleu; validation reports `accepted`"):
         task.build_generator([], None)  # --eval-bleu, too
