@@ -6,18 +6,45 @@ SentencePiece: it leaves a piece for each odd space. Those are the differences o
 
 import argparse
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fairseq_aggdec import load
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
 
 MODELS = Path(__file__).parent / "models"
+NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
 LOG_PROBABILITY = 1e-4
 """largest difference of a token's, in nats"""
+
+
+def copied(name: str, folder: Path, changes: dict[str, Any]) -> Path:
+    """A copy of a downloaded folder with some of its files changed.
+
+    Args:
+        name: of the model.
+        folder: to be made.
+        changes: by file. None: delete it; a number: cut it to so many bytes; a dict: fields of its JSON; something
+            else: its only weight.
+    """
+    shutil.copytree(MODELS / name, folder)
+    for file, change in changes.items():
+        path = folder / file
+        if change is None:
+            path.unlink()
+        elif isinstance(change, int):
+            path.write_bytes(path.read_bytes()[:change])
+        elif isinstance(change, dict):
+            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+        else:
+            torch.save({"weight": change}, path)
+    return folder
 
 
 class Imported:
@@ -63,13 +90,12 @@ def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -
 
 
 def main() -> None:
-    from tests.hub.make_models import MODELS as NAMES
     from tests.hub.make_models import expected, hostile_input, hostile_lines
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--hostile", type=int, default=1000, help="lines whose encoder inputs are compared")
-    parser.add_argument("--only", nargs="*", default=list(NAMES), choices=list(NAMES))
+    parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     arguments = parser.parse_args()
     for name in arguments.only:
         with tempfile.TemporaryDirectory() as made:
