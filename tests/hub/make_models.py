@@ -1,8 +1,9 @@
 """Makes the small models of `tests/hub/models` with transformers, which no test and no user of this package needs.
 
-Each has the flags and the files of a published checkpoint, a tokenizer trained on real text (AGGDEC_DATA: sentences of
-Tatoeba, CC BY 2.0) and a little training on it. transformers 4 wrote the tokenizers of most published checkpoints, 5
-saves others; so the script runs twice, in two environments of its own:
+Each has the flags and the files of a published checkpoint: config.json and generation_config.json, in the form of their
+time, are those in `tests/hub/models`, and so are the names of the files of weights. Its tokenizer is trained on real
+text (AGGDEC_DATA: sentences of Tatoeba, CC BY 2.0), and the model a little. transformers 4 wrote the tokenizers of most
+published checkpoints, 5 saves others; so the script runs twice, in two environments of its own:
 
     pip install transformers==4.57.6 sentencepiece protobuf          # first environment
     python -m tests.hub.make_models tokenizers FOLDER
@@ -30,43 +31,14 @@ import transformers  # type: ignore[import-not-found]
 from tests.hub.hostile import hostile_lines
 
 SEED = 7
-SIZES: dict[str, Any] = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
-         (("layers", 2), ("ffn_dim", 128), ("attention_heads", 3), ("layerdrop", 0.0))} | {"d_model": 48}  # fmt: skip
-REST: dict[str, Any] = {"activation_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0, "dropout": 0.1}
-BEAM: dict[str, Any] = {"num_beams": 5, "max_length": 200, "early_stopping": True}
-MBART = {"scale_embedding": True, "decoder_start_token_id": 2, "max_position_embeddings": 256} | REST
-M2M = {"scale_embedding": True, "activation_function": "relu", "max_position_embeddings": 1024} | REST
-MARIAN = {"scale_embedding": True, "activation_function": "swish", "max_position_embeddings": 512} | REST
-# what transformers 4 wrote into config.json and transformers 5 neither needs nor reads
-V4_BART: dict[str, Any] = {"add_bias_logits": False, "add_final_layer_norm": False, "normalize_before": False}
-V4_BART |= {"classif_dropout": 0.1, "normalize_embedding": True, "_num_labels": 3, "gradient_checkpointing": False}
-V4_MBART = V4_BART | {"add_final_layer_norm": True, "normalize_before": True, "static_position_embeddings": False}
-V4_MBART |= {"output_past": True}
-V4_MARIAN = V4_BART | {"normalize_embedding": False, "static_position_embeddings": True}
-V4_PEGASUS = V4_MARIAN | {"add_final_layer_norm": True, "normalize_before": True, "extra_pos_embeddings": 1}
-# name: (class in transformers, languages, files of the weights, configuration, generation, version 4's fields)
-MODELS: dict[str, tuple[str, tuple[str, str], str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "bart": ("Bart", ("", ""), "safetensors", {"activation_function": "gelu", "max_position_embeddings": 128} | REST,
-             {"num_beams": 4, "no_repeat_ngram_size": 3, "max_length": 60, "min_length": 6, "length_penalty": 2.0,
-              "early_stopping": True, "forced_bos_token_id": 0, "forced_eos_token_id": 2}, V4_BART),
-    "mbart50": ("MBart", ("en_XX", "de_DE"), "sharded safetensors", MBART | {"activation_function": "relu"},
-                BEAM | {"forced_eos_token_id": 2}, V4_MBART | {"tokenizer_class": "MBart50Tokenizer"}),
-    "mbart25": ("MBart", ("en_XX", "de_DE"), "bin", MBART | {"activation_function": "gelu"},
-                BEAM | {"forced_eos_token_id": 2}, V4_MBART),
-    "m2m_100": ("M2M100", ("en", "de"), "safetensors", M2M, BEAM, {"gradient_checkpointing": False}),
-    "nllb": ("M2M100", ("eng_Latn", "deu_Latn"), "sharded bin", M2M, {"max_length": 200},
-             {"tokenizer_class": "NllbTokenizer"}),
-    "nllb_legacy": ("M2M100", ("eng_Latn", "deu_Latn"), "safetensors", M2M, {"max_length": 200}, {}),
-    "marian": ("Marian", ("", ""), "bin", MARIAN, {"num_beams": 4, "max_length": 512, "renormalize_logits": True},
-               V4_MARIAN),
-    "marian_multi": ("Marian", ("", ">>deu<<"), "safetensors", MARIAN, {"num_beams": 6, "max_length": 512}, V4_MARIAN),
-    "marian_two": ("Marian", ("", ""), "safetensors", MARIAN | {"activation_function": "relu"},
-                   {"num_beams": 4, "max_length": 512}, V4_MARIAN),
-    "pegasus": ("Pegasus", ("", ""), "bin", {"scale_embedding": True, "activation_function": "relu",
-                "max_position_embeddings": 256} | REST, {"num_beams": 8, "max_length": 64, "length_penalty": 0.6,
-                "forced_eos_token_id": 1}, V4_PEGASUS),
-}  # fmt: skip
-HALF = set(MODELS) - {"marian_multi"}
+MODELS = Path(__file__).parent / "models"
+NAMES = sorted(path.parent.name for path in MODELS.glob("*/config.json"))
+LANGUAGES = {
+    **dict.fromkeys(("mbart50", "mbart25"), ("en_XX", "de_DE")),
+    **dict.fromkeys(("nllb", "nllb_legacy"), ("eng_Latn", "deu_Latn")),
+    **{"m2m_100": ("en", "de"), "marian_multi": ("", ">>deu<<")},
+}
+"""of source and target, by transformers' names; the others have none"""
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -187,7 +159,7 @@ def make_tokenizer(name: str, folder: Path) -> None:
 
 def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """What the model learns: to translate (both ways where it has languages), to mend typos, or the first of two."""
-    source, target = MODELS[name][1]
+    source, target = LANGUAGES.get(name, ("", ""))
     chance = random.Random(SEED)
     rows = []
     for number, (english, german) in enumerate(some):
@@ -252,38 +224,20 @@ def train(name: str, model: Any, tokenizer: Any, seconds: float) -> None:
             print(name, steps, f"{loss.item():.2f}", flush=True)
 
 
-def save(model: Any, folder: Path, form: str) -> None:
-    """The weights as published ones are: safetensors of `save_pretrained`, or every tensor in pytorch_model.bin."""
-    model.save_pretrained(folder, max_shard_size="250KB" if form == "sharded safetensors" else "1GB")
-    if "bin" not in form:
-        return
-    (folder / "model.safetensors").unlink()
+def save(model: Any, shipped: Path, folder: Path) -> None:
+    """Write the weights to files as those in `shipped`: `save_pretrained`'s, or every tensor in pytorch_model.bin."""
+    is_sharded = any(shipped.glob("*.index.json"))
+    if any(shipped.glob("*.safetensors")):
+        return model.save_pretrained(folder, max_shard_size="250KB" if is_sharded else "1GB")
     state = dict(model.state_dict())
-    if form == "bin":
-        torch.save(state, folder / "pytorch_model.bin")
-        return
+    if not is_sharded:
+        return torch.save(state, folder / "pytorch_model.bin")
     names = [f"pytorch_model-0000{part}-of-00002.bin" for part in (1, 2)]
     places = {key: names[key.startswith("model.decoder.layers")] for key in state}
     for name in names:
         torch.save({key: value for key, value in state.items() if places[key] == name}, folder / name)
     index = {"metadata": {"total_size": sum(value.nbytes for value in state.values())}, "weight_map": places}
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index, indent=2))
-
-
-def write_configurations(folder: Path, generation: dict[str, Any], version4: dict[str, Any]) -> None:
-    """config.json with version 4's fields; generation_config.json, or (mBART-25) its fields in config.json, as once."""
-    config = json.loads((folder / "config.json").read_text())
-    if version4:
-        config |= version4 | {"torch_dtype": config.pop("dtype")}
-    path = folder / "generation_config.json"
-    generation = {key: value for key, value in json.loads(path.read_text()).items() if value is not None} | generation
-    generation.pop("_from_model_config", None)
-    if version4 is V4_MBART:
-        config |= generation | {"transformers_version": "4.16.2"}
-        path.unlink()
-    else:
-        path.write_text(json.dumps(generation, indent=2, sort_keys=True) + "\n")
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
@@ -312,7 +266,7 @@ def hostile_input(name: str, folder: Path, count: int) -> list[list[int]]:
     """The encoder's inputs of hostile lines."""
     python = {"use_fast": False} if name == "mbart50" else {}  # version 4's by SentencePiece itself
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **python)
-    source, target = MODELS[name][1]
+    source, target = LANGUAGES.get(name, ("", ""))
     return [encoder_input(tokenizer, {"text": line, "source_lang": source, "target_lang": target})
             for line in hostile_lines(count)]  # fmt: skip
 
@@ -323,31 +277,25 @@ def write(path: Path, content: Any) -> None:
 
 def make_model(name: str, files: Path, seconds: float) -> None:
     """Train a model for some seconds; write its folder, and what transformers gives for a few sentences beside it."""
-    family, (_, target), form, config, generation, version4 = MODELS[name]
-    folder = files.with_name(f".{name}.new")
+    shipped, folder = MODELS / name, files.with_name(f".{name}.new")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(files, folder, ignore=shutil.ignore_patterns("*.safetensors*", "pytorch_model*"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     if name in ("mbart25", "nllb_legacy"):  # as transformers 5 saves them: tokenizer.json alone
         shutil.rmtree(folder)
         tokenizer.save_pretrained(folder)
-    rows = max(tokenizer.lang_code_to_id.values()) + 9 if name == "m2m_100" else len(tokenizer)
-    rows += 2 if "nllb" in name else 0
-    config = SIZES | config | {"vocab_size": rows}
-    if name == "mbart25":
-        config["decoder_start_token_id"] = tokenizer.convert_tokens_to_ids(target)
-    if family == "Marian":  # with two vocabularies, too, both of one size: one number pads both sides
-        config |= {"decoder_start_token_id": rows - 1, "pad_token_id": rows - 1, "decoder_vocab_size": rows}
-        config |= {"bos_token_id": 0, "eos_token_id": 0, "share_encoder_decoder_embeddings": name != "marian_two"}
-        generation = generation | {"bad_words_ids": [[rows - 1]], "forced_eos_token_id": 0}
+    config = transformers.AutoConfig.from_pretrained(shipped)
+    precision = config.dtype
     torch.manual_seed(SEED)
-    model_class = "MarianMTModel" if family == "Marian" else f"{family}ForConditionalGeneration"
-    model = getattr(transformers, model_class)(getattr(transformers, f"{family}Config")(**config)).eval()
-    if family == "Marian":
-        model.final_logits_bias.normal_(0, 0.5)[0, rows - 1] = 0
+    model = transformers.AutoModelForSeq2SeqLM.from_config(config, dtype=torch.float32).eval()
+    if config.model_type == "marian":
+        model.final_logits_bias.normal_(0, 0.5)[0, config.pad_token_id] = 0
     train(name, model, tokenizer, seconds)
-    save(model.half() if name in HALF else model, folder, form)
-    write_configurations(folder, generation, version4)
+    save(model.to(precision), shipped, folder)
+    for file in ("config.json", "generation_config.json"):
+        (folder / file).unlink(missing_ok=True)
+        if (shipped / file).exists():  # mbart25 has the search in config.json
+            shutil.copy(shipped / file, folder)
     write(folder / "expected.json", expected(name, folder, 5))
     if not (folder / "hostile.json").exists():  # else it is of transformers 4, which wrote these files
         write(folder / "hostile.json", hostile_input(name, folder, 60))
@@ -360,7 +308,7 @@ def main() -> None:
     parser.add_argument("step", choices=["tokenizers", "models"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=0, help="of training, each model")
-    parser.add_argument("--only", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for name in arguments.only:
