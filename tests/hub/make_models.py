@@ -1,14 +1,14 @@
 """Makes the small models of `tests/hub/models` with transformers, which no test and no user of this package needs.
 
-Each has the flags and the files of a published checkpoint: config.json and generation_config.json, in the form of their
-time, are those in `tests/hub/models`, and so are the names of the files of weights. Its tokenizer is trained on real
-text (AGGDEC_DATA: sentences of Tatoeba, CC BY 2.0), and the model a little. transformers 4 wrote the tokenizers of most
-published checkpoints, 5 saves others; so the script runs twice, in two environments of its own:
+Each has the flags and the files of a published checkpoint: configurations, in the form of their time, and the names of
+the files of weights are those in `tests/hub/models`. Its tokenizer is trained on real text (AGGDEC_DATA: sentences of
+Tatoeba, CC BY 2.0), and the model a little. transformers 4 wrote the tokenizers of most published checkpoints, 5 saves
+others; so the script runs twice, in two environments of its own:
 
     pip install transformers==4.57.6 sentencepiece protobuf          # first environment
     python -m tests.hub.make_models tokenizers FOLDER
     pip install transformers==5.24.0 torch==2.13.0 sentencepiece protobuf   # second
-    python -m tests.hub.make_models models FOLDER --seconds 120 [--only NAME]
+    python -m tests.hub.make_models models FOLDER --steps 1000 [--only NAME]
 """
 
 import argparse
@@ -18,13 +18,12 @@ import json
 import os
 import random
 import shutil
-import time
 import unicodedata
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
+import tokenizers
 import torch
 import transformers  # type: ignore[import-not-found]
 
@@ -39,6 +38,7 @@ LANGUAGES = {
     **{"m2m_100": ("en", "de"), "marian_multi": ("", ">>deu<<")},
 }
 """of source and target, by transformers' names; the others have none"""
+FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -59,102 +59,70 @@ def typos(text: str, chance: random.Random) -> str:
     return "".join(letters)
 
 
-def sentencepiece_model(
-    lines: list[str], size: int, path: Path, kind: str = "unigram", full: bool = False, **ids: Any
-) -> None:
-    """Train one; of NMT's NFKC rules, 240 KB, all (`full`) or only those of some letters, punctuation and spaces."""
+def pieces(lines: list[str], size: int, path: Path, full: bool = False, **options: Any) -> list[str]:
+    """Train SentencePiece; its pieces but for the special ones.
+
+    `full`: with all of NMT's NFKC rules, 240 KB, not only those of some letters, punctuation and spaces.
+    """
     rules = Path("rules.tsv")  # the model keeps this name
     folded = {chr(c): unicodedata.normalize("NFKC", chr(c)) for c in [*range(0xA0, 0x250), *range(0xFF01, 0xFF5F)]}
     folded |= {chr(c): " " for c in (9, 0x200B, 0x2028, 0x3000, 0xFEFF)} | {chr(c): "" for c in range(1, 9)}
     rules.write_text("".join(f"{ord(one):X}\t{' '.join(f'{ord(c):X}' for c in many)}\n"
                              for one, many in folded.items() if one != many))  # fmt: skip
-    ids |= {"character_coverage": 0.9995, "num_threads": 1, "minloglevel": 2, "model_type": kind, "vocab_size": size}
-    ids |= {} if full else {"normalization_rule_tsv": str(rules)}
+    options |= {"character_coverage": 0.9995, "num_threads": 1, "minloglevel": 2, "vocab_size": size}
+    options |= {} if full else {"normalization_rule_tsv": str(rules)}
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **ids)
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **options)
     rules.unlink()
     path.write_bytes(model.getvalue())
+    trained = sentencepiece.SentencePieceProcessor(str(path))
+    return [trained.id_to_piece(number) for number in range(3, size)]
 
 
-def joint_numbers(extra: list[str], *lists: list[str]) -> dict[str, int]:
-    """A vocab.json of Marian: the pieces behind `</s>` and `<unk>`, some of them left out as in published ones."""
-    pieces = [piece for number, piece in enumerate(dict.fromkeys(chain(*lists))) if number % 97 and piece[0] != "<"]
-    return {piece: number for number, piece in enumerate(["</s>", "<unk>", *extra, *pieces, "<pad>"])}
-
-
-def published_order(folder: Path) -> None:
-    """Number NLLB's `<mask>` behind its languages, as checkpoints do; transformers puts it before them by now."""
-    (folder / "added_tokens.json").unlink()
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        content = json.loads((folder / file).read_text())
-        rows = content.get("added_tokens") or content["added_tokens_decoder"]
-        tokens = [row if isinstance(row, dict) else rows[row] for row in rows]
-        tokens.insert(len(tokens), tokens.pop([token["content"] for token in tokens].index("<mask>")))
-        numbered = [*zip([*range(4), *range(901, 897 + len(tokens))], tokens, strict=True)]
-        if "model" in content:
-            content["added_tokens"] = [token | {"id": number} for number, token in numbered]
-            content["model"]["vocab"] |= {token["content"]: number for number, token in numbered}
-        else:
-            content["added_tokens_decoder"] = {str(number): token for number, token in numbered}
-        (folder / file).write_text(json.dumps(content, ensure_ascii=False, indent=2))
+def write_numbers(path: Path, *tokens: str) -> None:
+    """Write a vocab.json, which has other numbers than SentencePiece and, as published ones, a few pieces less."""
+    some = [token for number, token in enumerate(dict.fromkeys(tokens)) if number % 97 or not number]
+    write(path, {token: number for number, token in enumerate(some)})
 
 
 def make_tokenizer(name: str, folder: Path) -> None:
     """Write the tokenizer's files as transformers 4 saved those of published checkpoints."""
+    shipped = MODELS / name.removesuffix("_legacy")
+    config = json.loads((shipped / "tokenizer_config.json").read_text("utf-8"))
+    if name == "mbart25":  # whose own is of transformers 5
+        config = {"tokenizer_class": "MBartTokenizer"}
+    elif name == "nllb_legacy":
+        config["legacy_behaviour"] = True
+    write(folder / "tokenizer_config.json", config)
+    if (shipped / "special_tokens_map.json").exists():
+        shutil.copy(shipped / "special_tokens_map.json", folder)
     text = pairs()[:30000]
-    both = [side for pair in text for side in pair]
+    english, both = [one for one, _ in text], [side for pair in text for side in pair]
     if name == "bart":
-        from tokenizers import ByteLevelBPETokenizer
-
-        bytes_ = ByteLevelBPETokenizer()
-        bytes_.train_from_iterator([english for english, _ in text], 1000, 2, False, ["<s>", "<pad>", "</s>", "<unk>"])
-        bytes_.save_model(str(folder))
-        numbers = json.loads((folder / "vocab.json").read_text())
-        (folder / "vocab.json").write_text(json.dumps(numbers | {"<mask>": len(numbers)}))
-        transformers.BartTokenizerFast.from_pretrained(folder, model_max_length=128).save_pretrained(folder)
-    elif name.startswith(("mbart", "nllb")):
-        sentencepiece_model(both, 900, folder / "sentencepiece.bpe.model", "bpe" if "nllb" in name else "unigram")
-        kind = {"mbart50": "MBart50Tokenizer", "mbart25": "MBartTokenizer"}.get(name, "NllbTokenizerFast")
-        options: dict[str, Any] = {"legacy_behaviour": True} if name == "nllb_legacy" else {}
-        getattr(transformers, kind).from_pretrained(folder, **options).save_pretrained(folder)
-        if "nllb" in name:
-            published_order(folder)
-    elif name == "m2m_100":
-        model = folder / "sentencepiece.bpe.model"
-        sentencepiece_model(both, 900, model)
-        pieces = sentencepiece.SentencePieceProcessor(str(model))
-        order = [pieces.id_to_piece(number) for number in range(3, 900) if number % 97]
-        random.Random(SEED).shuffle(order)  # vocab.json has another order, and a few pieces less
-        numbers = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *order])}
-        (folder / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False, indent=2))
-        tokenizer = transformers.M2M100Tokenizer.from_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        languages = {"additional_special_tokens": [*tokenizer.lang_token_to_id]}  # in version 4.4, which published them
-        for file, more in (("special_tokens_map.json", languages), ("tokenizer_config.json", {})):
-            content = json.loads((folder / file).read_text())
-            content = {key: value for key, value in content.items() if not key.startswith("add")}
-            (folder / file).write_text(json.dumps(content | more))
+        bpe = tokenizers.ByteLevelBPETokenizer()
+        bpe.train_from_iterator(english, 1000, 2, False, FIRST)
+        bpe.save_model(str(folder))
+        write(folder / "vocab.json", bpe.get_vocab() | {"<mask>": bpe.get_vocab_size()})
     elif name == "pegasus":
-        ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-        sentencepiece_model([english for english, _ in text], 900, folder / "spiece.model", **ids)
-        transformers.PegasusTokenizerFast.from_pretrained(folder).save_pretrained(folder)
-    else:
-        lists = []
-        for side, language in enumerate(("source", "target")):
-            lines = [pair[side] for pair in text] if name != "marian_multi" else both
-            sentencepiece_model(lines, 600, folder / f"{language}.spm", full=name == "marian")
-            pieces = sentencepiece.SentencePieceProcessor(str(folder / f"{language}.spm"))
-            lists.append([pieces.id_to_piece(number) for number in range(600)])
-        codes = [">>deu<<", ">>eng<<"] if name == "marian_multi" else []
-        vocabularies = {"vocab.json": lists if name != "marian_two" else lists[:1]}
-        options = {}
+        pieces(english, 900, folder / "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    elif config["tokenizer_class"] == "MarianTokenizer":
+        lines = {"source": english, "target": [german for _, german in text]}
+        if name == "marian_multi":
+            lines = dict.fromkeys(lines, both)
+        source, target = (pieces(own, 600, folder / f"{side}.spm", name == "marian") for side, own in lines.items())
+        first = ["</s>", "<unk>", *([">>deu<<", ">>eng<<"] if name == "marian_multi" else [])]
         if name == "marian_two":
-            vocabularies["target_vocab.json"] = lists[1:]
-            options |= {"separate_vocabs": True, "target_vocab_file": str(folder / "target_vocab.json")}
-        for file, own in vocabularies.items():
-            (folder / file).write_text(json.dumps(joint_numbers(codes, *own), ensure_ascii=False, indent=2))
-        options |= {"source_lang": "en" + "g" * bool(codes), "target_lang": "mul" if codes else "de"}
-        transformers.MarianTokenizer.from_pretrained(folder, **options).save_pretrained(folder)
+            write_numbers(folder / "target_vocab.json", *first, *target, "<pad>")
+            target = []
+        write_numbers(folder / "vocab.json", *first, *source, *target, "<pad>")
+    else:
+        kind = "bpe" if "nllb" in name else "unigram"
+        order = pieces(both, 900, folder / "sentencepiece.bpe.model", model_type=kind)
+        if name == "m2m_100":
+            random.Random(SEED).shuffle(order)
+            write_numbers(folder / "vocab.json", *FIRST, *order)
+    if (shipped / "tokenizer.json").exists():
+        transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -190,11 +158,11 @@ def forced(name: str, tokenizer: Any, row: dict[str, Any]) -> int | None:
     return tokenizer.convert_tokens_to_ids(row["target_lang"]) if name in ("mbart50", "nllb", "nllb_legacy") else None
 
 
-def train(name: str, model: Any, tokenizer: Any, seconds: float) -> None:
-    """Adam without dropout on a few sentences until they are known by heart, or for so long; nothing for 0 seconds."""
+def train(name: str, model: Any, tokenizer: Any, steps: int) -> None:
+    """Adam without dropout on a few sentences; a thousand steps or so, and they are known by heart."""
     config = model.config
     data = []
-    for row in examples(name, pairs()[-64:] if seconds else []):
+    for row in examples(name, pairs()[-64:]):
         first = 0 if name == "bart" else forced(name, tokenizer, row)
         if name == "m2m_100":
             tokenizer.tgt_lang = row["target_lang"]
@@ -204,24 +172,20 @@ def train(name: str, model: Any, tokenizer: Any, seconds: float) -> None:
     data.sort(key=lambda row: len(row[0]) + len(row[2]))
     batches = [data[place : place + 16] for place in range(0, len(data), 16)]
     adam = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    started, chance, steps = time.monotonic(), random.Random(SEED), 0
-    while (spent := (time.monotonic() - started) / max(seconds, 1e-9)) < 1:
+    rate = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1, step / 40) * (1.05 - step / max(steps, 1)))
+    chance = random.Random(SEED)
+    for _ in range(steps):
         batch = chance.choice(batches)
         inputs, starts, targets = (
             torch.nn.utils.rnn.pad_sequence([torch.tensor(row[part]) for row in batch], True, filler)
             for part, filler in enumerate((config.pad_token_id, config.pad_token_id, -100))
         )
-        for group in adam.param_groups:
-            group["lr"] = 3e-3 * min(1, steps / 40) * (1.05 - spent)
         logits = model(input_ids=inputs, attention_mask=inputs != config.pad_token_id, decoder_input_ids=starts).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         adam.zero_grad()
-        loss.backward()
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
-        steps += 1
-        if steps % 50 == 0:
-            print(name, steps, f"{loss.item():.2f}", flush=True)
+        rate.step()
 
 
 def save(model: Any, shipped: Path, folder: Path) -> None:
@@ -243,8 +207,7 @@ def save(model: Any, shipped: Path, folder: Path) -> None:
 def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
     """transformers' greedy outputs of the saved model in fp32, and the log-probability of each of their tokens."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model_class = getattr(transformers, json.loads((folder / "config.json").read_text())["architectures"][0])
-    model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
     rows = examples(name, pairs()[-count:])
     for row in rows:
         del row["output"]
@@ -254,10 +217,8 @@ def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
         found = model.generate(torch.tensor([row["input"]]), num_beams=1, do_sample=False, return_dict_in_generate=True,
                                output_logits=True, **given)  # fmt: skip
         row["output"] = found.sequences[0].tolist()
-        logits = torch.stack(found.logits)[:, 0].log_softmax(-1)
-        row["log_probabilities"] = [
-            round(line[token].item(), 5) for line, token in zip(logits, row["output"][1:], strict=True)
-        ]
+        chosen = torch.cat(found.logits).log_softmax(-1).gather(1, found.sequences.T[1:])
+        row["log_probabilities"] = [round(number, 5) for number in chosen[:, 0].tolist()]
         row["decoded"] = tokenizer.decode(row["output"], skip_special_tokens=True)
     return rows
 
@@ -275,8 +236,8 @@ def write(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
-def make_model(name: str, files: Path, seconds: float) -> None:
-    """Train a model for some seconds; write its folder, and what transformers gives for a few sentences beside it."""
+def make_model(name: str, files: Path, steps: int) -> None:
+    """Train a model; write its folder, and what transformers gives for a few sentences beside it."""
     shipped, folder = MODELS / name, files.with_name(f".{name}.new")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(files, folder, ignore=shutil.ignore_patterns("*.safetensors*", "pytorch_model*"))
@@ -290,7 +251,7 @@ def make_model(name: str, files: Path, seconds: float) -> None:
     model = transformers.AutoModelForSeq2SeqLM.from_config(config, dtype=torch.float32).eval()
     if config.model_type == "marian":
         model.final_logits_bias.normal_(0, 0.5)[0, config.pad_token_id] = 0
-    train(name, model, tokenizer, seconds)
+    train(name, model, tokenizer, steps)
     save(model.to(precision), shipped, folder)
     for file in ("config.json", "generation_config.json"):
         (folder / file).unlink(missing_ok=True)
@@ -307,7 +268,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("step", choices=["tokenizers", "models"])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=0, help="of training, each model")
+    parser.add_argument("--steps", type=int, default=0, help="of training, each model")
     parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -318,7 +279,7 @@ def main() -> None:
             make_tokenizer(name, arguments.folder / name)
             write(arguments.folder / name / "hostile.json", hostile_input(name, arguments.folder / name, 60))
         else:
-            make_model(name, arguments.folder / name, arguments.seconds)
+            make_model(name, arguments.folder / name, arguments.steps)
         print("made", name, flush=True)
 
 
