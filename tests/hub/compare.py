@@ -20,18 +20,15 @@ from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
 
 MODELS = Path(__file__).parent / "models"
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
+ENGLISH = ("en_XX", "en", "eng_Latn", ">>eng<<")
 LOG_PROBABILITY = 1e-4
 """largest difference of a token's, in nats"""
 
 
 def copied(name: str, folder: Path, changes: dict[str, Any]) -> Path:
-    """A copy of a downloaded folder with some of its files changed.
+    """A copy of a model's folder with files deleted (None), cut to so many bytes, or with other fields of their JSON.
 
-    Args:
-        name: of the model.
-        folder: to be made.
-        changes: by file. None: delete it; a number: cut it to so many bytes; a dict: fields of its JSON; something
-            else: its only weight.
+    A change of another type is the file's only weight.
     """
     shutil.copytree(MODELS / name, folder)
     for file, change in changes.items():
@@ -54,6 +51,10 @@ class Imported:
         """`folder`: to be made."""
         import_checkpoint(MODELS / name, folder)
         self.name, self.folder = name, folder
+        self.rows: list[dict[str, Any]] = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
+        """what transformers gives for a few sentences"""
+        self.forward = [row for row in self.rows if row["target_lang"] not in ENGLISH]
+        """those of one pair of languages"""
         self._loaded: dict[tuple[str, ...], InTheirNumbers] = {}
 
     def of(self, row: dict[str, Any], **options: Any) -> InTheirNumbers:
@@ -65,12 +66,6 @@ class Imported:
             model = load.hub(self.folder, source, target, **options)
             self._loaded[pair] = InTheirNumbers(MODELS / self.name, model)
         return self._loaded[pair]
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    """What transformers gives for a few sentences, with one pair of languages after the other."""
-    rows = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
-    return sorted(rows, key=lambda row: row["source_lang"] + row["target_lang"])
 
 
 def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -> Iterator[str]:

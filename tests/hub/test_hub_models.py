@@ -17,11 +17,9 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.fuzzing.checking import mended_ngram_blocker
-from tests.hub.compare import MODELS, NAMES, Imported, differences, rows_of
+from tests.hub.compare import MODELS, NAMES, Imported, differences
 from tests.hub.hostile import hostile_lines
 from tests.support.helpers import PLUGIN, generate_here, parse_generate, run_cli
-
-ENGLISH = ("en_XX", "en", "eng_Latn", ">>eng<<")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -30,7 +28,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_greedy_outputs_are_those_of_transformers_alone_and_in_batches_of_16(imported: Imported) -> None:
-    rows = rows_of(imported.name)
+    rows = imported.rows
     assert len({tuple(row["output"]) for row in rows}) > len(rows) / 2
     assert [*differences(imported, rows, 1), *differences(imported, 4 * rows, 16)] == []
     assert imported.of(rows[0]).model.decode(rows[0]["text"], "greedy").text == rows[0]["decoded"]
@@ -38,9 +36,8 @@ def test_greedy_outputs_are_those_of_transformers_alone_and_in_batches_of_16(imp
 
 def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(imported: Imported) -> None:
     inputs = json.loads((MODELS / imported.name / "hostile.json").read_text("utf-8"))
-    forward = next(row for row in rows_of(imported.name) if row["target_lang"] not in ENGLISH)
     lines = hostile_lines(len(inputs))
-    for line, tokens, theirs in zip(lines, imported.of(forward).inputs(lines), inputs, strict=True):
+    for line, tokens, theirs in zip(lines, imported.of(imported.forward[0]).inputs(lines), inputs, strict=True):
         assert tokens == theirs, line[:80]
 
 
@@ -61,8 +58,7 @@ def by_fairseq(ours: InTheirNumbers, rows: Sequence[dict[str, Any]], search: dic
 
 
 def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_drafts(imported: Imported) -> None:
-    rows = [row for row in rows_of(imported.name) if row["target_lang"] not in ENGLISH]
-    ours = imported.of(rows[0], drafter=imported.folder / "model.pt")
+    rows, ours = imported.forward, imported.of(imported.forward[0], drafter=imported.folder / "model.pt")
     model, task = ours.model, ours.model.task
     texts = [model.encode(row["text"]) for row in rows]
     (batch,) = batches_of(task, texts, len(texts))
@@ -85,8 +81,7 @@ def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_draft
 
 
 def test_fairseq_generate_has_the_same_outputs(imported: Imported, tmp_path: Path) -> None:
-    rows = [row for row in rows_of(imported.name) if row["target_lang"] not in ENGLISH]
-    ours = imported.of(rows[0])
+    rows, ours = imported.forward, imported.of(imported.forward[0])
     (tmp_path / "text").write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
     pair = ["-s", ours.model.source_lang, "-t", ours.model.target_lang]
     aggdec(["binarize", str(imported.folder), str(tmp_path / "data"), *pair, "--test", str(tmp_path / "text")])
