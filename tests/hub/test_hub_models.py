@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,8 +97,11 @@ def test_fairseq_generate_has_the_same_outputs(imported: Imported, tmp_path: Pat
         texts = {line.split("\t")[0]: line.split("\t")[-1] for line in lines.splitlines() if line.startswith("D-")}
         for number, row in enumerate(rows):
             assert texts[f"D-{number}"].replace("<unk>", "") == row["decoded"]
-            tokens = [ours.target[name] for name in parse_generate(lines)[number].tokens]
+            found = parse_generate(lines)[number]
+            tokens = [ours.target[name] for name in found.tokens]
             assert tokens == row["output"][-len(tokens) - 1 : -1]
+            scores = [score / math.log(2) for score in row["log_probabilities"]]
+            assert found.positional == pytest.approx(scores, abs=3e-4)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,8 @@ def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_
     assert settings.generation == search | {"no_repeat_ngram_size": 3, "block_ngrams": True}
     ours = read_checkpoint(out / "model.pt")["model"]
     for name, weight in load_file(folder / SAFE).items():
-        assert ".layers." not in name or torch.equal(ours[name.removeprefix("model.")], weight.half())
+        if ".layers." in name:
+            torch.testing.assert_close(ours[name.removeprefix("model.")], weight, rtol=0, atol=0)
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
     with pytest.raises(AggdecError, match="out: is an imported model already: use it, or name a new folder"):
         import_checkpoint(folder, out)
