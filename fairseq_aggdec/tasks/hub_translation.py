@@ -87,6 +87,8 @@ class HubForm(FairseqTask):
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
         """As fairseq's; the limit of --truncate-source counts all tokens of a source."""
+        if self.form is not None and self.cfg.num_batch_buckets:  # fairseq would pad before a text's form is there
+            raise AggdecError("--num-batch-buckets: cannot be used on an imported model's data; leave it out")
         super().load_dataset(split, *args, **kwargs)
         if self.form is None:
             return

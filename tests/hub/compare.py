@@ -6,18 +6,42 @@ SentencePiece: it leaves a piece for each odd space. Those are the differences o
 
 import argparse
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fairseq_aggdec import load
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
 
 MODELS = Path(__file__).parent / "models"
+NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
+ENGLISH = ("en_XX", "en", "eng_Latn", ">>eng<<")
 LOG_PROBABILITY = 1e-4
 """largest difference of a token's, in nats"""
+
+
+def copied(name: str, folder: Path, changes: dict[str, Any]) -> Path:
+    """A copy of a model's folder with files deleted (None), cut to so many bytes, or with other fields of their JSON.
+
+    A change of another type is the file's only weight.
+    """
+    shutil.copytree(MODELS / name, folder)
+    for file, change in changes.items():
+        path = folder / file
+        if change is None:
+            path.unlink()
+        elif isinstance(change, int):
+            path.write_bytes(path.read_bytes()[:change])
+        elif isinstance(change, dict):
+            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+        else:
+            torch.save({"weight": change}, path)
+    return folder
 
 
 class Imported:
@@ -27,6 +51,10 @@ class Imported:
         """`folder`: to be made."""
         import_checkpoint(MODELS / name, folder)
         self.name, self.folder = name, folder
+        self.rows: list[dict[str, Any]] = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
+        """what transformers gives for a few sentences"""
+        self.forward = [row for row in self.rows if row["target_lang"] not in ENGLISH]
+        """those of one pair of languages"""
         self._loaded: dict[tuple[str, ...], InTheirNumbers] = {}
 
     def of(self, row: dict[str, Any], **options: Any) -> InTheirNumbers:
@@ -38,12 +66,6 @@ class Imported:
             model = load.hub(self.folder, source, target, **options)
             self._loaded[pair] = InTheirNumbers(MODELS / self.name, model)
         return self._loaded[pair]
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    """What transformers gives for a few sentences, with one pair of languages after the other."""
-    rows = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
-    return sorted(rows, key=lambda row: row["source_lang"] + row["target_lang"])
 
 
 def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -> Iterator[str]:
@@ -63,13 +85,12 @@ def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -
 
 
 def main() -> None:
-    from tests.hub.make_models import MODELS as NAMES
     from tests.hub.make_models import expected, hostile_input, hostile_lines
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--hostile", type=int, default=1000, help="lines whose encoder inputs are compared")
-    parser.add_argument("--only", nargs="*", default=list(NAMES), choices=list(NAMES))
+    parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     arguments = parser.parse_args()
     for name in arguments.only:
         with tempfile.TemporaryDirectory() as made:

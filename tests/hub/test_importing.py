@@ -1,124 +1,89 @@
 """Folders in Hugging Face's format become folders that fairseq reads, or are refused in one line."""
 
-import json
+import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
-from fairseq.models import build_model
-from safetensors.torch import save_file
-from tokenizers import Tokenizer, decoders, models
-from torch import Tensor
+from safetensors.torch import load_file
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.hub.settings import Settings
-from tests.support.random_models import dictionary, random_network
+from tests.hub.compare import copied
 
-TOKENS = dictionary(12)
-SIZES = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
-CONFIG = {
-    **{"model_type": "bart", "activation_function": "gelu", "scale_embedding": False, "normalize_before": False},
-    **{f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()},
-    **{"d_model": 16, "max_position_embeddings": 64, "vocab_size": 16, "bos_token_id": 0, "pad_token_id": 1},
-    **{"eos_token_id": 2, "forced_bos_token_id": 0, "num_beams": 4, "max_length": 9, "no_repeat_ngram_size": 3},
-    "use_return_dict": True,
-}
-"""as in older files, which hold the search, and lack what is transformers' default"""
-WEIGHTS = "model.safetensors"
+CONFIG, GENERATION = "config.json", "generation_config.json"
+SAFE, BIN = "model.safetensors", "pytorch_model.bin"
 
 
-def write(path: Path, **fields: Any) -> None:
-    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    path.write_text(json.dumps(content | fields), encoding="utf-8")
+class Code:
+    """Unpickling it makes a folder."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("made",)
 
 
-def store(weights: dict[str, Tensor], path: Path) -> None:
-    """Weights in a file; in two, if the path is that of an index."""
-    save: Any = save_file if WEIGHTS in path.name else torch.save
-    if path.suffix != ".json":
-        return save(weights, path)
-    places = {
-        name: f"{number % 2}-{path.with_suffix('').stem}{path.suffixes[0]}" for number, name in enumerate(weights)
-    }
-    for file in {*places.values()}:
-        save({name: weights[name] for name in places if places[name] == file}, path.with_name(file))
-    return write(path, weight_map=places)
-
-
-def write_bart(folder: Path, file: str = WEIGHTS) -> dict[str, Tensor]:
-    """A folder of a random model, and its weights by fairseq's names."""
-    folder.mkdir()
-    write(folder / "config.json", **CONFIG)
-    tokenizer = Tokenizer(models.WordLevel(TOKENS.indices, "<unk>"))
-    tokenizer.decoder = decoders.Metaspace()
-    tokenizer.save(f"{folder}/tokenizer.json")
-    state = random_network("bart_base", 1, TOKENS, TOKENS).half().state_dict()
-    weights = {name: weight.clone() for name, weight in state.items() if "version" not in name}
-    there = {f"model.{name}": weight for name, weight in weights.items()}
-    store(there | {"final_logits_bias": torch.zeros(1, 16), "encoder.version": torch.ones(1)}, folder / file)
-    return weights
-
-
-@pytest.mark.parametrize(
-    "file", [WEIGHTS, f"{WEIGHTS}.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"]
-)
-def test_fairseq_reads_the_weights_in_their_own_precision(tmp_path: Path, file: str) -> None:
+def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_json(tmp_path: Path) -> None:
+    older = {"num_beams": 4, "max_length": 9, "no_repeat_ngram_size": 3, "force_bos_token_to_be_generated": True}
+    harmless = {"replacing_rate": 0, "use_return_dict": True, "forced_eos_token_id": None}
+    folder = copied("bart", tmp_path / "bart", {GENERATION: None, CONFIG: older | harmless})
     out = tmp_path / "out"
     (tmp_path / "out.partial/killed").mkdir(parents=True)
-    weights = write_bart(tmp_path / "bart", file)
-    settings = import_checkpoint(tmp_path / "bart", out)
+    settings = import_checkpoint(folder, out)
     assert settings == Settings.read(out)
     assert (settings.source, settings.forced, settings.languages) == ("<s> {text} </s>", ["<s>"], {})
     search = {"beam": 4, "lenpen": 1.0, "max_len_a": 0, "max_len_b": 7, "min_len": 0}
-    assert settings.generation == {**search, "no_repeat_ngram_size": 3, "block_ngrams": True}
-    task = SimpleNamespace(source_dictionary=TOKENS, target_dictionary=TOKENS)
-    task.build_model = lambda cfg: build_model(cfg, task)
-    [model], _ = checkpoint_utils.load_model_ensemble([f"{out}/model.pt"], task=task)
-    stored = read_checkpoint(out / "model.pt")["model"]
-    for name, weight in weights.items():
-        assert torch.equal(stored[name], weight)
-        assert torch.equal(model.state_dict()[name], weight.float())
+    assert settings.generation == search | {"no_repeat_ngram_size": 3, "block_ngrams": True}
+    ours = read_checkpoint(out / "model.pt")["model"]
+    for name, weight in load_file(folder / SAFE).items():
+        if ".layers." in name:
+            torch.testing.assert_close(ours[name.removeprefix("model.")], weight, rtol=0, atol=0)
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
     with pytest.raises(AggdecError, match="out: is an imported model already: use it, or name a new folder"):
-        import_checkpoint(tmp_path / "bart", out)
+        import_checkpoint(folder, out)
     with pytest.raises(AggdecError, match="out: is an imported model already; use it by --model"):
         import_checkpoint(out, tmp_path / "other")
 
 
+def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_precision(tmp_path: Path) -> None:
+    path, name = copied("marian", tmp_path / "marian", {}) / BIN, "decoder.embed_positions.weight"
+    weights = torch.load(path)
+    weights[f"model.{name}"] = table = weights[f"model.{name}"].flip(0)
+    torch.save(weights, path)
+    import_checkpoint(path.parent, tmp_path / "out")
+    ours = read_checkpoint(tmp_path / "out/model.pt")["model"]
+    assert torch.equal(ours[name][2:], table)
+    assert ours["decoder.output_projection.bias"].half().isfinite().all()  # <s> has a number there, too
+
+
 @pytest.mark.parametrize(
-    ("file", "fields", "message"),
+    ("name", "changes", "message"),
     [
-        ("config.json", {"model_type": "t5"}, r"config.json: model_type: 't5' is not supported; BART, mBART, "),
-        ("config.json", {"rope": 1}, r"config.json: rope: is not known"),
-        ("config.json", {"normalize_before": True}, r"normalize_before: True is not supported for bart, only False"),
-        ("config.json", {"vocab_size": 15}, r"vocabulary that does not fit: the tokenizer has 16 tokens, .* 15 "),
-        ("config.json", {"vocab_size": "16"}, r"config.json: vocab_size: is missing, or no number above 0"),
-        ("config.json", {"encoder_layers": 3}, r"do not fit config.json: Missing key.*encoder.layers.2.*; download"),
-        ("config.json", {"encoder_layers": 1}, r"do not fit config.json: Unexpected key.*encoder.layers.1.fc1.bias"),
-        ("config.json", {"decoder_ffn_dim": 8}, r"do not fit config.json: .*decoder.layers.1.fc2.weight.*\[16, 32\]"),
-        ("generation_config.json", {"repetition_penalty": 1.2}, r"repetition_penalty: 1.2 is not supported"),
-        ("generation_config.json", {"num_beams": 1.5}, r"num_beams: 1.5 is no such number"),
-        ("config.json", None, r"bart/config.json: no such file; name the folder"),
-        (WEIGHTS, None, r"bart/model.safetensors: is damaged, or .*; download it again"),
+        ("bart", {CONFIG: {"model_type": "t5"}}, r"config.json: model_type: 't5' is not supported; BART, mBART, "),
+        ("bart", {CONFIG: {"rope": 1}}, r"config.json: rope: is not known"),
+        ("bart", {CONFIG: {"normalize_before": True}}, r"normalize_before: True is not supported for bart, only False"),
+        ("bart", {CONFIG: {"vocab_size": 900}}, r"that does not fit: the tokenizer has 1001 tokens, .* 900 "),
+        ("bart", {CONFIG: {"vocab_size": "16"}}, r"config.json: vocab_size: is missing, or no number above 0"),
+        ("bart", {CONFIG: {"encoder_layers": 3}}, r"do not fit config.json: Missing key.*encoder.layers.2.*; download"),
+        ("bart", {CONFIG: {"encoder_layers": 1}}, r"do not fit config.json: Unexpected key.*encoder.layers.1.fc1.bias"),
+        ("bart", {CONFIG: {"decoder_ffn_dim": 8}}, r"do not fit config.json: .*decoder.layers.1.fc2.weight.*"),
+        ("bart", {GENERATION: {"repetition_penalty": 1.2}}, r"repetition_penalty: 1.2 is not supported"),
+        ("bart", {GENERATION: {"num_beams": 1.5}}, r"num_beams: 1.5 is no such number"),
+        ("bart", {CONFIG: None}, r"bart/config.json: no such file; name the folder"),
+        ("bart", {SAFE: 1000}, r"bart/model.safetensors: is damaged, or .*; download it again"),
+        ("mbart25", {BIN: Code()}, r"pytorch_model.bin: .* holds more than weights, of which no code was run"),
+        ("marian", {CONFIG: {"pad_token_id": 5}, GENERATION: None}, r"pad_token_id: is 5, and 1078 in the tokenizer"),
+        ("marian", {CONFIG: {"activation_function": "tanh"}}, r"activation_function: 'tanh' is not supported for mar"),
+        ("marian", {CONFIG: {"rotary": True}}, r"config.json: rotary: is not known"),
     ],
 )
 def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(
-    tmp_path: Path, file: str, fields: dict[str, Any] | None, message: str
+    name: str, changes: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "bart" / file
-    write_bart(path.parent)
-    if fields is not None:
-        write(path, **fields)
-    elif file == WEIGHTS:
-        path.write_bytes(path.read_bytes()[:1000])
-    else:
-        path.unlink()
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(AggdecError, match=message) as error:
-        import_checkpoint(tmp_path / "bart", tmp_path / "out")
+        import_checkpoint(copied(name, tmp_path / name, changes), tmp_path / "out")
     assert "\n" not in str(error.value)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["bart"]
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
