@@ -71,11 +71,12 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path: Path, monkeypatch: p
     with pytest.raises(
         AggdecError, match=r"_config.json: language_codes: 'all' is not supported, only m2m100 or wmt21"
     ):
-        copied("m2m_100", tmp_path / "m2m", language_codes="all")
-    copied("marian_two", tmp_path / "marian")
-    shutil.copyfile(tmp_path / "marian/target.spm", tmp_path / "marian/source.spm")
+        read_tokenizer(copied("m2m_100", tmp_path / "m2m", {"tokenizer_config.json": {"language_codes": "all"}}))
+    marian = copied("marian_two", tmp_path / "marian", {"source.spm": None})
+    (marian / "target.spm").rename(marian / "source.spm")
+    (marian / "target.spm").symlink_to(marian / "source.spm")
     with pytest.raises(AggdecError, match=r"source.spm: most of its pieces are not in the vocabulary"):
-        read_tokenizer(tmp_path / "marian")
+        read_tokenizer(marian)
     for file, library in (("tokenizer.json", "tokenizers"), ("spiece.model", "sentencepiece")):
         (tmp_path / file).write_text("{")
         with pytest.raises(AggdecError, match=rf"{file} is missing or damaged \(.*\); download it again"):
