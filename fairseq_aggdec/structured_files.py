@@ -29,8 +29,7 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
         where: the file, and maybe the line, for an error message.
         advice: the end of an error message, such as `measure again`.
 
-    Raises:
-        AggdecError: the text is not JSON or not of the type, or a dataclass refuses it.
+    Raises `AggdecError` where the text is not JSON or not of the type, or a dataclass refuses it.
     """
     try:
         content = json.loads(text, parse_constant=_no_number)

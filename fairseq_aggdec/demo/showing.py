@@ -34,8 +34,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
         rounds: how often each mode is timed.
         colour: whether blocks are coloured.
 
-    Raises:
-        AggdecError: after all is printed: the output of a lossless mode was not that of greedy decoding.
+    Raises `AggdecError` after all is printed, where the output of a lossless mode was not that of greedy decoding.
     """
     model = load.shipped(demo.name)
     sentences = [sentence for line in lines for sentence in model.sentences(line)]

@@ -233,10 +233,8 @@ class Goodput:
 def _best(rows: int, costs: Costs, steps: Iterable[_Step]) -> list[_Step]:
     """The first steps, up to the number that maximises G / C.
 
-    Args:
-        rows: number of rows; each commits a token without any step.
-        costs: of the pass.
-        steps: in descending order of gain / cost.
+    `rows`: number of rows; each commits a token without any step. `costs`: of the pass. `steps`: in descending order of
+    gain / cost.
     """
     best = []
     tokens = verified = float(rows)

@@ -81,8 +81,7 @@ def _wants_corrections(fields: dict[str, str]) -> bool:
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
     """The parts of the text as (sent, checked); for markup, the checked text is what it is to be interpreted as.
 
-    Raises:
-        HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
+    Raises `HTTPException` (400) for neither `text` nor `data`, both, or a `data` that is no annotation.
     """
     if ("text" in fields) == ("data" in fields):
         raise HTTPException(400, "Error: give either the 'text' or the 'data' parameter")

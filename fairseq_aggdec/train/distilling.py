@@ -144,8 +144,7 @@ def distil(
         shard_sentences: the sentences of a shard.
         until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
 
-    Raises:
-        AggdecError: a file cannot be used, or was made with other settings.
+    Raises `AggdecError` where a file cannot be used, or was made with other settings.
     """
     loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
     made: dict[str, Any] = {
@@ -238,8 +237,7 @@ def write_data_bin(
             out on both sides.
         origins: of each split, for the record, how the targets were made, in JSON values.
 
-    Raises:
-        AggdecError: another process is writing the folder.
+    Raises `AggdecError` where another process is writing the folder.
     """
     with folder_written_whole(folder) as partial:
         for path in sorted(data.folder.iterdir()):

@@ -14,8 +14,7 @@ from fairseq_aggdec.files import written_whole
 def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
     """A drafter's checkpoint with this length of drafts in its settings; the weights are not copied.
 
-    Raises:
-        AggdecError: it is no drafter, or was trained for shorter blocks.
+    Raises `AggdecError` where it is no drafter, or was trained for shorter blocks.
     """
     if "decoder.mask_embedding" not in state["model"]:
         raise AggdecError("an ordinary model: only a block drafter has a length of drafts")
@@ -32,8 +31,7 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
 def keep_draft_length(checkpoint: Path, length: int) -> None:
     """Set the length of drafts in a checkpoint's file.
 
-    Raises:
-        AggdecError: it is no drafter, or was trained for shorter blocks.
+    Raises `AggdecError` where it is no drafter, or was trained for shorter blocks.
     """
     state = read_checkpoint(checkpoint)
     changed = with_draft_length(state, length)

@@ -16,8 +16,7 @@ State = dict[str, Any]
 def rewrite(checkpoint: Path, output: Path, change: Callable[[State], State]) -> tuple[State, State]:
     """Write what `change` makes of a checkpoint; returns the old and the new state.
 
-    Raises:
-        AggdecError: the checkpoint cannot be read or changed, or would be overwritten.
+    Raises `AggdecError` where the checkpoint cannot be read or changed, or would be overwritten.
     """
     refuse_overwriting(output, [checkpoint])
     state = read_checkpoint(checkpoint)

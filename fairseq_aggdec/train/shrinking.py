@@ -31,8 +31,7 @@ def layer_counts(weights: Iterable[str]) -> dict[str, int]:
 def read_layers(text: str, available: int) -> list[int]:
     """The layers of --decoder-layers-to-keep: numbers from 0 below `available`, separated by commas, ascending.
 
-    Raises:
-        AggdecError: something is no number, too large, named twice or out of order.
+    Raises `AggdecError` where something is no number, too large, named twice or out of order.
     """
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) for part in parts if re.fullmatch(r"\d+", part, re.ASCII)]
@@ -47,8 +46,7 @@ def read_layers(text: str, available: int) -> list[int]:
 def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:
     """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers.
 
-    Raises:
-        AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
+    Raises `AggdecError` where the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
     state, shrunk = rewrite(checkpoint, output, lambda state: shrink(state, keep))
     before, after = (layer_counts(one["model"])["decoder"] for one in (state, shrunk))
@@ -61,12 +59,8 @@ def shrink(state: Mapping[str, Any], keep: str) -> dict[str, Any]:
     The recorded number of layers is changed as well. The state of the deep model's training (optimizer, progress,
     averages) is dropped.
 
-    Args:
-        state: the deep model's checkpoint, which is not changed.
-        keep: the layers, as `read_layers` reads them.
-
-    Raises:
-        AggdecError: there are no such layers, or the model is no Transformer encoder-decoder.
+    `state`: the deep model's checkpoint, which is not changed; `keep`: the layers, as `read_layers` reads them. Raises
+    `AggdecError` where there are no such layers, or the model is no Transformer encoder-decoder.
     """
     weights: Mapping[str, Tensor] = state["model"]
     counts = layer_counts(weights)

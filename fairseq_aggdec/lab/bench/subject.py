@@ -107,8 +107,7 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
             and those of `given_settings`.
         sentences: see `chosen_subject`.
 
-    Raises:
-        AggdecError: the data or the checkpoint cannot be used.
+    Raises `AggdecError` where the data or the checkpoint cannot be used.
     """
     search, limit = given_settings(args), args.limit or sentences
     of_task = {name: search[name] for name in SOURCE_OPTIONS if name in search}

@@ -71,10 +71,8 @@ def corpus_gleu(
 ) -> float:
     """Return the corpus GLEU in 0..1.
 
-    Args:
-        sources: tokenised source sentences.
-        hypotheses: tokenised outputs, one per source.
-        references: sets of references; each set holds one tokenised reference per source.
+    `sources`: tokenised source sentences. `hypotheses`: tokenised outputs, one per source. `references`: sets of
+    references; each set holds one tokenised reference per source.
     """
     table = np.array(
         [

@@ -72,10 +72,8 @@ class References:
 
         Modes without a reference are left out.
 
-        Args:
-            runners: the runners that decoded the results, those of `missing` among them, all of one batch size.
-            results: one for each runner.
-            symbols: the target dictionary's symbols, by token number.
+        `runners`: the runners that decoded the results, those of `missing` among them, all of one batch size;
+        `results`: one for each runner; `symbols`: the target dictionary's symbols, by token number.
         """
         found: dict[str, list[Difference]] = {}
         for result in results:

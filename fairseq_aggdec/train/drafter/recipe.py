@@ -68,11 +68,8 @@ class Recipe:
     def arguments(self, data: DataBin, folder: Path, updates: int, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.
 
-        Args:
-            data: distilled data.
-            folder: the folder of the checkpoints; a training that was stopped there goes on.
-            updates: their number, which the learning rate depends on.
-            saves: how many checkpoints are written.
+        `data`: distilled data. `folder`: the folder of the checkpoints; a training that was stopped there goes on.
+        `updates`: their number, which the learning rate depends on. `saves`: how many checkpoints are written.
         """
         options = {
             "-s": data.source_lang,
