@@ -1,7 +1,5 @@
 """Reads and writes JSON files of typed content; an error is one line that names the file."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Batches of sources, and shards of batches; neither depends on the number of workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -33,7 +31,7 @@ class BatchPlan:
         """The numbers of the sentences that are not decoded."""
         return [number for number, representative in enumerate(self.representative) if representative < 0]
 
-    def shards(self, split: str, sentences: int) -> list[BatchShard]:
+    def shards(self, split: str, sentences: int) -> list["BatchShard"]:
         """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
         shards: list[BatchShard] = []
         batches: list[list[int]] = []

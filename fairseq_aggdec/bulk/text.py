@@ -1,7 +1,5 @@
 """`aggdec decode`: text files cut into shards, and what decodes their lines."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import logging
@@ -54,7 +52,7 @@ class TextShard:
     """the number of its bytes"""
     fingerprint: str
     """the SHA-256 of its bytes"""
-    drafts: TextShard | None = None
+    drafts: "TextShard | None" = None
     """the drafts of its lines, from --draft-file"""
 
     @property

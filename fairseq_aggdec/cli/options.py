@@ -5,8 +5,6 @@ option's, its type says how the words are read, and its help text is the comment
 begin with `#:`, above it. Nothing here imports torch or fairseq, as `--help` must be fast.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

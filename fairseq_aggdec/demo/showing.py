@@ -1,7 +1,5 @@
 """What `aggdec demo` prints: sentences with the blocks of their outputs, and the speed of each mode."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

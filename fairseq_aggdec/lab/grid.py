@@ -1,7 +1,5 @@
 """Writes tables as Markdown, as LaTeX, or for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tabulate import tabulate

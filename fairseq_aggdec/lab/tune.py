@@ -5,8 +5,6 @@ least `margin` above greedy decoding, high-efficiency the fastest that scores at
 on the papers' numbers is in docs/metrics.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -132,7 +130,7 @@ class Sweep:
     points: list[Point] = field(default_factory=list)
 
     @classmethod
-    def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
+    def open(cls, path: Path, conditions: dict[str, Any]) -> "Sweep":
         """Read a file that was measured under the same conditions, or begin a new sweep if there is none.
 
         Raises `AggdecError` where the file was measured under other conditions, or is another kind of file.

@@ -1,7 +1,5 @@
 """Costs of a block and of a draft, in rows of the verifier: a row is the cost of one more token in a block."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,7 +78,7 @@ class DraftCost:
         quantised: bool = False,
         steps: bool = False,
         symbols: int | None = None,
-    ) -> DraftCost:
+    ) -> "DraftCost":
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
@@ -124,7 +122,7 @@ class Costs:
     @classmethod
     def of(
         cls, verifiers: Sequence[Any], cpu: Processor, ragged: bool = False, draft: DraftCost | None = None
-    ) -> Costs:
+    ) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
         row, layers = sum(map(_token_cost, verifiers)), sum(map(_layers, verifiers))
         least = (cpu.call * len(verifiers) + cpu.layer * layers) / row

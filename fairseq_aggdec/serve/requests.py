@@ -1,7 +1,5 @@
 """Parts that both protocols share: reading a body away from the event loop, and languages."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Checks of a correction: no loops, no lost half of a sentence, no changes of names, numbers, code and addresses."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Sequence-level distillation: training targets written by a teacher (papers/000 §3.2.1, §3.2.2)."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """`aggdec export`: a trained model as a small folder that needs nothing else."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from collections.abc import Mapping

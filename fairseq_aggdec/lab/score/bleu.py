@@ -5,8 +5,6 @@ and reference, a hyphen between two characters becomes a token of its own, `##AT
 do not overlap: `a-b-c` becomes `a ##AT##-##AT## b-c`. Which BLEU the papers report: docs/metrics.md.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads a test set with its references, and outputs, from files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +35,7 @@ class ReferenceSet:
         """Number of sentences; 0 if all fields are empty."""
         return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
 
-    def only(self, numbers: Sequence[int]) -> ReferenceSet:
+    def only(self, numbers: Sequence[int]) -> "ReferenceSet":
         """Return a set with these sentences only."""
         return replace(
             self,
@@ -47,7 +45,7 @@ class ReferenceSet:
             m2=[self.m2[number] for number in numbers] if self.m2 else (),
         )
 
-    def in_characters(self) -> ReferenceSet:
+    def in_characters(self) -> "ReferenceSet":
         """Return the set with each character as a token, for Chinese, and without running text."""
         return replace(
             self,

@@ -1,7 +1,5 @@
 """`aggdec drafter`: plan, distil, train, average, measure; what an earlier run has done is not done again."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import shlex
