@@ -11,7 +11,6 @@ from fairseq_aggdec.train.drafter.plan import Measured, Plan
 
 NAME = "drafter.json"
 DRAFTER = "drafter.pt"
-"""the file of the finished drafter"""
 
 
 @dataclass(frozen=True)
