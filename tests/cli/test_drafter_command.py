@@ -1,7 +1,5 @@
 """`aggdec drafter`: from a trained model to a measured drafter, stopped on the way."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
