@@ -50,17 +50,14 @@ def tune(args: Any) -> None:
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
     with Runs(subject) as runs:
-
-        def measure(settings: Sequence[Setting]) -> None:
-            sweep.measure(args.output, runs, quality, settings, args.beam, args.batch_size, args.repeats)
-
         by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
-        measure(by_size)
+        sweep.measure(args.output, runs, quality, by_size)
         assert sweep.baselines is not None
         first = [point for point in sweep.points if point.setting in by_size]
         best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
         assert best is not None
-        measure(all_settings([best.setting.block_size], args.betas, args.tolerances))
+        settings = all_settings([best.setting.block_size], args.betas, args.tolerances)
+        sweep.measure(args.output, runs, quality, settings)
     print(table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
@@ -140,22 +137,13 @@ class Sweep:
             )
         return sweep
 
-    def measure(
-        self,
-        path: Path,
-        runs: Runs,
-        quality: Quality,
-        settings: Sequence[Setting],
-        beam: int,
-        batch_size: int,
-        repeats: int,
-    ) -> None:
+    def measure(self, path: Path, runs: Runs, quality: Quality, settings: Sequence[Setting]) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
-        `runs` are of a subject with a drafter; `beam` is that of fairseq's search, one of the baselines. Raises
-        `AggdecError` where a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has
-        another output than greedy decoding.
+        `runs` are of a subject with a drafter. Raises `AggdecError` where a block size is larger than the drafter's, or
+        a lossless setting (β = 1 or τ = 0) has another output than greedy decoding.
         """
+        beam, batch_size, repeats = (self.conditions[name] for name in ("beam", "batch_size", "repeats"))
         greedy = runs.runner(Mode.parse(GREEDY), batch_size)
         if self.baselines is None:
             searching = runs.runner(Mode.parse(f"{BEAM}{beam}"), batch_size)
