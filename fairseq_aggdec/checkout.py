@@ -13,7 +13,8 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 def load_part(name: str) -> ModuleType:
     """Import a module of configs/shared, such as `experiments.steps`.
 
-    Raises `AggdecError` where the plugin was installed without its checkout.
+    Raises:
+        AggdecError: the plugin was installed without its checkout.
     """
     folder = CONFIGS / "shared"
     if not folder.is_dir():

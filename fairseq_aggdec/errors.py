@@ -96,8 +96,10 @@ def on_command_line() -> Iterator[None]:
     """For the body of a command of this plugin, or as `@on_command_line()` for its main function.
 
     Errors of the user's input leave it as an `AggdecError`, which `install_excepthook` prints as one line. An
-    interrupted command says so and exits with 130, the exit code that shells expect. Raises `AggdecError` also for an
-    `OSError`, with the name of the file that cannot be read or written.
+    interrupted command says so and exits with 130, the exit code that shells expect.
+
+    Raises:
+        AggdecError: also for an `OSError`, with the name of the file that cannot be read or written.
     """
     install_excepthook()
     try:

@@ -23,8 +23,11 @@ PARTIAL = ".partial"
 def written_whole(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to, and rename it to `path` when the block ends without an error.
 
-    `path` is complete at any time, and an old file stays until then. The folder is made if it does not exist. Raises
-    `AggdecError` where another process is writing the file; an `OSError` that names no file names `path`.
+    `path` is complete at any time, and an old file stays until then. The folder is made if it does not exist.
+
+    Raises:
+        AggdecError: another process is writing the file.
+        OSError: a file cannot be written; `path` is named where the error names none.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
@@ -44,8 +47,11 @@ def written_whole(path: Path) -> Iterator[Path]:
 def folder_written_whole(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside `folder`, which gets the name of `folder` when the block ends without an error.
 
-    An error leaves nothing of it; what a killed run leaves is deleted by the next one. Raises `AggdecError` where
-    another process is writing the folder; `OSError` where it cannot be made, or `folder` has files.
+    An error leaves nothing of it; what a killed run leaves is deleted by the next one.
+
+    Raises:
+        AggdecError: another process is writing the folder.
+        OSError: it cannot be made, or `folder` has files.
     """
     partial = folder.with_name(folder.name + PARTIAL)
     partial.mkdir(parents=True, exist_ok=True)
@@ -74,8 +80,13 @@ def check_result_file(path: Path, begins: str) -> None:
 
     A file may be replaced only by one of its kind, so that a mistyped option costs no model and no dictionary.
 
-    `path`: the file that will be written; `begins`: the characters with one of which such a file begins, `{[` for JSON.
-    Raises `AggdecError` where it is a folder, or a file that begins otherwise.
+    Args:
+        path: the file that will be written.
+        begins: the characters with one of which such a file begins, `{[` for JSON.
+
+    Raises:
+        AggdecError: it is a folder, or a file that begins otherwise.
+        OSError: it cannot be written.
     """
     if path.is_dir():
         raise AggdecError(f"{path}: is a folder; name a file")
@@ -92,7 +103,9 @@ def check_result_file(path: Path, begins: str) -> None:
 def alone_at(path: Path) -> Iterator[None]:
     """Locks a file or folder until the block ends, and beyond while a child process of this one goes on.
 
-    Raises `AggdecError` where another process has locked it; `OSError` where there is no such file or folder.
+    Raises:
+        AggdecError: another process has locked it.
+        OSError: there is no such file or folder.
     """
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
@@ -116,7 +129,9 @@ def alone_at(path: Path) -> Iterator[None]:
 def open_lines(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes]]]:
     """Open a file, gzipped or not: its lines, and the stored file, whose position shows the progress.
 
-    Raises `AggdecError` when lines are read, where the file is damaged.
+    Raises:
+        AggdecError: when lines are read: the file is damaged.
+        OSError: the file cannot be opened.
     """
     with path.open("rb") as raw:
         zipped = raw.peek(2)[:2] == b"\x1f\x8b"
@@ -133,7 +148,8 @@ def _named(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
 def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
     """The text of UTF-8 bytes, one or more lines from `first_line` on of a source that is called `name`.
 
-    Raises `AggdecError` where they are not UTF-8; the message names the line.
+    Raises:
+        AggdecError: they are not UTF-8; the message names the line.
     """
     try:
         return data.decode("utf-8")
@@ -148,7 +164,8 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
 def read_text(source: str | Path) -> str:
     """The text of a UTF-8 file; `-` is the standard input.
 
-    Raises `AggdecError` where it is not UTF-8, or cannot be read.
+    Raises:
+        AggdecError: it is not UTF-8, or cannot be read.
     """
     name = "standard input" if source == "-" else str(source)
     try:
@@ -159,7 +176,12 @@ def read_text(source: str | Path) -> str:
 
 
 def read_text_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file; only a line feed ends a line. Raises `AggdecError` where it is not UTF-8."""
+    """The lines of a UTF-8 file; only a line feed ends a line.
+
+    Raises:
+        AggdecError: the file is not UTF-8.
+        OSError: the file cannot be read.
+    """
     lines = decode_text(path.read_bytes(), str(path)).split("\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -173,7 +195,8 @@ def file_sha256(path: Path) -> str:
 def fingerprints(path: str) -> list[str]:
     """The SHA-256 of each checkpoint; `path` joins those of an ensemble by `:`.
 
-    Raises `AggdecError` where a file does not exist.
+    Raises:
+        AggdecError: a file does not exist.
     """
     check_checkpoints(path)
     return [file_sha256(Path(name)) for name in path.split(":")]

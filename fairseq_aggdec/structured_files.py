@@ -24,7 +24,8 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
     `text`: JSON. `kind`: the type; a dataclass takes no unknown entries, and lacks only those with a default. `where`:
     the file, and maybe the line, for an error message. `advice`: the end of an error message, such as `measure again`.
 
-    Raises `AggdecError` where the text is not JSON or not of the type, or a dataclass refuses it.
+    Raises:
+        AggdecError: the text is not JSON or not of the type, or a dataclass refuses it.
     """
     try:
         content = json.loads(text, parse_constant=_no_number)

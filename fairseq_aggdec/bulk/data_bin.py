@@ -88,7 +88,11 @@ class DataBin:
         return Dictionary.load(str(self.folder / f"dict.{self.target_lang}.txt"))
 
     def training_splits(self) -> list[str]:
-        """The splits `train`, `train1`, `train2`, ... that there are. Raises `AggdecError` where there are none."""
+        """The splits `train`, `train1`, `train2`, ... that there are.
+
+        Raises:
+            AggdecError: there are none.
+        """
         names = {path.name.split(".")[0] for path in self.folder.glob(f"train*.{self.pair}.{self.source_lang}.idx")}
         splits = [name for name in names if re.fullmatch(r"train\d*", name)]
         if not splits:
@@ -96,13 +100,18 @@ class DataBin:
         return sorted(splits, key=lambda name: int(name.removeprefix("train") or 0))
 
     def source(self, split: str) -> Side:
-        """The sources of a split; raises `AggdecError` where there is no such split."""
+        """The sources of a split.
+
+        Raises:
+            AggdecError: there is no such split.
+        """
         return self._side(split, self.source_lang, self.source_dictionary)
 
     def target(self, split: str) -> Side:
         """The targets of a split.
 
-        Raises `AggdecError` where there is no such split, or it has another number of sources.
+        Raises:
+            AggdecError: there is no such split, or it has another number of sources.
         """
         side = self._side(split, self.target_lang, self.target_dictionary)
         sources = len(self.source(split))
@@ -153,9 +162,13 @@ class DataBin:
 def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> DataBin:
     """Write a part of a data folder, unless it is there: sentences drawn at random, always the same, in their order.
 
-    `folder`: the folder to make, which has its name only when it is complete. `data`: the original data. `sentences`:
-    the number of sentences by split; splits that are not named are left out. Raises `AggdecError` where there is no
-    such split, or its sides differ in length.
+    Args:
+        folder: the folder to make, which has its name only when it is complete.
+        data: the original data.
+        sentences: the number of sentences by split; splits that are not named are left out.
+
+    Raises:
+        AggdecError: there is no such split, or its sides differ in length.
     """
     sample = DataBin(folder, data.source_lang, data.target_lang)
     if folder.is_dir():

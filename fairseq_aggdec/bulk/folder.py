@@ -48,10 +48,14 @@ class ShardFolder:
     """A folder to which processes on several machines can write at once; each file is written whole by one process."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
-        """`folder`: the folder, which is made if it does not exist. `settings`: the settings that all outputs depend
-        on, in JSON values. `inputs`: a fingerprint of each input; later runs in the folder may have others.
+        """
+        Args:
+            folder: the folder, which is made if it does not exist.
+            settings: the settings that all outputs depend on, in JSON values.
+            inputs: a fingerprint of each input; later runs in the folder may have others.
 
-        Raises `AggdecError` where the folder holds outputs of other settings or inputs, or files of something else.
+        Raises:
+            AggdecError: the folder holds outputs of other settings or inputs, or files of something else.
         """
         self.path, self._settings, self._inputs = folder, dict(settings), dict(inputs)
         if folder.exists() and not folder.is_dir():
@@ -73,7 +77,11 @@ class ShardFolder:
         return self.outputs(shard).is_file()
 
     def write(self, shard: Shard, decoded: Decoded) -> None:
-        """Write a shard's outputs; raises `AggdecError` where the folder holds outputs of other settings or inputs."""
+        """Write a shard's outputs.
+
+        Raises:
+            AggdecError: the folder holds outputs of other settings or inputs.
+        """
         with self._alone():
             # only now, so that a mistaken option, which is met before any output, can be mended
             self._check(begin=not any(self.path.glob("*.txt")))
@@ -82,7 +90,11 @@ class ShardFolder:
             self._write(self.outputs(shard).name, "".join(f"{line}\n" for line in decoded.outputs))
 
     def read(self, shard: Shard) -> list[str]:
-        """The outputs of a finished shard; raises `AggdecError` where they are not as many as its inputs."""
+        """The outputs of a finished shard.
+
+        Raises:
+            AggdecError: they are not as many as its inputs.
+        """
         path = self.outputs(shard)
         outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
         if len(outputs) != shard.size:

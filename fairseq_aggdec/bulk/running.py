@@ -45,7 +45,10 @@ def decode_shards(
     """Decode the shards that the folder does not hold, with a progress bar that counts in `unit`.
 
     One worker decodes in this process, several in processes of their own. No further shard is decoded after `until`, on
-    the clock of `time.monotonic`. Raises `AggdecError` where a worker has died, or the folder holds something else.
+    the clock of `time.monotonic`.
+
+    Raises:
+        AggdecError: a worker has raised it or has died, or the folder holds something else.
     """
     left = [shard for shard in shards if not folder.is_finished(shard)]
     total, size_left = (sum(shard.size for shard in some) for some in (shards, left))
@@ -120,7 +123,8 @@ def _decode(shard: Shard) -> tuple[Shard, Decoded]:
 def rank_of_environment() -> tuple[int, int]:
     """RANK and WORLD_SIZE, by which several commands share the shards; (0, 1) where they are not set.
 
-    Raises `AggdecError` where they are no whole numbers, or RANK is not one of 0 to WORLD_SIZE - 1.
+    Raises:
+        AggdecError: they are no whole numbers, or RANK is not one of 0 to WORLD_SIZE - 1.
     """
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if rank is None or size is None:
@@ -136,7 +140,8 @@ def rank_of_environment() -> tuple[int, int]:
 def device_of_environment(cpu: bool, precision: str | None = None) -> torch.device:
     """A GPU if there is one (under torchrun the one of LOCAL_RANK), else the CPU.
 
-    Raises `AggdecError` where half precision is asked for on the CPU.
+    Raises:
+        AggdecError: half precision is asked for on the CPU.
     """
     if cpu or not torch.cuda.is_available():
         if precision == "fp16":

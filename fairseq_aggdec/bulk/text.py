@@ -61,7 +61,8 @@ class TextShard:
     def read(self) -> list[bytes]:
         """Its lines, without line feeds.
 
-        Raises `AggdecError` where the file has changed since it was cut into shards.
+        Raises:
+            AggdecError: the file has changed since it was cut into shards.
         """
         with open(self.path, "rb") as file:
             file.seek(self.offset)
@@ -75,8 +76,13 @@ class TextShard:
 def cut(path: Path, lines: int) -> Iterator[TextShard]:
     """The shards of a file, at least one.
 
-    `path`: the file; only a line feed ends a line. `lines`: the number of lines in a shard; the last shard can have
-    fewer. Raises `AggdecError` where the file is gzipped, or a pipe, of which workers cannot read parts.
+    Args:
+        path: the file; only a line feed ends a line.
+        lines: the number of lines in a shard; the last shard can have fewer.
+
+    Raises:
+        AggdecError: the file is gzipped, or a pipe, of which workers cannot read parts.
+        OSError: it cannot be read.
     """
     if path.is_fifo():
         raise AggdecError(
@@ -105,8 +111,11 @@ class TextWorker:
         """Decode the lines of a shard.
 
         An empty line stays empty. A line that is not UTF-8, and one with a sentence that cannot be decoded, are
-        reported; they are left empty, or where the model corrects that sentence stays as it was. Raises `AggdecError`
-        where an option, the data folder or a model cannot be used, or the file has changed.
+        reported; they are left empty, or where the model corrects that sentence stays as it was.
+
+        Raises:
+            AggdecError: an option, the data folder or a model cannot be used, or the file has changed.
+            OSError: a file cannot be read.
         """
         lines: list[str] = []
         skipped: dict[int, str] = {}
@@ -160,9 +169,13 @@ class TextWorker:
 def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[str, Any]) -> None:
     """Decode the shards of this process that are not finished.
 
-    `args`: the options of `aggdec decode`, checked; `options`: those of the plugin's task, of the tokeniser and of the
-    subwords; `given`: the options that differ from their defaults. Raises `AggdecError` where a file or an option
-    cannot be used.
+    Args:
+        args: the options of `aggdec decode`, checked.
+        options: those of the plugin's task, of the tokeniser and of the subwords.
+        given: the options that differ from their defaults.
+
+    Raises:
+        AggdecError: a file or an option cannot be used.
     """
     settings = _settings(args, given)
     rank, ranks = rank_of_environment()
@@ -202,7 +215,8 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
 def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[TextShard]:
     """The shards of the one input with those of --draft-file, line by line.
 
-    Raises `AggdecError` where there are several inputs, or another number of lines.
+    Raises:
+        AggdecError: there are several inputs, or another number of lines.
     """
     drafts = list(cut(Path(args.draft_file), args.shard_lines))
     given, wanted = (sum(shard.size for shard in some) for some in (drafts, shards))
@@ -221,7 +235,8 @@ def _fingerprint(shards: Sequence[TextShard]) -> str:
 def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
     """The settings that outputs depend on; for files their fingerprints.
 
-    Raises `AggdecError` where a checkpoint is missing.
+    Raises:
+        AggdecError: a checkpoint is missing.
     """
     settings: dict[str, Any] = {
         "checkpoints": fingerprints(args.path),

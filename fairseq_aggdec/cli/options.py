@@ -268,8 +268,10 @@ def in_colour() -> bool:
 def start(threads: int | None = None, *checkpoints: str | None, tells: str | None = None) -> None:
     """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only.
 
-    `tells`: name of the loggers that also say how far the work is. Raises `AggdecError` before all that, which takes
-    seconds, where one of the checkpoints does not exist.
+    `tells`: name of the loggers that also say how far the work is.
+
+    Raises:
+        AggdecError: before all that, which takes seconds: one of the checkpoints does not exist.
     """
     check_checkpoints(*checkpoints)
     for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported

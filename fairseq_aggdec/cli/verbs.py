@@ -73,7 +73,8 @@ _EXTRAS = {
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Run a verb and return its exit status; without one, or with --help, list all; --version prints the version.
 
-    Raises `AggdecError` where there is no such verb, and what the verb raises.
+    Raises:
+        AggdecError: there is no such verb, or what the verb raises.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
@@ -97,7 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int | None:
 
 
 def parse(words: Sequence[str]) -> options.Verb:
-    """The verb that a command line names, with its options; raises `AggdecError` where there is no such verb."""
+    """The verb that a command line names, with its options.
+
+    Raises:
+        AggdecError: there is no such verb.
+    """
     name = _name(words)
     if name is None:
         from difflib import get_close_matches

@@ -25,9 +25,12 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `parse_args_and_arch`.
 
     fairseq treats `--bf16` as `--tpu`, which fails without torch_xla, although GPUs and CPUs compute in bfloat16, too.
-    It treats a batch size of 0 as no limit. Raises `AggdecError` on a call where a limit of a batch is below 1;
-    `--fp16` training, which stores weights in half and in single precision, is wanted without a GPU;
-    `--model-overrides` is no dictionary; or an option of this plugin is misspelt or lacks its task.
+    It treats a batch size of 0 as no limit.
+
+    Raises:
+        AggdecError: on a call, a limit of a batch is below 1; `--fp16` training, which stores weights in half and in
+            single precision, is wanted without a GPU; `--model-overrides` is no dictionary; or an option of this
+            plugin is misspelt or lacks its task.
     """
 
     @functools.wraps(parse)

@@ -54,8 +54,10 @@ class BlockwiseLoss(SummedCriterion):
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
         """The summed loss, the number to divide it by, and sums for the log.
 
-        The model may be wrapped for distributed training; `reduce` is not used. Raises `AggdecError` where the model
-        has no heads; or an option is about head 1, and it cannot be trained.
+        The model may be wrapped for distributed training; `reduce` is not used.
+
+        Raises:
+            AggdecError: the model has no heads; or an option is about head 1, and it cannot be trained.
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:

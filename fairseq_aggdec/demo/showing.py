@@ -28,7 +28,8 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     `lines`: what to decode, each of one sentence or several; `shown`: the number of sentences to print, in their order,
     of which edited ones are chosen first; `rounds`: how often each mode is timed.
 
-    Raises `AggdecError` after all is printed, where the output of a lossless mode was not that of greedy decoding.
+    Raises:
+        AggdecError: after all is printed: the output of a lossless mode was not that of greedy decoding.
     """
     model = load.shipped(demo.name)
     sentences = [sentence for line in lines for sentence in model.sentences(line)]

@@ -125,8 +125,10 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> Self:
         """Build a generator without a task.
 
-        `models`: the verifier, or an ensemble of verifiers; `decoding`: the name of a mode; `options`: arguments of
-        fairseq's `SequenceGenerator`, fields of `Decoding`, arguments of this class.
+        Args:
+            models: the verifier, or an ensemble of verifiers.
+            decoding: the name of a mode.
+            options: arguments of fairseq's `SequenceGenerator`, fields of `Decoding`, arguments of this class.
         """
         of_fairseq, others = split_options(options)
         of_decoding, own = split_options(others, [option.name for option in fields(Decoding)])

@@ -74,9 +74,14 @@ def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Seque
 def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | None = None) -> list[Trace]:
     """Read the sentences of a file of `--decoding-stats` with `--retain-iter-history`.
 
-    `path`: the file. `wanted`: numbers of the sentences to return, in this order; None for all, by number. `limit`:
-    largest number of sentences; None for no limit. Raises `AggdecError` where the file has another format, has no
-    drafts, or lacks a sentence.
+    Args:
+        path: the file.
+        wanted: numbers of the sentences to return, in this order; None for all, by number.
+        limit: largest number of sentences; None for no limit.
+
+    Raises:
+        AggdecError: the file has another format, has no drafts, or lacks a sentence.
+        OSError: the file cannot be read.
     """
     traces: dict[int, Trace] = {}
     for line_number, line in enumerate(read_text_lines(path), start=1):

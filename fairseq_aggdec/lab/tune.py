@@ -39,7 +39,8 @@ Quality = Callable[[ModeResult], float]
 def tune(args: Any) -> None:
     """Measure the settings that the options ask for, and print them with the chosen ones.
 
-    Raises `AggdecError` where files do not belong together, or --output was measured under other conditions.
+    Raises:
+        AggdecError: files do not belong together, or --output was measured under other conditions.
     """
     subject, test, dictionary = _read(args)
     metric = choose_metrics([args.metric], test)[args.metric]
@@ -126,7 +127,9 @@ class Sweep:
     def open(cls, path: Path, conditions: dict[str, Any]) -> "Sweep":
         """Read a file that was measured under the same conditions, or begin a new sweep if there is none.
 
-        Raises `AggdecError` where the file was measured under other conditions, or is another kind of file.
+        Raises:
+            AggdecError: the file was measured under other conditions, or is another kind of file.
+            OSError: the file cannot be read.
         """
         if not path.exists():
             return cls(conditions)
@@ -140,8 +143,11 @@ class Sweep:
     def measure(self, path: Path, runs: Runs, quality: Quality, settings: Sequence[Setting]) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
-        `runs` are of a subject with a drafter. Raises `AggdecError` where a block size is larger than the drafter's, or
-        a lossless setting (β = 1 or τ = 0) has another output than greedy decoding.
+        `runs` are of a subject with a drafter.
+
+        Raises:
+            AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
+                output than greedy decoding.
         """
         beam, batch_size, repeats = (self.conditions[name] for name in ("beam", "batch_size", "repeats"))
         greedy = runs.runner(Mode.parse(GREEDY), batch_size)

@@ -48,9 +48,11 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
     """Copy a verifier's weights into a new drafter, and log the loaded and the skipped weights.
 
     The whole encoder is copied, and its fingerprint recorded if it is frozen. Decoder weights are copied where name and
-    shape are the same, so that a shallower drafter gets the lower layers. There may be two checkpoints, or none. Raises
-    `AggdecError` where the encoder does not fit, or is to be frozen without a checkpoint; the decoder's checkpoint has
-    another number of symbols, or none of its weights fits.
+    shape are the same, so that a shallower drafter gets the lower layers. There may be two checkpoints, or none.
+
+    Raises:
+        AggdecError: the encoder does not fit, or is to be frozen without a checkpoint; the decoder's checkpoint has
+            another number of symbols, or none of its weights fits.
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")

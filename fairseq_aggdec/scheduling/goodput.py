@@ -233,8 +233,10 @@ class Goodput:
 def _best(rows: int, costs: Costs, steps: Iterable[_Step]) -> list[_Step]:
     """The first steps, up to the number that maximises G / C.
 
-    `rows`: number of rows; each commits a token without any step. `costs`: of the pass. `steps`: in descending order of
-    gain / cost.
+    Args:
+        rows: number of rows; each commits a token without any step.
+        costs: of the pass.
+        steps: in descending order of gain / cost.
     """
     best = []
     tokens = verified = float(rows)

@@ -124,7 +124,11 @@ class Limits:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes a free one. Raises `AggdecError` where the address cannot be had."""
+    """A socket that listens there; port 0 takes a free one.
+
+    Raises:
+        AggdecError: the address cannot be had.
+    """
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:

@@ -75,7 +75,8 @@ class Batcher:
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
 
-        Raises `HTTPException` where too many sentences wait (429), or would be too many even if none waited (413).
+        Raises:
+            HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
         spans = await aside(sum(map(len, texts)), lambda: [self._spans(text) for text in texts])
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same

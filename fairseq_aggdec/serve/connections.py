@@ -13,7 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 def known_as(host: str, address: str, further: Collection[str]) -> set[str]:
     """The `hosts` of a `Door`: on an address that others can reach only those that are given, since it has more names.
 
-    `host`: as it was given; `address`: its IP address; `further`: names that were given.
+    Args:
+        host: as it was given.
+        address: its IP address.
+        further: names that were given.
     """
     if not further and not ip_address(address).is_loopback:
         return set()
@@ -29,7 +32,10 @@ class Door:
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
-        """`hosts`: in lower case, IPv6 in brackets; none: any."""
+        """
+        Args:
+            hosts: in lower case, IPv6 in brackets; none: any.
+        """
         self._app, self._hosts = app, hosts
         self._shared = CORSMiddleware(app, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"])
 

@@ -79,7 +79,8 @@ def _wants_corrections(fields: dict[str, str]) -> bool:
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
     """The parts of the text as (sent, checked); for markup, the checked text is what it is to be interpreted as.
 
-    Raises `HTTPException` (400) for neither `text` nor `data`, both, or a `data` that is no annotation.
+    Raises:
+        HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
     """
     if ("text" in fields) == ("data" in fields):
         raise HTTPException(400, "Error: give either the 'text' or the 'data' parameter")

@@ -35,8 +35,11 @@ async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _
 async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
     """The fields of a body, which is read as JSON only if the request calls it so.
 
-    `kinds`: the content types that are taken; "" is a request without one. Raises `HTTPException` for another type
-    (415), one that is too long (413), and no JSON object (400).
+    Args:
+        kinds: the content types that are taken; "" is a request without one.
+
+    Raises:
+        HTTPException: another type (415), too long (413), or no JSON object (400).
     """
     body, size = bytearray(), 0
     async for chunk in request.stream():  # to its end: clients listen only when they have sent all
@@ -70,7 +73,8 @@ def read_form(query: str | bytes) -> dict[str, str]:
 def read_json(text: str | bytes) -> dict[str, Any]:
     """A JSON object; halves of surrogate pairs in its strings are replaced.
 
-    Raises `HTTPException` where it is no JSON object (400).
+    Raises:
+        HTTPException: it is no JSON object (400).
     """
     try:
         written = json.dumps(json.loads(text), ensure_ascii=False)

@@ -82,7 +82,9 @@ def match_spacing(source: str, output: str) -> str:
     The output's own spacing, a detokeniser's, counts only beside what is new. Quotes, dashes and ellipses of a word
     processor count as kept where the output has the keyboard's; capital and small letters are different.
 
-    `source`: a text; `output`: its correction, after detokenisation.
+    Args:
+        source: a text.
+        output: its correction, after detokenisation.
 
     Returns:
         The output, changed only in its white space and in the form of its punctuation, without white space around it;

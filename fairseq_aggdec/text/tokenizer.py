@@ -31,8 +31,10 @@ class AsWrittenTokenizer:
     def answered(self, number: int, line: str, hypotheses: int) -> None:
         """Announce that hypotheses for this line will be decoded; lines are decoded in the order of their numbers.
 
-        `number`: the line's number; `line`: the line as it was encoded; `hypotheses`: the number of hypotheses that
-        will be decoded.
+        Args:
+            number: the line's number.
+            line: the line as it was encoded.
+            hypotheses: the number of hypotheses that will be decoded.
         """
         for rank in range(hypotheses):
             heappush(self._answered, (number, rank, line))
@@ -40,7 +42,8 @@ class AsWrittenTokenizer:
     def decode(self, tokens: str) -> str:
         """A hypothesis as running text.
 
-        Raises `AggdecError` where lines were encoded, and no task has announced the line of this hypothesis.
+        Raises:
+            AggdecError: lines were encoded, and no task has announced the line of this hypothesis.
         """
         if self._answered:
             return WrittenLine(heappop(self._answered)[2]).restored(tokens)

@@ -16,8 +16,10 @@ from fairseq_aggdec.files import refuse_overwriting, written_whole
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
     """The latest `number` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
 
-    If there are both kinds, they are ordered by update, and two of the same update count once. Raises `AggdecError`
-    where the folder holds fewer.
+    If there are both kinds, they are ordered by update, and two of the same update count once.
+
+    Raises:
+        AggdecError: the folder holds fewer.
     """
     by_epoch = _numbered(folder, r"checkpoint(\d+)")
     by_update = _numbered(folder, r"checkpoint_\d+_(\d+)")
@@ -45,8 +47,11 @@ def write_average(paths: Sequence[Path], output: Path) -> None:
 
     Means are computed in double precision and stored in the type of the last checkpoint's weights, bfloat16 as float32,
     which runs on any machine. Integers are not averaged: single numbers, such as a count of updates, are the last
-    checkpoint's; tensors of integers, such as a fingerprint, must be equal in all. Raises `AggdecError` where the
-    checkpoints differ in the names of their parameters or in a tensor of integers, or `output` is one of them.
+    checkpoint's; tensors of integers, such as a fingerprint, must be equal in all.
+
+    Raises:
+        AggdecError: the checkpoints differ in the names of their parameters or in a tensor of integers, or `output` is
+            one of them.
     """
     refuse_overwriting(output, paths)
     total: dict[str, torch.Tensor] = {}

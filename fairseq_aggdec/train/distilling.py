@@ -139,7 +139,8 @@ def distil(
         shard_sentences: the sentences of a shard.
         until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
 
-    Raises `AggdecError` where a file cannot be used, or was made with other settings.
+    Raises:
+        AggdecError: a file cannot be used, or was made with other settings.
     """
     loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
     made: dict[str, Any] = {
@@ -229,7 +230,8 @@ def write_data_bin(
     for a sentence that the teacher skipped, which is left out on both sides. `origins`: of each split, for the record,
     how the targets were made, in JSON values.
 
-    Raises `AggdecError` where another process is writing the folder.
+    Raises:
+        AggdecError: another process is writing the folder.
     """
     with folder_written_whole(folder) as partial:
         for path in sorted(data.folder.iterdir()):

@@ -28,8 +28,9 @@ def export(
     `shared_with`: the checkpoint of a drafter's verifier: weights that both share are left out. `draft_length`: of a
     drafter, see `with_draft_length`; None: as in its checkpoint.
 
-    Raises `AggdecError` where a file cannot be read or lacks something, no weight is shared, the folder has a model, or
-    the model cannot have drafts of this length.
+    Raises:
+        AggdecError: a file cannot be read or lacks something, no weight is shared, the folder has a model, or the
+            model cannot have drafts of this length.
     """
     state = read_checkpoint(checkpoint)
     if state.get("cfg") is None:

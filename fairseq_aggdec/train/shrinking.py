@@ -33,7 +33,8 @@ def layer_counts(weights: Iterable[str]) -> dict[str, int]:
 def read_layers(text: str, available: int) -> list[int]:
     """The layers of --decoder-layers-to-keep: numbers from 0 below `available`, separated by commas, ascending.
 
-    Raises `AggdecError` where something is no number, too large, named twice or out of order.
+    Raises:
+        AggdecError: something is no number, too large, named twice or out of order.
     """
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) for part in parts if re.fullmatch(r"\d+", part, re.ASCII)]
@@ -64,7 +65,8 @@ def rewrite(checkpoint: Path, output: Path, change: Callable[[State], State]) ->
 def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:
     """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers.
 
-    Raises `AggdecError` where the checkpoint cannot be read, has no such layers, or would be overwritten.
+    Raises:
+        AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
     state, shrunk = rewrite(checkpoint, output, lambda state: shrink(state, keep))
     before, after = (layer_counts(one["model"])["decoder"] for one in (state, shrunk))
@@ -77,8 +79,12 @@ def shrink(state: Mapping[str, Any], keep: str) -> dict[str, Any]:
     The recorded number of layers is changed as well. The state of the deep model's training (optimizer, progress,
     averages) is dropped.
 
-    `state`: the deep model's checkpoint, which is not changed; `keep`: the layers, as `read_layers` reads them. Raises
-    `AggdecError` where there are no such layers, or the model is no Transformer encoder-decoder.
+    Args:
+        state: the deep model's checkpoint, which is not changed.
+        keep: the layers, as `read_layers` reads them.
+
+    Raises:
+        AggdecError: there are no such layers, or the model is no Transformer encoder-decoder.
     """
     weights: Mapping[str, Tensor] = state["model"]
     counts = layer_counts(weights)

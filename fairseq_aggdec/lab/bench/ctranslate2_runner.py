@@ -47,7 +47,8 @@ class TranslatorProcess:
     def __init__(self, converted: Path, precision: str, device: str, threads: int) -> None:
         """`converted`: folder from `convert`; `precision`: a key of `_COMPUTE_TYPES`; `threads`: those of one batch.
 
-        Raises `AggdecError` where CTranslate2 cannot compute in that precision on that device.
+        Raises:
+            AggdecError: CTranslate2 cannot compute in that precision on that device.
         """
         options = {"device": device, "compute_type": _COMPUTE_TYPES[precision], "intra_threads": threads}
         self._name = f"ctranslate2 in {precision} on {device}"
@@ -64,7 +65,8 @@ class TranslatorProcess:
     def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
         """The best hypothesis of each text, as symbols; texts have no EOS.
 
-        Raises `AggdecError` where the process has ended, most likely killed for want of memory.
+        Raises:
+            AggdecError: the process has ended, most likely killed for want of memory.
         """
         return self._answer((texts, options))
 
@@ -143,7 +145,8 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
     dictionaries' names. `folder`: gets a subfolder `ctranslate2` with the converted model; a model that is there
     already is kept.
 
-    Raises `AggdecError` where the package is not installed, or it cannot convert this kind of model.
+    Raises:
+        AggdecError: the package is not installed, or it cannot convert this kind of model.
     """
     try:
         from ctranslate2.converters import FairseqConverter

@@ -25,8 +25,10 @@ def drafter_speed(
     """Decode sentences one at a time by `greedy` and by `gad` with each block size, in the same rounds.
 
     At most `sentences` are decoded, the first of the validation set. No second round begins after `until`, on the clock
-    of `time.monotonic`. Returns the seconds of a sentence by `greedy`, and a measurement for each block size. Raises
-    `AggdecError` where an output is not that of greedy decoding.
+    of `time.monotonic`. Returns the seconds of a sentence by `greedy`, and a measurement for each block size.
+
+    Raises:
+        AggdecError: an output is not that of greedy decoding.
     """
     sources = data.source("valid")
     chosen = [sources[number].tolist() for number in range(min(sentences, len(sources)))]

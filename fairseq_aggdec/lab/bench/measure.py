@@ -27,6 +27,9 @@ def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
     """Measure what the options of `aggdec bench` ask for, and print differences of lossless modes on stderr.
 
     `args` are already checked; `modes` are all modes, those of other programs included; `command` is the command line.
+
+    Raises:
+        AggdecError: files or options cannot be used.
     """
     with chosen_subject(args, modes) as subject:
         references = _references(args.reference, subject) if args.reference else []

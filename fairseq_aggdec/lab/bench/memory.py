@@ -27,8 +27,10 @@ Peak = tuple[int, int | None]
 def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
     """Peak memory of a process that decodes a few batches in one mode, at each batch size in turn.
 
-    It includes the models and all libraries. On Linux, the short peak while the checkpoint is read is left out. Raises
-    `AggdecError` where the process was killed, most likely for want of memory.
+    It includes the models and all libraries. On Linux, the short peak while the checkpoint is read is left out.
+
+    Raises:
+        AggdecError: the process was killed, most likely for want of memory.
     """
     context = multiprocessing.get_context("spawn")
     try:

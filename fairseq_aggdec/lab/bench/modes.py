@@ -56,7 +56,8 @@ class NatPeer:
     def parse(cls, text: str) -> "NatPeer":
         """Read LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]].
 
-        Raises `AggdecError` where the text has another form, or the label is a mode's name.
+        Raises:
+            AggdecError: the text has another form, or the label is a mode's name.
         """
         match = re.fullmatch(r"([\w.+-]+)=([^:]+)(?::([1-9]\d*))?(?::([1-9]\d*))?", text, re.ASCII)
         if match is None:
@@ -97,7 +98,8 @@ class Mode:
     def parse(cls, name: str) -> "Mode":
         """Read [PEER:]MODE[:NUMBER...][+whole][@PRECISION]; the number of `beam` has no colon.
 
-        Raises `AggdecError` for an unknown mode.
+        Raises:
+            AggdecError: no such mode.
         """
         rest, at, precision = name.partition("@")
         whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
@@ -160,7 +162,8 @@ class Mode:
 def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
     """Read comma-separated lists of modes, and of keys of `PEERS` or modes of peers, and texts for `NatPeer.parse`.
 
-    Raises `AggdecError` for an unknown or malformed name, the same one twice, or none at all.
+    Raises:
+        AggdecError: an unknown or malformed name, the same one twice, or none at all.
     """
     names = [name.strip() for name in modes.split(",") if name.strip()]
     for peer in (name.strip() for name in peers.split(",") if name.strip()):

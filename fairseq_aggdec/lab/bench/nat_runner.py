@@ -25,10 +25,15 @@ class NatRunner:
     """One non-autoregressive model, with the batches on its device."""
 
     def __init__(self, loaded: Loaded, mode: Mode, sentences: Sequence[torch.Tensor], batch_size: int) -> None:
-        """`loaded`: from `load_nat`; `mode`: a mode with `nat`; `sentences`: sources as token numbers, EOS included;
-        `batch_size`: sentences in a batch.
+        """
+        Args:
+            loaded: from `load_nat`.
+            mode: a mode with `nat`.
+            sentences: sources as token numbers, EOS included.
+            batch_size: sentences in a batch.
 
-        Raises `AggdecError` where a length beam is asked of a model that does not predict lengths.
+        Raises:
+            AggdecError: a length beam is asked of a model that does not predict lengths.
         """
         self._task, self._model = loaded
         assert mode.nat is not None
@@ -68,9 +73,13 @@ class NatRunner:
 def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str | None) -> Loaded:
     """A non-autoregressive model of fairseq and the task that it decodes with.
 
-    `peer`: the model's checkpoint and options; `data`: folder with the dictionaries; `source_lang`, `target_lang`:
-    suffixes of the dictionaries' names. Raises `AggdecError` where the checkpoint cannot be read, or its architecture
-    or dictionaries do not fit.
+    Args:
+        peer: the model's checkpoint and options.
+        data: folder with the dictionaries.
+        source_lang, target_lang: suffixes of the dictionaries' names.
+
+    Raises:
+        AggdecError: the checkpoint cannot be read, or its architecture or dictionaries do not fit.
     """
     checkpoint = read_checkpoint(peer.path)
     options = recorded_options(checkpoint)

@@ -59,7 +59,8 @@ def write_random_model(
         vocabulary: number of symbols in the dictionary.
         trained_in: weights are numbers of this precision, as those of a model that was trained in it are.
 
-    Raises `AggdecError` where a file cannot be written.
+    Raises:
+        AggdecError: a file cannot be written.
     """
     block_drafter = folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None
     made = RandomModel(folder, block_drafter, folder / f"small-{small_layers}.pt" if small_layers else None)

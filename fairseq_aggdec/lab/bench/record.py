@@ -143,7 +143,12 @@ class Record:
 
 
 def load_record(path: Path) -> Record:
-    """Read what `Record.save` wrote; raises `AggdecError` where the file is no record, or damaged."""
+    """Read what `Record.save` wrote.
+
+    Raises:
+        AggdecError: the file is no record, or damaged.
+        OSError: the file cannot be read.
+    """
     return structured_files.read(path, Record, "not written by this version of aggdec bench --json; measure again")
 
 

@@ -101,8 +101,10 @@ class Runner(Protocol):
 def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times; says on stderr whose rounds differ much.
 
-    `runners`: one runner for each mode; `repeats`: number of rounds over all batches; `until`: when no further round
-    begins, on the clock of `time.monotonic`.
+    Args:
+        runners: one runner for each mode.
+        repeats: number of rounds over all batches.
+        until: when no further round begins, on the clock of `time.monotonic`.
 
     Returns:
         one result for each mode, in the given order.

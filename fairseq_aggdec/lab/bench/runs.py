@@ -59,9 +59,13 @@ class Runs(ExitStack):
     def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
         """The task and the models of a precision, with an engine and a drafter of their own.
 
-        `precision`: one of `PRECISIONS`; `stock`: whether fairseq's own search decodes, which needs the whole model in
-        that precision; `beam`: beam of the search, where models must be loaded separately for it. Raises `AggdecError`
-        where the engine does not have this precision.
+        Args:
+            precision: one of `PRECISIONS`.
+            stock: whether fairseq's own search decodes, which needs the whole model in that precision.
+            beam: beam of the search, where models must be loaded separately for it.
+
+        Raises:
+            AggdecError: the engine does not have this precision.
         """
         kept = "bf16" if stock and precision == "bf16" else kept_in(precision, self.subject.device)
         engines = None if kept == precision else precision
@@ -70,9 +74,13 @@ class Runs(ExitStack):
     def runner(self, mode: Mode, batch_size: int, shuffled: bool = False) -> Runner:
         """The runner of a mode.
 
-        `mode`: how to decode. `batch_size`: sentences in a batch; sentences of similar length share one. `shuffled`:
-        put sentences into batches in random order instead; other programs ignore it. Raises `AggdecError` where the
-        mode cannot decode the subject.
+        Args:
+            mode: how to decode.
+            batch_size: sentences in a batch; sentences of similar length share one.
+            shuffled: put sentences into batches in random order instead; other programs ignore it.
+
+        Raises:
+            AggdecError: the mode cannot decode the subject.
         """
         precision, subject = self.precision(mode), self.subject
         if mode.nat is not None:
@@ -104,7 +112,8 @@ class Runs(ExitStack):
     def compare_lossless(self, runners: Sequence[Runner], repeats: int, until: float = math.inf) -> list[ModeResult]:
         """`rounds.compare`, after which lossless modes must have the output of their references.
 
-        Raises `AggdecError` where an output differs, and rounding does not explain it.
+        Raises:
+            AggdecError: an output differs, and rounding does not explain it.
         """
         results = compare(runners, repeats, until)
         different = self.differences(runners, results)

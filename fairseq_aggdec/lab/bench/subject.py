@@ -104,7 +104,8 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     `device`, `precision` and, where the command has them, `task`, `draft_file`, `block_size` and those of
     `given_settings`; `sentences`: see `chosen_subject`.
 
-    Raises `AggdecError` where the data or the checkpoint cannot be used.
+    Raises:
+        AggdecError: the data or the checkpoint cannot be used.
     """
     search, limit = given_settings(args), args.limit or sentences
     of_task = {name: search[name] for name in SOURCE_OPTIONS if name in search}

@@ -12,7 +12,8 @@ _NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four de
 def differing(first: dict[int, GeneratedSentence], second: dict[int, GeneratedSentence]) -> list[int]:
     """Return the numbers of the sentences with different hypotheses.
 
-    Raises `AggdecError` where the files do not hold the same sentences.
+    Raises:
+        AggdecError: the files do not hold the same sentences.
     """
     if missing := sorted(first.keys() ^ second.keys()):
         raise AggdecError(

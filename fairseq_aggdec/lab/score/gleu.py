@@ -69,8 +69,10 @@ def corpus_gleu(
 ) -> float:
     """Return the corpus GLEU in 0..1.
 
-    `sources`: tokenised source sentences. `hypotheses`: tokenised outputs, one per source. `references`: sets of
-    references; each set holds one tokenised reference per source.
+    Args:
+        sources: tokenised source sentences.
+        hypotheses: tokenised outputs, one per source.
+        references: sets of references; each set holds one tokenised reference per source.
     """
     table = np.array(
         [

@@ -72,7 +72,9 @@ def _characters(correction: str) -> str:
 def read_m2(path: Path) -> list[M2Sentence]:
     """The sentences of an M2 file, gzipped or not.
 
-    Raises `AggdecError` where the file has no sentence, or a line that is not M2, which the message names.
+    Raises:
+        AggdecError: the file has no sentence, or a line that is not M2, which the message names.
+        OSError: the file cannot be read.
     """
     blocks: list[list[Line]] = [[]]
     with open_lines(path) as (lines, _):

@@ -97,7 +97,8 @@ def all_metrics(stem: bool = False) -> dict[str, Metric]:
 def choose_metrics(names: Sequence[str], test: ReferenceSet, stem: bool = False) -> dict[str, Metric]:
     """The named metrics; without names, the default metrics that the test set has all inputs for.
 
-    Raises `AggdecError` where there is no such metric, or the test set lacks its inputs.
+    Raises:
+        AggdecError: there is no such metric, or the test set lacks its inputs.
     """
     metrics = all_metrics(stem)
     if not names:

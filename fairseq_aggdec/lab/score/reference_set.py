@@ -73,7 +73,8 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
     sentences in the test set; fairseq-generate may have left out some that are too long. `join`: joins the subwords in
     the output of fairseq-generate; by default those of subword-nmt.
 
-    Raises `AggdecError` where the file is empty or holds another number of sentences.
+    Raises:
+        AggdecError: the file is empty or holds another number of sentences.
     """
     lines = _nonempty(path)
     if any(_HYPOTHESIS.search(line) for line in lines):
@@ -119,7 +120,8 @@ def read_reference_set(
 def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
     """Check that an M2 file annotates these sentences.
 
-    Raises `AggdecError` where it has other sentences; the message names the first.
+    Raises:
+        AggdecError: it has other sentences; the message names the first.
     """
     for number, (line, sentence) in enumerate(zip(sources, gold, strict=True), start=1):
         if line != list(sentence.tokens):

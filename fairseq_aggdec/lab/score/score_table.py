@@ -73,7 +73,8 @@ class ScoreTable:
 def files_table(args: Any) -> ScoreTable:
     """Score files of outputs; `args` are the options of `aggdec score files`.
 
-    Raises `AggdecError` where files are empty or do not belong together, or a metric cannot be used.
+    Raises:
+        AggdecError: files are empty or do not belong together, or a metric cannot be used.
     """
     if args.characters and args.text_references:
         raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")

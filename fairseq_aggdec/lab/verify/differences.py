@@ -83,9 +83,14 @@ def differences(
 ) -> list[Difference]:
     """The first difference of each sentence that has one.
 
-    `expected`: the reference's outputs by sentence number, EOS included; `found`: outputs of another mode; `gap`:
-    called only for sentences that differ; `near_tie`: a smaller gap is a near-tie. Raises `ValueError` where the
-    outputs are of different sentences.
+    Args:
+        expected: the reference's outputs by sentence number, EOS included.
+        found: outputs of another mode.
+        gap: called only for sentences that differ.
+        near_tie: a smaller gap is a near-tie.
+
+    Raises:
+        ValueError: the outputs are of different sentences.
     """
     if expected.keys() != found.keys():
         raise ValueError(f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}")
@@ -104,8 +109,9 @@ def differences(
 def gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]]) -> Gap:
     """Measure gaps by the reference: both tokens are forced as a prefix, and their scores compared.
 
-    `decode`: the reference: fairseq's search with a beam of one, or this plugin's `greedy`; `samples`: for each
-    sentence, a batch of this sentence alone, padded as it was decoded.
+    Args:
+        decode: the reference: fairseq's search with a beam of one, or this plugin's `greedy`.
+        samples: for each sentence, a batch of this sentence alone, padded as it was decoded.
     """
     import torch
 

@@ -70,8 +70,10 @@ class References:
 
         Modes without a reference are left out.
 
-        `runners`: the runners that decoded the results, those of `missing` among them, all of one batch size;
-        `results`: one for each runner; `symbols`: the target dictionary's symbols, by token number.
+        Args:
+            runners: the runners that decoded the results, those of `missing` among them, all of one batch size.
+            results: one for each runner.
+            symbols: the target dictionary's symbols, by token number.
         """
         found: dict[str, list[Difference]] = {}
         for result in results:

@@ -22,6 +22,9 @@ def run(args: Any, command: str) -> Verification:
     """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
     `args` are already checked; `command` is the command line, for the record.
+
+    Raises:
+        AggdecError: files or options cannot be used.
     """
     sizes = args.batch_sizes or ([1, 8, 32] if args.thorough else [1, 8])
     precisions = args.precisions or _precisions(args.device, args.thorough, args.bit_exact)
@@ -50,7 +53,8 @@ def _precisions(device: str, thorough: bool, bit_exact: bool | None) -> list[str
 def _modes(names: str) -> list[Mode]:
     """The modes to compare.
 
-    Raises `AggdecError` where a mode has a precision in its name, or belongs to another program.
+    Raises:
+        AggdecError: a mode has a precision in its name, or belongs to another program.
     """
     modes = parse_modes(names)
     for mode in modes:

@@ -42,8 +42,12 @@ def train(arguments: Sequence[str], log: Path, done: int, updates: int) -> int:
 def logged(arguments: Sequence[str], log: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
     """Run fairseq-train with this plugin; gives the figures of its log as they come, with `train_inner` or `valid`.
 
-    `arguments`: of fairseq-train; they ask for a log in JSON. `log`: the file to which its output is appended. Raises
-    `AggdecError` where it ended with an error.
+    Args:
+        arguments: of fairseq-train; they ask for a log in JSON.
+        log: the file to which its output is appended.
+
+    Raises:
+        AggdecError: it ended with an error.
     """
     plugin = Path(fairseq_aggdec.__path__[0]).absolute()
     command = [sys.executable, "-m", "fairseq_cli.train", *arguments, "--user-dir", str(plugin)]

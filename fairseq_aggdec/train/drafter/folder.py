@@ -28,7 +28,8 @@ class Record:
 def open_record(folder: Path, asked: Record) -> Record:
     """The record of a folder, which is begun with what is asked for, or trains on for more minutes or updates.
 
-    Raises `AggdecError` where the folder was begun with other settings or by something else, or asked for more before.
+    Raises:
+        AggdecError: the folder was begun with other settings or by something else, or asked for more before.
     """
     path, advice = folder / NAME, "name another folder"
     if not path.is_file() and any(folder.iterdir()):

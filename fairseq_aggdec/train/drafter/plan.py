@@ -88,8 +88,11 @@ class Plan:
 def plan_of(data: DataBin, trial: Trial, seconds: float | None, updates: int | None) -> Plan:
     """How many sentences to distil, how many updates to train, and how many sentences to measure with.
 
-    `data`: the original data. `trial`: what was measured. `seconds`: the time left for all stages; None: all sentences
-    are distilled and measured with. `updates`: the number of updates; None: as many as there is time for.
+    Args:
+        data: the original data.
+        trial: what was measured.
+        seconds: the time left for all stages; None: all sentences are distilled and measured with.
+        updates: the number of updates; None: as many as there is time for.
     """
     source, valid = data.source("train"), data.source("valid")
     share, saves, measured = 1.0, SAVES, min(SENTENCES, len(valid))

@@ -66,8 +66,11 @@ class Recipe:
     def arguments(self, data: DataBin, folder: Path, updates: int, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.
 
-        `data`: distilled data. `folder`: the folder of the checkpoints; a training that was stopped there goes on.
-        `updates`: their number, which the learning rate depends on. `saves`: how many checkpoints are written.
+        Args:
+            data: distilled data.
+            folder: the folder of the checkpoints; a training that was stopped there goes on.
+            updates: their number, which the learning rate depends on.
+            saves: how many checkpoints are written.
         """
         options = {
             "-s": data.source_lang,

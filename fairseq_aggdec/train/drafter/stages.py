@@ -38,9 +38,12 @@ trained although all are over"""
 def make_drafter(args: Any, measure: Measure) -> None:
     """Run `aggdec drafter` with its parsed options.
 
-    `args`: the options, and `begun`, when the command began on the clock of `time.monotonic`; `measure`: see `Measure`.
-    Raises `AggdecError` where a file or an option cannot be used, the training failed, or a lossless mode was not
-    lossless.
+    Args:
+        args: the options, and `begun`, when the command began on the clock of `time.monotonic`.
+        measure: see `Measure`.
+
+    Raises:
+        AggdecError: a file or an option cannot be used, the training failed, or a lossless mode was not lossless.
     """
     # absolute: a name may begin with a dash, and the command that is printed in the end works in every folder
     out, verifier = args.out.absolute(), args.verifier.absolute()
@@ -66,7 +69,8 @@ def make_drafter(args: Any, measure: Measure) -> None:
 def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     """The weights of a model that can have a drafter, as far as its checkpoint shows.
 
-    Raises `AggdecError` where it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
+    Raises:
+        AggdecError: it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
     """
     weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
     if "decoder.mask_embedding" in weights:

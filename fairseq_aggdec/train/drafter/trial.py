@@ -25,8 +25,10 @@ _FIRST_UPDATES = 2  # slower than others
 def try_out(data: DataBin, recipe: Recipe, folder: Path, minutes: float | None, measure: Measure) -> Trial:
     """Distil a few hundred sentences, train a few updates, and measure what was trained.
 
-    `folder`: an empty one for the files; `minutes`: the time for all stages, None: there is no limit. Raises
-    `AggdecError` where the verifier does not fit the data, or cannot be trained from.
+    `folder`: an empty one for the files; `minutes`: the time for all stages, None: there is no limit.
+
+    Raises:
+        AggdecError: the verifier does not fit the data, or cannot be trained from.
     """
     seconds = _LONGEST if minutes is None else min(_LONGEST, 60 * minutes * _SHARE)
     sample = write_sample(folder / "data-bin", data, {"train": _DISTILLED, "valid": VALIDATION})
