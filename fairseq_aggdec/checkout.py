@@ -1,7 +1,5 @@
 """The experiments in configs/, which come with a checkout and not with the installed package."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from pathlib import Path

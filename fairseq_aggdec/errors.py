@@ -1,7 +1,5 @@
 """Errors whose message is all that the user needs: one line on a command line, an exception in a program."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

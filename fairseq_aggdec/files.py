@@ -1,7 +1,5 @@
 """Reading text in UTF-8, gzipped or not, and writing files that have their name only when they are complete."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gzip

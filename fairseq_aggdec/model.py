@@ -4,8 +4,6 @@ A text is cut into sentences, all sentences of all texts are decoded in batches 
 the plugin's task builds, as in fairseq-generate, and each output is put where its sentence stood.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -191,7 +189,7 @@ class Model:
             )
 
     @classmethod
-    def shipped(cls, name: str, **options: Any) -> Model:
+    def shipped(cls, name: str, **options: Any) -> "Model":
         """A small model that comes with this package: `gec` corrects English, `mt` translates English into German.
 
         Args:
@@ -227,7 +225,7 @@ class Model:
         source_lang: str | None = None,
         target_lang: str | None = None,
         **options: Any,
-    ) -> Model:
+    ) -> "Model":
         """A model in Hugging Face's format, or what `aggdec import-hf` has made of it; searches as it says itself.
 
         Args:

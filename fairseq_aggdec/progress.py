@@ -1,7 +1,5 @@
 """How far a command is, on stderr: a bar on a terminal, elsewhere a line every ten seconds."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -143,7 +143,7 @@ run() {
             ;;
         passes)
             [[ $device == cuda ]] || export AGGDEC_BACKEND=graphs
-            SHOWN=20 step 200 passes python -m fairseq_aggdec.lab.bench.pass_times "$device" "$models/base-fp16"
+            SHOWN=20 step 200 passes python scripts/pass_times.py "$device" "$models/base-fp16"
             ;;
         pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
         evidence)

@@ -1,7 +1,5 @@
 """Fixtures and rules that all tests share."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing.util
 import os

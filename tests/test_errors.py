@@ -1,7 +1,5 @@
 """Uncaught user errors are one line; every other exception goes to Python's own hook."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

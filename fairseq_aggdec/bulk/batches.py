@@ -1,7 +1,5 @@
 """Batches of sources, and shards of batches; neither depends on the number of workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -33,7 +31,7 @@ class BatchPlan:
         """The numbers of the sentences that are not decoded."""
         return [number for number, representative in enumerate(self.representative) if representative < 0]
 
-    def shards(self, split: str, sentences: int) -> list[BatchShard]:
+    def shards(self, split: str, sentences: int) -> list["BatchShard"]:
         """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
         shards: list[BatchShard] = []
         batches: list[list[int]] = []
@@ -53,7 +51,6 @@ class BatchShard:
     number: int
     """the shard's number within the split, from 0"""
     batches: list[list[int]]
-    """the numbers of each batch's sentences"""
 
     @property
     def name(self) -> str:
@@ -76,11 +73,9 @@ def plan_batches(
 ) -> BatchPlan:
     """Group sources by length.
 
-    Args:
-        sources: all sources of a split, EOS included.
-        longest_source: the most tokens of a source, EOS included; longer ones are skipped.
-        max_tokens: the most tokens of a batch, padding included; a batch of one sentence may have more.
-        batch_size: the most sentences of a batch; None for any number.
+    `sources`: all sources of a split, EOS included. `longest_source`: the most tokens of a source, EOS included; longer
+    ones are skipped. `max_tokens`: the most tokens of a batch, padding included; a batch of one sentence may have more.
+    `batch_size`: the most sentences of a batch; None for any number.
     """
     first: dict[bytes, int] = {}
     representative: list[int] = []

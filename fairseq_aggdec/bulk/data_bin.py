@@ -1,7 +1,5 @@
 """The sentences and fingerprints in a folder that fairseq-preprocess made, and writing such a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil
@@ -70,7 +68,7 @@ class DataBin:
     target_lang: str
 
     @classmethod
-    def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> DataBin:
+    def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> "DataBin":
         """The data of a folder, with its languages by `language_pair`, which also says what is raised."""
         return cls(folder, *language_pair(folder, source_lang, target_lang))
 

@@ -5,8 +5,6 @@ NAME.NUMBER.txt      the outputs of a shard, one in a line; the file has this na
 NAME.NUMBER.skipped  the shard's inputs that could not be decoded, where there are any: written before the outputs
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Iterator, Mapping

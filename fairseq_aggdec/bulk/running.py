@@ -1,7 +1,5 @@
 """Decoding shards in this process, or in several of this machine; what torchrun's variables say."""
 
-from __future__ import annotations
-
 import logging
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """Limits that the command lines show, and how two sets of settings differ. Imports no fairseq."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`aggdec decode`: text files cut into shards, and what decodes their lines."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import logging
@@ -41,20 +39,18 @@ class TextShard:
     """Consecutive lines of a file."""
 
     path: str
-    """the file's absolute path"""
     number: int
     """the shard's number within the file, from 0"""
     first_line: int
     """the number of its first line, counted from 1"""
     size: int
-    """the number of its lines"""
     offset: int
     """the number of bytes before it"""
     length: int
     """the number of its bytes"""
     fingerprint: str
     """the SHA-256 of its bytes"""
-    drafts: TextShard | None = None
+    drafts: "TextShard | None" = None
     """the drafts of its lines, from --draft-file"""
 
     @property
@@ -108,7 +104,6 @@ class TextWorker:
     """Decodes lines of text with a model that is loaded for the first shard."""
 
     args: argparse.Namespace
-    """the options of `aggdec decode`"""
     options: dict[str, Any]
     """those of the plugin's task, of the tokeniser and of the subwords"""
 

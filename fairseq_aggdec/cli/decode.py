@@ -1,7 +1,5 @@
 """Decode: `aggdec decode`."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measure: `aggdec bench`, `aggdec tune`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated

@@ -5,8 +5,6 @@ option's, its type says how the words are read, and its help text is the comment
 begin with `#:`, above it. Nothing here imports torch or fairseq, as `--help` must be fast.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os
@@ -94,11 +92,8 @@ def _spec(metavar: str, read: Callable[[str], Any], written: Callable[[Any], str
 
 
 Maybe = Annotated[T | None, NO_DEFAULT]
-"""an option that may be left out"""
 Many = Annotated[list[T], NO_DEFAULT]
-"""an option of several words"""
 Flag = Annotated[bool, FlagCreatePairsOff, NO_DEFAULT]
-"""an option without a value"""
 Count = Annotated[int, number(int, 1)]
 Natural = Annotated[int, number(int, 0)]
 Number = Annotated[float, number(float)]

@@ -1,7 +1,5 @@
 """Train: `aggdec drafter`, `distill`, `shrink`, `average`, `export`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

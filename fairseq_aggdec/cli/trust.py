@@ -1,7 +1,5 @@
 """Try and trust: `aggdec demo`, `aggdec verify`, `aggdec user-dir`."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`aggdec VERB ...`: the commands of this plugin."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Classes that may be unpickled from a fairseq checkpoint. All others are refused before anything of them runs."""
 
-from __future__ import annotations
-
 import argparse
 import pickle
 import re

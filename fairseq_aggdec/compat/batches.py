@@ -1,7 +1,5 @@
 """fairseq's batches: no sentence is lost, also when a training is resumed; and an iterator that calls functions."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -6,8 +6,6 @@ the classes of `allowed_classes`. Any other class is refused by name before it i
 that fairseq would evaluate as Python (`stored_options`). docs/options.md lists all places.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import functools

@@ -3,8 +3,6 @@
 An option of this plugin without its task gives a message of one line; argparse alone would print all options.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.util

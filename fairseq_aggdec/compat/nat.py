@@ -1,7 +1,5 @@
 """Corrections of fairseq's non-autoregressive models: training from YAML, decoding in batches and on a GPU."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a mod
 function call in one of them. docs/options.md lists the places.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

@@ -1,7 +1,5 @@
 """Corrections of fairseq's training: resuming on several workers, averaged weights, BART from YAML, swish, speed."""
 
-from __future__ import annotations
-
 import functools
 import timeit
 from collections.abc import Callable

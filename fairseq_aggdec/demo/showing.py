@@ -1,7 +1,5 @@
 """What `aggdec demo` prints: sentences with the blocks of their outputs, and the speed of each mode."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -27,12 +25,8 @@ _BY_MODEL = (GAD, GAD_PLUS, f"{GAD_PLUS}:5:3")
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
     """Print some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
 
-    Args:
-        demo: the model to show.
-        lines: what to decode, each of one sentence or several.
-        shown: the number of sentences to print, in their order; edited ones are chosen first.
-        rounds: how often each mode is timed.
-        colour: whether blocks are coloured.
+    `lines`: what to decode, each of one sentence or several; `shown`: the number of sentences to print, in their order,
+    of which edited ones are chosen first; `rounds`: how often each mode is timed.
 
     Raises:
         AggdecError: after all is printed: the output of a lossless mode was not that of greedy decoding.

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import fields, replace
 from inspect import signature
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -41,9 +41,6 @@ from fairseq_aggdec.generation.drafting import Batch, BlockDraftOptions, Draftin
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.process import shorten_waits
-
-if TYPE_CHECKING:
-    from typing import Self
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +122,7 @@ class AggressiveGenerator(SequenceGenerator):
         src_dict: Dictionary | None,
         decoding: str,
         **options: Any,
-    ) -> "Self":
+    ) -> Self:
         """Build a generator without a task.
 
         Args:

@@ -4,8 +4,6 @@ fairseq's tasks and `aggdec decode` make command line options of `Decoding` and 
 imports neither fairseq nor torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -110,7 +108,7 @@ class Decoding:
     """whether a GPU decodes, where that is known"""
 
     @classmethod
-    def of(cls, given: Any, **fields_of_own: Any) -> Decoding:
+    def of(cls, given: Any, **fields_of_own: Any) -> "Decoding":
         """The options in a namespace, by their names on the command line; absent ones and None have their defaults."""
         values = {own.name: getattr(given, name_of(own), None) for own in fields(cls)}
         return cls(**{name: value for name, value in values.items() if value is not None} | fields_of_own)
@@ -146,7 +144,7 @@ class Decoding:
         beta, tolerance = self.criterion
         return beta == 1 or tolerance == 0 or (beta is None and tolerance is None)
 
-    def in_mode(self, mode: str, **changes: Any) -> Decoding:
+    def in_mode(self, mode: str, **changes: Any) -> "Decoding":
         """The same in another mode; a drafter, block size or file of drafts is left out where the mode reads none."""
         unread = [name for name in ("drafter", "block_size", "draft_file") if not MODES[mode].reads(name)]
         return replace(self, mode=mode, **{name: getattr(Decoding, name) for name in unread} | changes)

@@ -1,7 +1,5 @@
 """Writes tables as Markdown, as LaTeX, or for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -9,7 +7,6 @@ from tabulate import tabulate
 MARKDOWN, TERMINAL, LATEX = "github", "simple", "latex_booktabs"
 """forms of `text_table`; LaTeX needs the package booktabs"""
 DASH = "–"
-"""entry for a number that was not measured"""
 
 
 def text_table(

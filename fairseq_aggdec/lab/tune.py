@@ -5,8 +5,6 @@ least `margin` above greedy decoding, high-efficiency the fastest that scores at
 on the papers' numbers is in docs/metrics.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +34,6 @@ TOGETHER = 4
 """number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
 
 Quality = Callable[[ModeResult], float]
-"""gives the score of the outputs of all sentences"""
 
 
 def tune(args: Any) -> None:
@@ -54,17 +51,14 @@ def tune(args: Any) -> None:
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
     with Runs(subject) as runs:
-
-        def measure(settings: Sequence[Setting]) -> None:
-            sweep.measure(args.output, runs, quality, settings, args.beam, args.batch_size, args.repeats)
-
         by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
-        measure(by_size)
+        sweep.measure(args.output, runs, quality, by_size)
         assert sweep.baselines is not None
         first = [point for point in sweep.points if point.setting in by_size]
         best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
         assert best is not None
-        measure(all_settings([best.setting.block_size], args.betas, args.tolerances))
+        settings = all_settings([best.setting.block_size], args.betas, args.tolerances)
+        sweep.measure(args.output, runs, quality, settings)
     print(table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
@@ -73,7 +67,6 @@ class Setting:
     """Hyperparameters of GAD++ (papers/000 §3.2.3)."""
 
     block_size: int
-    """k: tokens of a draft"""
     beta: int
     """β: an accepted draft token is among the verifier's β best tokens"""
     tolerance: float
@@ -127,13 +120,11 @@ class Sweep:
     """What a file of a sweep holds."""
 
     conditions: dict[str, Any]
-    """settings that must stay the same for points to be comparable"""
     baselines: Baselines | None = None
-    """None until they are measured"""
     points: list[Point] = field(default_factory=list)
 
     @classmethod
-    def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
+    def open(cls, path: Path, conditions: dict[str, Any]) -> "Sweep":
         """Read a file that was measured under the same conditions, or begin a new sweep if there is none.
 
         Raises:
@@ -149,24 +140,16 @@ class Sweep:
             )
         return sweep
 
-    def measure(
-        self,
-        path: Path,
-        runs: Runs,
-        quality: Quality,
-        settings: Sequence[Setting],
-        beam: int,
-        batch_size: int,
-        repeats: int,
-    ) -> None:
+    def measure(self, path: Path, runs: Runs, quality: Quality, settings: Sequence[Setting]) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
-        `runs` are of a subject with a drafter; `beam` is that of fairseq's search, one of the baselines.
+        `runs` are of a subject with a drafter.
 
         Raises:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
                 output than greedy decoding.
         """
+        beam, batch_size, repeats = (self.conditions[name] for name in ("beam", "batch_size", "repeats"))
         greedy = runs.runner(Mode.parse(GREEDY), batch_size)
         if self.baselines is None:
             searching = runs.runner(Mode.parse(f"{BEAM}{beam}"), batch_size)

@@ -41,41 +41,18 @@ class Size:
         return options
 
 
-def _big(encoder_layers: int, decoder_layers: int) -> Size:
-    """Transformer-big of papers/002 Tables 4 and 7."""
-    return Size(1024, 4096, 16, encoder_layers, decoder_layers, dropout=0.3)
-
-
-def _small(encoder_layers: int, decoder_layers: int) -> Size:
-    """A size for small data and CPUs, with the number of layers of Transformer-big."""
-    return Size(192, 768, 4, encoder_layers, decoder_layers, pre_norm=True)
-
-
-def _bart_large(encoder_layers: int, decoder_layers: int) -> Size:
-    return Size(1024, 4096, 16, encoder_layers, decoder_layers, like_bart=True)
-
-
+_BIG = ((3, 6), (9, 6), (6, 3), (6, 9), (7, 5), (8, 4), (9, 3), (10, 2), (11, 1), (12, 2))
+"""encoder and decoder layers: papers/002 Table 4, with 9 and 3 as the paper's choice, and 12+2 without BART"""
+_SMALL = ((6, 6), (9, 3), (10, 2), (11, 1))
+"""the same of models for small data and CPUs"""
 SIZES = {
     "base": Size(512, 2048, 8, 6, 6),
-    "big": _big(6, 6),
-    # papers/002 Table 4, and 12+2 without BART
-    "big-3-6": _big(3, 6),
-    "big-9-6": _big(9, 6),
-    "big-6-3": _big(6, 3),
-    "big-6-9": _big(6, 9),
-    "big-7-5": _big(7, 5),
-    "big-8-4": _big(8, 4),
-    "big-9-3": _big(9, 3),  # the paper's choice
-    "big-10-2": _big(10, 2),
-    "big-11-1": _big(11, 1),
-    "big-12-2": _big(12, 2),
-    "small-6-6": _small(6, 6),
-    "small-9-3": _small(9, 3),
-    "small-10-2": _small(10, 2),
-    "small-11-1": _small(11, 1),
+    "big": Size(1024, 4096, 16, 6, 6, dropout=0.3),
+    **{f"big-{encoder}-{decoder}": Size(1024, 4096, 16, encoder, decoder, dropout=0.3) for encoder, decoder in _BIG},
+    **{f"small-{encoder}-{decoder}": Size(192, 768, 4, encoder, decoder, pre_norm=True) for encoder, decoder in _SMALL},
     "bart-base": Size(768, 3072, 12, 6, 6, like_bart=True),
-    "bart-large": _bart_large(12, 12),
-    "bart-12-2": _bart_large(12, 2),  # papers/002 §4.4: BART-large with 2 layers of its decoder
+    "bart-large": Size(1024, 4096, 16, 12, 12, like_bart=True),
+    "bart-12-2": Size(1024, 4096, 16, 12, 2, like_bart=True),  # papers/002 §4.4: BART-large with 2 decoder layers
     "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
 """A name ends with the numbers of encoder and decoder layers where they differ from those of the original model;

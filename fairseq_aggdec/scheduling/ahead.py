@@ -11,8 +11,6 @@ step ahead is scored while its prefixes, assumed to be n_0, raise G / C by some 
 tokens serves k steps of one beam each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, Reach

@@ -1,7 +1,5 @@
 """Costs of a block and of a draft, in rows of the verifier: a row is the cost of one more token in a block."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,11 +34,8 @@ class Processor:
 
 
 PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
-"""PyTorch's operations"""
 KERNELS = Processor(call=12e6, layer=3e6, wide=2e6, draft=90e6, reading=13, host=1.2e6)
-"""the engine's kernels"""
 KERNELS_16_BITS = replace(KERNELS, reading=6)
-"""the engine's kernels with weights stored in 16 bits"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,6 @@ class DraftCost:
     call: float = 0.0
     """cost of a draft of the whole batch, or of a step of `steps`, tokens aside"""
     token: float = 0.0
-    """cost of a draft token"""
     unread: float = 0.0
     """cost of a committed token that the drafter must read first"""
     start: float = 0.0
@@ -80,7 +74,7 @@ class DraftCost:
         quantised: bool = False,
         steps: bool = False,
         symbols: int | None = None,
-    ) -> DraftCost:
+    ) -> "DraftCost":
         """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
@@ -115,7 +109,6 @@ class Costs:
     ragged: bool = False
     """whether the verifier can leave padding out of a block"""
     draft: DraftCost | None = None
-    """costs of a model that drafts; None without such a model"""
     host: float = 0.0
     """the host's own work on each row that drafts, or on a prefix of a beam search"""
     read: float = 0.0
@@ -124,7 +117,7 @@ class Costs:
     @classmethod
     def of(
         cls, verifiers: Sequence[Any], cpu: Processor, ragged: bool = False, draft: DraftCost | None = None
-    ) -> Costs:
+    ) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
         row, layers = sum(map(_token_cost, verifiers)), sum(map(_layers, verifiers))
         least = (cpu.call * len(verifiers) + cpu.layer * layers) / row

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fairseq_aggdec.decoding.tokens import Draft, Outcome
 
 _PRIOR_RATE = 0.9
-"""prior acceptance rate"""
 
 
 class MeasuredGoodput(DraftSchedule):

@@ -1,7 +1,5 @@
 """Requests that the server refuses: to unknown host names, and from pages of other origins."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from ipaddress import ip_address

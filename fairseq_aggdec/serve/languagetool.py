@@ -1,7 +1,5 @@
 """The part of LanguageTool's HTTP API, version 2, that writing programs use: /v2/check and /v2/languages."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from typing import Any

@@ -1,7 +1,5 @@
 """The part of LibreTranslate's HTTP API that clients need for plain text: /translate and /languages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from starlette.exceptions import HTTPException

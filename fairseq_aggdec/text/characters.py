@@ -1,7 +1,5 @@
 """The characters that the English corrector reads, and those that replace others for it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 READ = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !\"$%&'()+,-./:;?")

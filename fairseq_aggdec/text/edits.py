@@ -1,7 +1,5 @@
 """The edits between a text and its correction, with their places."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

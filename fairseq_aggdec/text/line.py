@@ -16,8 +16,6 @@ Promised for every output of the model:
 This is done before and after the model: all decoding modes read the same tokens.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

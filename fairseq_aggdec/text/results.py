@@ -1,7 +1,5 @@
 """What `Model.decode` returns: for each text the new text, its sentences and, for correction, its edits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

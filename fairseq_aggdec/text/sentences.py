@@ -1,7 +1,5 @@
 """Where the sentences of a pasted text are, and where a sentence that is too long for a model can be cut."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate

@@ -20,7 +20,6 @@ class ShippedModel:
     longest: int
     """subwords of the longest sentence that it decodes well (docs/corrector.md)"""
     drafter: str | None = None
-    """the drafter's file beside `model.pt`"""
 
     @property
     def folder(self) -> Path:

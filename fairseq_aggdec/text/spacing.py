@@ -1,7 +1,5 @@
 """The spacing of a correction: where the source's tokens were kept, its own characters and white space come back."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

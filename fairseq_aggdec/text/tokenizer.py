@@ -1,7 +1,5 @@
 """`--tokenizer as_written`: fairseq's name for `WrittenLine`, for English correctors."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from typing import Any
 

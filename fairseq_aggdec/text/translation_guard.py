@@ -3,8 +3,6 @@
 A sentence of which it lost or cannot know a part comes back as it was, with a note that says why.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

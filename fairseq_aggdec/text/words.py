@@ -1,7 +1,5 @@
 """Which words are English: the list of the shipped corrector, which scripts/words.py makes."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from difflib import SequenceMatcher

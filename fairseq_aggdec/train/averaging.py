@@ -1,7 +1,5 @@
 """`aggdec average`: the mean of a training run's last checkpoints."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

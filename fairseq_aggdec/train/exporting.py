@@ -1,7 +1,5 @@
 """`aggdec export`: a trained model as a small folder that needs nothing else."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from collections.abc import Mapping
@@ -14,7 +12,6 @@ import torch
 from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.train.draft_length import with_draft_length
 
 
 def export(
@@ -27,11 +24,9 @@ def export(
 ) -> None:
     """Write a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
 
-    Args:
-        data: the folder with the dictionaries and, if there are any, the codes.
-        dtype: the type of the written weights.
-        shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
-        draft_length: of a drafter, see `draft_length`; None: as in its checkpoint.
+    `data`: the folder with the dictionaries and, if there are any, the codes. `dtype`: the type of the written weights.
+    `shared_with`: the checkpoint of a drafter's verifier: weights that both share are left out. `draft_length`: of a
+    drafter, see `with_draft_length`; None: as in its checkpoint.
 
     Raises:
         AggdecError: a file cannot be read or lacks something, no weight is shared, the folder has a model, or the
@@ -65,6 +60,35 @@ def export(
         for extra, copy in copies:
             with suppress(shutil.SameFileError):  # the data folder itself is exported into
                 shutil.copyfile(extra, copy)
+
+
+def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
+    """A drafter's checkpoint with this length of drafts where `--block-size` is not given; the weights are not copied.
+
+    Raises `AggdecError` where it is no drafter, or was trained for shorter blocks.
+    """
+    if "decoder.mask_embedding" not in state["model"]:
+        raise AggdecError("an ordinary model: only a block drafter has a length of drafts")
+    options = state["cfg"]["model"]
+    settings = dict(vars(options) if isinstance(options, argparse.Namespace) else options)
+    longest = settings["block_size"]
+    if not 1 <= length <= longest:
+        raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
+    settings["decoding_block_size"] = length  # of `NarDrafterConfig`
+    changed = argparse.Namespace(**settings) if isinstance(options, argparse.Namespace) else settings
+    return {**state, "cfg": {**state["cfg"], "model": changed}}
+
+
+def keep_draft_length(checkpoint: Path, length: int) -> None:
+    """Set the length of drafts in a checkpoint's file.
+
+    Raises `AggdecError` where it is no drafter, or was trained for shorter blocks.
+    """
+    state = read_checkpoint(checkpoint)
+    changed = with_draft_length(state, length)
+    if changed["cfg"]["model"] != state["cfg"]["model"]:
+        with written_whole(checkpoint) as partial:
+            torch.save(changed, partial)
 
 
 def slim_state(

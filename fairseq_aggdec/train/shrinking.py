@@ -6,17 +6,19 @@ that do not exist, and drops the whole encoder where only the decoder's layers a
 
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from fairseq_aggdec.compat.checkpoints import without_training
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.train.rewriting import rewrite
+from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 SIDES = ("encoder", "decoder")
+State = dict[str, Any]
 _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
 
 
@@ -42,6 +44,22 @@ def read_layers(text: str, available: int) -> list[int]:
             "once and in ascending order, separated by commas"
         )
     return numbers
+
+
+def rewrite(checkpoint: Path, output: Path, change: Callable[[State], State]) -> tuple[State, State]:
+    """Write what `change` makes of a checkpoint; returns the old and the new state.
+
+    Raises `AggdecError` where the checkpoint cannot be read or changed, or would be overwritten.
+    """
+    refuse_overwriting(output, [checkpoint])
+    state = read_checkpoint(checkpoint)
+    try:
+        changed = change(state)
+    except AggdecError as error:
+        raise AggdecError(f"{checkpoint}: {error}") from None
+    with written_whole(output) as partial:
+        torch.save(changed, partial)
+    return state, changed
 
 
 def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:

@@ -1,7 +1,5 @@
 """The command of bulk decoding with the shipped models, and what tests do to it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

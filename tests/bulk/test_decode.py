@@ -1,7 +1,5 @@
 """`aggdec decode`, with the shipped models."""
 
-from __future__ import annotations
-
 import io
 import logging
 import multiprocessing

@@ -1,7 +1,5 @@
 """`aggdec drafter`: from a trained model to a measured drafter, stopped on the way."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -18,9 +16,9 @@ from fairseq_aggdec.cli import train
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.train.draft_length import with_draft_length
 from fairseq_aggdec.train.drafter import fairseq_train, plan, trial
 from fairseq_aggdec.train.drafter.folder import NAME
+from fairseq_aggdec.train.exporting import with_draft_length
 from tests.cli.correction import TRAINED_ON
 from tests.support.helpers import ToyModel
 

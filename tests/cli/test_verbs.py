@@ -1,7 +1,5 @@
 """`aggdec VERB`: the list of verbs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints: what loads, what is refused, and that a refused one runs nothing; and what training needs."""
 
-from __future__ import annotations
-
 import argparse
 import builtins
 import importlib.machinery

@@ -1,7 +1,5 @@
 """Checkpoints whose stored options are code: refused by the option's name wherever they come in, and nothing runs."""
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """Composing an experiment's configuration as fairseq-hydra-train does, without starting a process."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands that the stages of an experiment would run, by `scripts/reproduce.sh --dry-run`."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

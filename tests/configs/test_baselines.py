@@ -1,7 +1,5 @@
 """The non-autoregressive baselines of the small experiment: they fit the verifier and learn."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

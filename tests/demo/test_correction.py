@@ -1,7 +1,5 @@
 """The shipped corrector in fairseq-interactive, on characters that its dictionary does not have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fairseq_aggdec.text.shipped import SHIPPED

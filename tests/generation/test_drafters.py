@@ -16,7 +16,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from fairseq_aggdec.train.draft_length import keep_draft_length
+from fairseq_aggdec.train.exporting import keep_draft_length
 from tests.support.random_models import dictionary, random_drafter, random_model, share_encoder
 
 fairseq_aggdec.register()

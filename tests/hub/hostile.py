@@ -1,7 +1,5 @@
 """Lines that tokenizers find hard: other scripts, control characters, special tokens' names, odd spaces, long words."""
 
-from __future__ import annotations
-
 import random
 
 _PARTS = [

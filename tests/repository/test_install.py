@@ -1,7 +1,5 @@
 """Installation: the wheel, `--user-dir` from everywhere, and `scripts/setup.sh` where something is missing."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

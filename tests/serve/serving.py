@@ -1,7 +1,5 @@
 """A server in a thread of the test, and requests to it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

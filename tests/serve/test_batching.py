@@ -1,7 +1,5 @@
 """Sentences of several requests are decoded together, once, in turns, and within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """`aggdec serve` from its start to its end."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

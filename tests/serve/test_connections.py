@@ -1,7 +1,5 @@
 """Whom the server answers: names it is asked by, pages of other origins, hostile clients."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import cast

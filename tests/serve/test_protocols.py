@@ -1,7 +1,5 @@
 """Clients of LanguageTool and LibreTranslate get from the shipped models what `Model.decode` gives."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

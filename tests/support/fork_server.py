@@ -7,8 +7,6 @@ of its own. `environment` is a virtual environment for scripts to use, with stan
     python -m tests.support.fork_server SOCKET       ends with its standard input
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Toy data, toy models and the real command line, for tests of the whole chain."""
 
-from __future__ import annotations
-
 import io
 import os
 import random

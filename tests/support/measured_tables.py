@@ -6,8 +6,6 @@ named with its commit, as in `name.json` (commit 0123456789ab), which is kept up
     python -m tests.support.measured_tables       after a measurement, or for a new mode or option: writes them anew
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Small random non-autoregressive models of fairseq, and checkpoints of them as fairseq-train could have written."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace

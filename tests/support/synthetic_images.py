@@ -1,7 +1,5 @@
 """Images that a tiny model learns something about in seconds: plain colours with a brighter corner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The edits of a correction: whole words, at the right place, and all together the correction."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """The guard against corrections that are none."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairseq_aggdec.text.edits import apply_edits, find_edits

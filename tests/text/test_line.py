@@ -1,7 +1,5 @@
 """What the corrector reads of a line, and its answer in the writer's own characters."""
 
-from __future__ import annotations
-
 import unicodedata
 from random import Random
 

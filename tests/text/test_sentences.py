@@ -1,7 +1,5 @@
 """Sentences of pasted texts, and parts of sentences that are too long."""
 
-from __future__ import annotations
-
 import random
 import time
 

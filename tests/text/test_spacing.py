@@ -1,7 +1,5 @@
 """What a correction has of its source: characters and white space of all that was kept."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

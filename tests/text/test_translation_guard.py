@@ -1,7 +1,5 @@
 """The shipped translator leaves a sentence that it would spoil as it was, and says why."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

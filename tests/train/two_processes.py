@@ -7,8 +7,6 @@ of it in each process, under PyTorch's `DistributedDataParallel`, fairseq's defa
 names to it, which a CPU has not).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -12,7 +12,7 @@ import torch
 
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.train.rewriting import rewrite
+from fairseq_aggdec.train.shrinking import rewrite
 
 _LENGTHS = {"embed_length": (256, 1)}
 TABLES = {

@@ -7,17 +7,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes as decoding_modes
-from fairseq_aggdec.generation.modes import (
-    AGGRESSIVE_BEAM,
-    BEAM,
-    BLOCKWISE,
-    CRITERION_OPTIONS,
-    GAD_PLUS,
-    GREEDY,
-    IAD_PLUS,
-    MODES,
-    SPECULATIVE,
-)
+from fairseq_aggdec.generation.modes import BEAM, GREEDY, MODES
 from fairseq_aggdec.generation.options import Decoding
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
@@ -30,12 +20,13 @@ _OWN = {name: mode for name, mode in MODES.items() if not mode.has_beam and not 
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
+_WITH_CRITERION = (re.escape(decoding_modes.IAD_PLUS), re.escape(decoding_modes.GAD_PLUS))
 _FORMS = (
     rf"(?P<decoding>{BEAM})(?P<beam>[1-9]\d*)",
-    rf"(?P<decoding>{AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
-    rf"(?P<decoding>{BLOCKWISE})(:(?P<rank>[1-9]\d*))?",
-    rf"(?P<decoding>{re.escape(IAD_PLUS)}|{re.escape(GAD_PLUS)})(:(?P<rank>[1-9]\d*):(?P<distance>\d+(\.\d+)?))?",
-    rf"(?P<decoding>{SPECULATIVE}):(?P<drafter>[^:]+)",
+    rf"(?P<decoding>{decoding_modes.AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
+    rf"(?P<decoding>{decoding_modes.BLOCKWISE})(:(?P<rank>[1-9]\d*))?",
+    rf"(?P<decoding>{'|'.join(_WITH_CRITERION)})(:(?P<rank>[1-9]\d*):(?P<distance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>{decoding_modes.SPECULATIVE}):(?P<drafter>[^:]+)",
     rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
 )
 """the names of modes without peer, +whole and precision"""
@@ -45,7 +36,6 @@ KNOWN = (
     "aggressive-beam:5:PREFIXES (at most PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each "
     "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
 )
-"""the modes, for help texts and errors"""
 
 
 _OTHER = decoding_modes.Mode("nat", "a non-autoregressive model of fairseq", acceptance="none")
@@ -94,7 +84,6 @@ class Mode:
     decoding: str
     """a value of --decoding; or `beam` for fairseq's own beam search or that of `peer`, `nat` for the model of `nat`"""
     beam: int = 1
-    """width of the search"""
     peer: str | None = None
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
@@ -104,7 +93,6 @@ class Mode:
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
-    """a non-autoregressive model that decodes instead of the checkpoint"""
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
@@ -132,7 +120,7 @@ class Mode:
         if precision == "int8" and row.is_fairseqs and not peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
         numbers = [kind(given[group]) for group, kind in (("rank", int), ("distance", float)) if given.get(group)]
-        options: dict[str, Any] = dict(zip(CRITERION_OPTIONS, numbers, strict=False))
+        options: dict[str, Any] = dict(zip(decoding_modes.CRITERION_OPTIONS, numbers, strict=False))
         if given.get("drafter"):
             options["drafter"] = given["drafter"]
         if whole:

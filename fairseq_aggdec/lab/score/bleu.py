@@ -5,8 +5,6 @@ and reference, a hyphen between two characters becomes a token of its own, `##AT
 do not overlap: `a-b-c` becomes `a ##AT##-##AT## b-c`. Which BLEU the papers report: docs/metrics.md.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -22,10 +20,9 @@ _HYPHEN = re.compile(r"(\S)-(\S)")
 def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None) -> float:
     """Return sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
 
-    Args:
-        outputs: one sentence each, as Moses tokens joined by spaces, without subwords.
-        references: running text before any tokenisation; one list for each reference.
-        language: language of the outputs, for Moses' detokeniser; None if the outputs are running text.
+    `outputs`: one sentence each, as Moses tokens joined by spaces, without subwords. `references`: running text before
+    any tokenisation; one list for each reference. `language`: language of the outputs, for Moses' detokeniser; None if
+    the outputs are running text.
     """
     if language is not None:
         detokeniser = MosesDetokenizer(language)

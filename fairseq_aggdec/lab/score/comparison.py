@@ -1,7 +1,5 @@
 """Compares the best hypotheses of two fairseq-generate files token by token."""
 
-from __future__ import annotations
-
 import math
 
 from fairseq_aggdec.errors import AggdecError

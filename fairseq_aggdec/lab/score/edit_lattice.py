@@ -6,8 +6,6 @@ substitution costs 1 and one in which it costs 2, as in version 3.2 of the offic
 to one edit of a phrase; at most `max_unchanged` of its tokens may be unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,9 +19,7 @@ class Arc(NamedTuple):
     """An edge from one vertex to a later one."""
 
     origin: int
-    """number of the first vertex"""
     target: int
-    """number of the last vertex"""
     start: int
     """first source token that is replaced"""
     end: int

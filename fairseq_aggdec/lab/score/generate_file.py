@@ -1,7 +1,5 @@
 """Reads the files that `fairseq-generate --results-path` writes: their S-, H- and P- lines."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

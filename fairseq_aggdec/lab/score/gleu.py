@@ -16,8 +16,6 @@ With several references, one reference is drawn for each sentence and the corpus
 500 such scores. The draws are those of JFLEG's `gleu.py` under Python 3 (docs/metrics.md).
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -12,8 +12,6 @@ with the offsets -1 -1. As in the official scorer, an annotator without a line i
 a block without annotators counts as annotated once, without edits.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class M2Sentence:
             target[edit.start : edit.end] = edit.corrections[0].split()
         return " ".join(self.tokens), " ".join(target)
 
-    def in_characters(self) -> M2Sentence:
+    def in_characters(self) -> "M2Sentence":
         """The same sentence with a token for each character, for Chinese; offsets and corrections are converted."""
         starts = [0]
         for token in self.tokens:

@@ -5,8 +5,6 @@ the CoNLL-2014 shared task (Ng et al. 2014). It is the metric of papers/000 Tabl
 are meant to equal those of the official scorer (see `maxmatch`), but case and whitespace cannot be ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +25,7 @@ class M2Counts:
     proposed: int = 0
     gold: int = 0
 
-    def __add__(self, other: M2Counts) -> M2Counts:
+    def __add__(self, other: "M2Counts") -> "M2Counts":
         return M2Counts(self.correct + other.correct, self.proposed + other.proposed, self.gold + other.gold)
 
     @property

@@ -16,8 +16,6 @@ algorithm of Floyd and Warshall and finds the path by that of Bellman and Ford, 
 If source and output have nothing in common, arcs join nearly all pairs of vertices: 60 tokens take half a minute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairseq_aggdec.lab.score.edit_lattice import Arc, Lattice

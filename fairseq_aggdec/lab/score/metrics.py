@@ -1,7 +1,5 @@
 """All metrics by name, with the inputs that each needs and the columns that it fills."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

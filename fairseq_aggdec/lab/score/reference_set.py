@@ -1,7 +1,5 @@
 """Reads a test set with its references, and outputs, from files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,6 @@ class ReferenceSet:
     """Sources and references of a test set; unknown fields are empty."""
 
     sources: Lines
-    """tokens of each source"""
     references: Sequence[Lines]
     """tokens of each sentence, one list for each reference"""
     text: Sequence[Sequence[str]] = ()
@@ -30,14 +27,13 @@ class ReferenceSet:
     language: str | None = None
     """language of the references, for detokenisation; None if the outputs are running text"""
     m2: Sequence[M2Sentence] = ()
-    """gold edits of each sentence"""
 
     @property
     def size(self) -> int:
         """Number of sentences; 0 if all fields are empty."""
         return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
 
-    def only(self, numbers: Sequence[int]) -> ReferenceSet:
+    def only(self, numbers: Sequence[int]) -> "ReferenceSet":
         """Return a set with these sentences only."""
         return replace(
             self,
@@ -47,7 +43,7 @@ class ReferenceSet:
             m2=[self.m2[number] for number in numbers] if self.m2 else (),
         )
 
-    def in_characters(self) -> ReferenceSet:
+    def in_characters(self) -> "ReferenceSet":
         """Return the set with each character as a token, for Chinese, and without running text."""
         return replace(
             self,
@@ -73,10 +69,9 @@ def _nonempty(path: Path) -> list[str]:
 def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwords) -> dict[int, list[str]]:
     """Return the tokens that a model wrote, by sentence number.
 
-    Args:
-        path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
-        size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
-        join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
+    `path`: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses). `size`: number of
+    sentences in the test set; fairseq-generate may have left out some that are too long. `join`: joins the subwords in
+    the output of fairseq-generate; by default those of subword-nmt.
 
     Raises:
         AggdecError: the file is empty or holds another number of sentences.

@@ -7,8 +7,6 @@ digits, after lowercasing: text in other scripts has no words and scores 0.
 A sentence ends at a `.`, `!` or `?` before a space. What the paper and files2rouge do is in docs/metrics.md.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Sequence

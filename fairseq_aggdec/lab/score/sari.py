@@ -9,8 +9,6 @@ n-gram orders of the F1 of adding, keeping and deleting, and text is lowercased 
 Precision or recall of an empty set is 0: an output that rightly changes nothing scores 0 for adding and deleting.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Scores several outputs of one test set, for a printed table and as JSON: `aggdec score`."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version

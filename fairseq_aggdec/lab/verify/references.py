@@ -17,7 +17,6 @@ from fairseq_aggdec.lab.verify.differences import Difference, differences, near_
 
 BEAM_ONE, GREEDY = Mode.parse(f"{modes.BEAM}1"), Mode.parse(modes.GREEDY)
 EXACT = "exact"
-"""the precision of bit-exact decoding"""
 
 Lists = Mapping[int, Sequence[int]]
 """`Output.lists` by sentence number"""
@@ -31,7 +30,6 @@ class References:
     """
 
     device: str
-    """`cpu` or `cuda`"""
     precision: Callable[[Mode], str]
     """gives the precision of a mode, one of `PRECISIONS`"""
     block_ngrams: bool = False

@@ -1,7 +1,5 @@
 """Runs fairseq-train in a process of its own: all that it says goes to a file, how far it is to the terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

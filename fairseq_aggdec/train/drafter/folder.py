@@ -1,7 +1,5 @@
 """What `aggdec drafter` was asked for, has planned and measured, in a file of its folder: a stopped run goes on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from fairseq_aggdec.train.drafter.plan import Measured, Plan
 
 NAME = "drafter.json"
 DRAFTER = "drafter.pt"
-"""the file of the finished drafter"""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """How much to distil and to train, by what the trial has measured and the time there is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from fairseq_aggdec.bulk.data_bin import DataBin
@@ -81,7 +79,7 @@ class Plan:
             "measure": self.measured * _DECODINGS * trial.sentence,
         }
 
-    def fitting(self, seconds: float) -> Plan:
+    def fitting(self, seconds: float) -> "Plan":
         """The plan with as many updates as there is time for, where so much is left to train and to measure."""
         spare = seconds - self.seconds["train"] - self.seconds["measure"]
         return replace(self, updates=max(_FEWEST_UPDATES, round(self.updates + spare / self.trial.update)))

@@ -5,8 +5,6 @@ lower layers, reads a causal prefix, trains four blocks of a sentence in one pas
 no dropout and no glancing: prefixes are drawn anew in each of the few epochs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

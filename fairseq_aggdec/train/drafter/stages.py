@@ -1,7 +1,5 @@
 """`aggdec drafter`: plan, distil, train, average, measure; what an earlier run has done is not done again."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import shlex
@@ -25,12 +23,12 @@ from fairseq_aggdec.generation.modes import GAD, GREEDY
 from fairseq_aggdec.hub.settings import FILE
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
 from fairseq_aggdec.train.distilling import distil
-from fairseq_aggdec.train.draft_length import keep_draft_length
 from fairseq_aggdec.train.drafter.fairseq_train import train
 from fairseq_aggdec.train.drafter.folder import DRAFTER, Record, open_record, save
 from fairseq_aggdec.train.drafter.plan import Measured, Plan, describe, plan_of
 from fairseq_aggdec.train.drafter.recipe import AVERAGED, LAST, Recipe
 from fairseq_aggdec.train.drafter.trial import Measure, try_out
+from fairseq_aggdec.train.exporting import keep_draft_length
 from fairseq_aggdec.train.shrinking import layer_counts
 
 _SHARD, _LATE, _LEAST = 100, 1.5, 3.0

@@ -1,7 +1,5 @@
 """Measures how long distillation and training take on this machine."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path

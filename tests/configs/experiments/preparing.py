@@ -1,7 +1,5 @@
 """Small data to prepare experiments from."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path

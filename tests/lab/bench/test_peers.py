@@ -1,7 +1,5 @@
 """Other programs beside this plugin's modes: CTranslate2, and fairseq's non-autoregressive models."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -52,16 +52,16 @@ def total_tokens(result: ModeResult) -> float:
 
 
 def test_settings_reach_the_decoder_and_none_is_measured_twice(tiny: RandomModel, tmp_path: Path) -> None:
-    path, sweep = tmp_path / "points.json", Sweep({"repeats": 1})
+    path, sweep = tmp_path / "points.json", Sweep({"beam": 2, "batch_size": 1, "repeats": 1})
     settings = [Setting(2, 1, 0.0), Setting(8, 1, 0.0), Setting(8, 400, 1000.0)]
     with Runs(tiny_subject(tiny, oracle=None)) as runs:
-        sweep.measure(path, runs, total_tokens, settings, beam=2, batch_size=1, repeats=1)
+        sweep.measure(path, runs, total_tokens, settings)
         assert sweep.baselines is not None
         assert (sweep.baselines.beam, sweep.baselines.greedy_quality) == (2, 5 * (LENGTH + 1))
         # exact matches of a random drafter are rare; where all is accepted, a block of k brings k + 1 tokens
         assert sweep.points[0].accepted < 2
         assert sweep.points[2].accepted == pytest.approx((LENGTH + 1) / 2)  # 9 tokens, then the other 4
-        sweep.measure(path, runs, lambda result: pytest.fail("decoded"), settings, beam=2, batch_size=1, repeats=1)
+        sweep.measure(path, runs, lambda result: pytest.fail("decoded"), settings)
     assert Sweep.open(path, sweep.conditions) == sweep
     path.write_text('{"points": []}')
     with pytest.raises(AggdecError, match=r"points.json, conditions: .*; not written by aggdec tune"):

@@ -80,9 +80,10 @@ def test_the_demo_and_tuning_fail_too(
     with pytest.raises(AggdecError, match=r"^iad: not the output of greedy decoding"):
         aggdec(["demo", "She have two brother , and he are my friend in a school .", "--rounds", "1", "--show", "0"])
     assert "iad: sentence 0, position" in capsys.readouterr().err
+    sweep = Sweep({"beam": 2, "batch_size": 1, "repeats": 1})
     settings = [Setting(8, 1, 1.0), Setting(1, 1, 1.0)]  # the second differs nowhere, and has the name of the first
     with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy"):
-        Sweep({}).measure(tmp_path / "sweep.json", runs, lambda outputs: 0.0, settings, 2, 1, 1)
+        sweep.measure(tmp_path / "sweep.json", runs, lambda outputs: 0.0, settings)
 
 
 WORDS = dictionary(20)

@@ -1,6 +1,6 @@
 """Times the passes of a random base model, without and with each switch of AGGDEC_GPU, and compares their results.
 
-`python -m fairseq_aggdec.lab.bench.pass_times DEVICE FOLDER`; FOLDER has the model, or gets it. Without times on a CPU.
+`python scripts/pass_times.py DEVICE FOLDER`; FOLDER has the model, or gets it. Without times on a CPU.
 """
 
 import os
