@@ -1,7 +1,5 @@
 """`aggdec binarize`: texts as a data folder for an imported model."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ The records are those of `decoding.loop.draft_verify_accept` and of `decoding.be
 decode what `may_loop` leaves to them, and what fails here, and remain the definition.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import namedtuple

@@ -5,8 +5,6 @@ vocabularies of Marian and Pegasus are in another one and have no `<s>`, and the
 of their own, which fairseq reads as learned ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The files of a Hugging Face checkpoint: JSON, and weights, of which no code is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How transformers' `generate` searches with a model, as fairseq's options."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError

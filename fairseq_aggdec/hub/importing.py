@@ -1,7 +1,5 @@
 """A checkpoint in Hugging Face's format becomes a folder that fairseq reads, once, in the user's cache or elsewhere."""
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import hashlib

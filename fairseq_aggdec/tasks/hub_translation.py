@@ -4,8 +4,6 @@ Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task
 search on them; this plugin's tasks of translation, and that of training drafters, read them as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar

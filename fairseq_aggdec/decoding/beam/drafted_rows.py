@@ -1,7 +1,5 @@
 """Rows guessed by a block drafter: its scores of the next positions, each after its own draft."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import takewhile
 from operator import eq

@@ -5,8 +5,6 @@ and the search reads only the rows of its own hypotheses. The planner decides th
 the prefixes that the search waits for, and so advances it by at least a step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import takewhile

@@ -11,8 +11,6 @@ The row after a prefix that is not scored is borrowed from a scored prefix with 
     substitution  the source of the parent's row, extended by its likeliest scored token: one word for another
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """The step of `decoding.beam.plain`, in C."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The choice of tokens by the kernels."""
 
-from __future__ import annotations
-
 import ctypes
 
 import torch

@@ -1,7 +1,5 @@
 """Encoder layers, decoder layers and the input of the first one by the kernels."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Linear layers by the kernels."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

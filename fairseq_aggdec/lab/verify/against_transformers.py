@@ -1,7 +1,5 @@
 """`aggdec verify --against-transformers`: greedy search of an imported model, compared with that of transformers."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
