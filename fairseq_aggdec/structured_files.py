@@ -21,8 +21,11 @@ def read(path: Path, kind: type[T], advice: str = "write it again") -> T:
 def parse(text: str, kind: type[T], where: str, advice: str) -> T:
     """The content of a JSON text as an object of a type, such as a dataclass or `dict[str, Any]`.
 
-    `text`: JSON. `kind`: the type; a dataclass takes no unknown entries, and lacks only those with a default. `where`:
-    the file, and maybe the line, for an error message. `advice`: the end of an error message, such as `measure again`.
+    Args:
+        text: JSON.
+        kind: the type; a dataclass takes no unknown entries, and lacks only those with a default.
+        where: the file, and maybe the line, for an error message.
+        advice: the end of an error message, such as `measure again`.
 
     Raises:
         AggdecError: the text is not JSON or not of the type, or a dataclass refuses it.

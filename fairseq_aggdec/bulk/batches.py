@@ -51,6 +51,7 @@ class BatchShard:
     number: int
     """the shard's number within the split, from 0"""
     batches: list[list[int]]
+    """the numbers of each batch's sentences"""
 
     @property
     def name(self) -> str:
@@ -73,9 +74,11 @@ def plan_batches(
 ) -> BatchPlan:
     """Group sources by length.
 
-    `sources`: all sources of a split, EOS included. `longest_source`: the most tokens of a source, EOS included; longer
-    ones are skipped. `max_tokens`: the most tokens of a batch, padding included; a batch of one sentence may have more.
-    `batch_size`: the most sentences of a batch; None for any number.
+    Args:
+        sources: all sources of a split, EOS included.
+        longest_source: the most tokens of a source, EOS included; longer ones are skipped.
+        max_tokens: the most tokens of a batch, padding included; a batch of one sentence may have more.
+        batch_size: the most sentences of a batch; None for any number.
     """
     first: dict[bytes, int] = {}
     representative: list[int] = []

@@ -39,11 +39,13 @@ class TextShard:
     """Consecutive lines of a file."""
 
     path: str
+    """the file's absolute path"""
     number: int
     """the shard's number within the file, from 0"""
     first_line: int
     """the number of its first line, counted from 1"""
     size: int
+    """the number of its lines"""
     offset: int
     """the number of bytes before it"""
     length: int
@@ -104,6 +106,7 @@ class TextWorker:
     """Decodes lines of text with a model that is loaded for the first shard."""
 
     args: argparse.Namespace
+    """the options of `aggdec decode`"""
     options: dict[str, Any]
     """those of the plugin's task, of the tokeniser and of the subwords"""
 

@@ -92,8 +92,11 @@ def _spec(metavar: str, read: Callable[[str], Any], written: Callable[[Any], str
 
 
 Maybe = Annotated[T | None, NO_DEFAULT]
+"""an option that may be left out"""
 Many = Annotated[list[T], NO_DEFAULT]
+"""an option of several words"""
 Flag = Annotated[bool, FlagCreatePairsOff, NO_DEFAULT]
+"""an option without a value"""
 Count = Annotated[int, number(int, 1)]
 Natural = Annotated[int, number(int, 0)]
 Number = Annotated[float, number(float)]

@@ -25,8 +25,12 @@ _BY_MODEL = (GAD, GAD_PLUS, f"{GAD_PLUS}:5:3")
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
     """Print some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
 
-    `lines`: what to decode, each of one sentence or several; `shown`: the number of sentences to print, in their order,
-    of which edited ones are chosen first; `rounds`: how often each mode is timed.
+    Args:
+        demo: the model to show.
+        lines: what to decode, each of one sentence or several.
+        shown: the number of sentences to print, in their order; edited ones are chosen first.
+        rounds: how often each mode is timed.
+        colour: whether blocks are coloured.
 
     Raises:
         AggdecError: after all is printed: the output of a lossless mode was not that of greedy decoding.

@@ -155,6 +155,7 @@ class _Scored(Decoded):
     """A hypothesis of a beam search."""
 
     score: float = 0.0
+    """sort key of the n-best list"""
 
     @classmethod
     def list_of(cls, outputs: Sequence[Output], stats: BeamStats) -> "list[_Scored]":

@@ -64,7 +64,9 @@ class Batch(NamedTuple):
 
     net_input: dict[str, Any]
     first_token: int
+    """the decoder's first input"""
     encoder_outs: list[dict[str, Any]]
+    """output of each verifier's encoder"""
     drafts: Sequence[list[int]] = ()
     """a draft of one's own for each sentence, without EOS; empty ones, and none at all: the source is copied"""
 
@@ -94,6 +96,7 @@ class Drafting:
         self._form = form
         most_committed = 1 if block_draft is None else block_draft.most_committed
         self.accept = acceptance_of(decoding, tgt_dict, most_committed)
+        """which draft tokens pass"""
         self._src_dict = src_dict
         self._to_target = None if src_dict is None else symbol_map(src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos

@@ -14,6 +14,7 @@ AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
 COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordinary model", "proposal heads"
 """drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
+"""values of --drafts"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Mode:
     has_beam: bool = False
     """whether the beam has the size of --beam; else 1"""
     needs_drafter: bool = False
+    """whether --drafter-path is required"""
     options: tuple[str, ...] = ()
     """fields of `Decoding` that the mode reads, of those that only some modes read"""
     stands_for: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ _BLOCK_CRITERION_OPTIONS = (*CRITERION_OPTIONS, "accept_distance", "min_block")
 _ARITHMETIC = ("int8", "bit_exact")
 
 MODES: dict[str, Mode] = {}
+"""all modes by name"""
 
 
 def add(mode: Mode) -> None:

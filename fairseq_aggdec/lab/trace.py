@@ -22,6 +22,7 @@ class Segment:
     own: list[str]
     """the verifier's own token after them; empty if the draft ended with EOS"""
     rejected: list[str] = field(default_factory=list)
+    """rejected draft tokens; empty if drafts were not recorded"""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -40,8 +41,10 @@ class Trace:
     """One decoded sentence; its tokens are symbols of the dictionaries."""
 
     number: int
+    """fairseq's number of the sentence"""
     source: list[str]
     parts: list[Segment]
+    """the iterations"""
 
     @property
     def output(self) -> list[str]:

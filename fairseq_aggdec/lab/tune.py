@@ -34,6 +34,7 @@ TOGETHER = 4
 """number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
 
 Quality = Callable[[ModeResult], float]
+"""gives the score of the outputs of all sentences"""
 
 
 def tune(args: Any) -> None:
@@ -67,6 +68,7 @@ class Setting:
     """Hyperparameters of GAD++ (papers/000 §3.2.3)."""
 
     block_size: int
+    """k: tokens of a draft"""
     beta: int
     """β: an accepted draft token is among the verifier's β best tokens"""
     tolerance: float
@@ -120,7 +122,9 @@ class Sweep:
     """What a file of a sweep holds."""
 
     conditions: dict[str, Any]
+    """settings that must stay the same for points to be comparable"""
     baselines: Baselines | None = None
+    """None until they are measured"""
     points: list[Point] = field(default_factory=list)
 
     @classmethod

@@ -17,6 +17,7 @@ class TransformerOnCheckpoint(TransformerModelBase):
     """
 
     config: type[TransformerConfig]
+    """the model's options"""
 
     def __init__(self, cfg: Any, encoder: Any, decoder: Any) -> None:
         super().__init__(cfg, encoder, decoder)

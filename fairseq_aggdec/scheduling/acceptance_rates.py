@@ -27,6 +27,7 @@ class _Record:
     tried: list[float] = field(default_factory=lambda: [0.0] * _TRACKED_POSITIONS)
     passed: list[float] = field(default_factory=lambda: [0.0] * _TRACKED_POSITIONS)
     since_estimate: int = 0
+    """drafts since the last estimate"""
 
     def fade(self, factor: float) -> None:
         self.tried = [count * factor for count in self.tried]

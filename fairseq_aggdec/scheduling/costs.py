@@ -34,8 +34,11 @@ class Processor:
 
 
 PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
+"""PyTorch's operations"""
 KERNELS = Processor(call=12e6, layer=3e6, wide=2e6, draft=90e6, reading=13, host=1.2e6)
+"""the engine's kernels"""
 KERNELS_16_BITS = replace(KERNELS, reading=6)
+"""the engine's kernels with weights stored in 16 bits"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class DraftCost:
     call: float = 0.0
     """cost of a draft of the whole batch, or of a step of `steps`, tokens aside"""
     token: float = 0.0
+    """cost of a draft token"""
     unread: float = 0.0
     """cost of a committed token that the drafter must read first"""
     start: float = 0.0
@@ -109,6 +113,7 @@ class Costs:
     ragged: bool = False
     """whether the verifier can leave padding out of a block"""
     draft: DraftCost | None = None
+    """costs of a model that drafts; None without such a model"""
     host: float = 0.0
     """the host's own work on each row that drafts, or on a prefix of a beam search"""
     read: float = 0.0

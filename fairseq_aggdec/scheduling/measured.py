@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairseq_aggdec.decoding.tokens import Draft, Outcome
 
 _PRIOR_RATE = 0.9
+"""prior acceptance rate"""
 
 
 class MeasuredGoodput(DraftSchedule):

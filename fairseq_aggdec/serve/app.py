@@ -43,9 +43,13 @@ def make_app(
 ) -> Starlette:
     """The application; one thread decodes for all of its requests.
 
-    `language`: ISO code of what the corrector corrects; None: its `source_lang`. `seconds`: the most that a request
-    takes, from its first byte to its answer. `hosts`: by which it may be asked, as in `Door`. `settings`: other
-    arguments of the corrector's `decode`.
+    Args:
+        corrector: a model.
+        translator: another, or None.
+        language: ISO code of what the corrector corrects; None: its `source_lang`.
+        seconds: the most that a request takes, from its first byte to its answer.
+        hosts: by which it may be asked, as in `Door`.
+        settings: other arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)

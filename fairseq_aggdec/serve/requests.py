@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 MOST_BYTES = 256 * 1024
+"""of a request's body"""
 NAMES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
     "et": "Estonian", "fi": "Finnish", "fr": "French", "hu": "Hungarian", "it": "Italian", "ja": "Japanese",
@@ -20,6 +21,7 @@ NAMES = {
 """{ISO code: a language}; another code is its own name"""
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+"""content types"""
 SHORT = 8 * 1024
 """characters of a text that does not wait for long ones to be read"""
 

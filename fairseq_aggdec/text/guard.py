@@ -84,9 +84,11 @@ def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_cap
     first one, is replaced by a near spelling only. Negations, words for numbers, line breaks, quotation marks and
     brackets stay as many as they are.
 
-    `old`, `new`: the replaced part of the source, and its replacement; `is_first`: whether `old` has the source's first
-    word; `is_sentence`: whether the source ends as a sentence does; `takes_capital`: whether its first word may get a
-    capital.
+    Args:
+        old, new: the replaced part of the source, and its replacement.
+        is_first: whether `old` has the source's first word.
+        is_sentence: whether the source ends as a sentence does.
+        takes_capital: whether its first word may get a capital.
     """
     was, now = words(old), words(new)
     gone, came = (list((Counter(one) - Counter(other)).elements()) for one, other in ((was, now), (now, was)))

@@ -20,6 +20,7 @@ class ShippedModel:
     longest: int
     """subwords of the longest sentence that it decodes well (docs/corrector.md)"""
     drafter: str | None = None
+    """the drafter's file beside `model.pt`"""
 
     @property
     def folder(self) -> Path:

@@ -42,12 +42,15 @@ class Teacher:
     """A model, or an ensemble, that translates batches of sources; it is loaded for the first one."""
 
     path: str
+    """a checkpoint, or several joined by `:`"""
     data: DataBin
     """the folder with the dictionaries that they were trained with, and the sources"""
     search: SearchOptions = field(default_factory=SearchOptions)
     decoding: str = BEAM
+    """a mode of the plugin"""
     precision: str = "fp32"
     cpu: bool = False
+    """use no GPU"""
     threads: int | None = None
     """None: as many as PyTorch takes"""
 
@@ -226,9 +229,12 @@ def write_data_bin(
     All other splits, the dictionaries and other files of the original folder are copied. No times or machines are
     recorded: the same targets give the same bytes.
 
-    `folder`: the folder to make. `data`: the original data. `distilled`: of each distilled split the new targets; None
-    for a sentence that the teacher skipped, which is left out on both sides. `origins`: of each split, for the record,
-    how the targets were made, in JSON values.
+    Args:
+        folder: the folder to make.
+        data: the original data.
+        distilled: of each distilled split the new targets; None for a sentence that the teacher skipped, which is left
+            out on both sides.
+        origins: of each split, for the record, how the targets were made, in JSON values.
 
     Raises:
         AggdecError: another process is writing the folder.

@@ -97,8 +97,13 @@ class CTranslate2Runner:
         mode: Mode,
         generation: Mapping[str, Any],
     ) -> None:
-        """`dictionaries`: the source's and the target's; `batches`: fairseq's samples, from `batches_of`; `generation`:
-        fairseq's generation options, of which `search_settings.check_peers` refuses those that CTranslate2 lacks.
+        """
+        Args:
+            translator: a model that `convert` has converted.
+            dictionaries: the source's and the target's.
+            batches: fairseq's samples, from `batches_of`.
+            mode: a mode of CTranslate2.
+            generation: fairseq's generation options; `search_settings.check_peers` refuses those it does not have.
         """
         source, target = dictionaries
         self._translator = translator
@@ -141,9 +146,11 @@ class CTranslate2Runner:
 def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> Path:
     """Convert a checkpoint to CTranslate2's format and return the folder of the result.
 
-    `path`: the checkpoint of a single model. `data`: folder with the dictionaries. `languages`: suffixes of the
-    dictionaries' names. `folder`: gets a subfolder `ctranslate2` with the converted model; a model that is there
-    already is kept.
+    Args:
+        path: the checkpoint of a single model.
+        data: folder with the dictionaries.
+        languages: suffixes of the dictionaries' names.
+        folder: gets a subfolder `ctranslate2` with the converted model; a model that is there already is kept.
 
     Raises:
         AggdecError: the package is not installed, or it cannot convert this kind of model.

@@ -36,6 +36,7 @@ KNOWN = (
     "aggressive-beam:5:PREFIXES (at most PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each "
     "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
 )
+"""the modes, for help texts and errors"""
 
 
 _OTHER = decoding_modes.Mode("nat", "a non-autoregressive model of fairseq", acceptance="none")
@@ -84,6 +85,7 @@ class Mode:
     decoding: str
     """a value of --decoding; or `beam` for fairseq's own beam search or that of `peer`, `nat` for the model of `nat`"""
     beam: int = 1
+    """width of the search"""
     peer: str | None = None
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
@@ -93,6 +95,7 @@ class Mode:
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
+    """a non-autoregressive model that decodes instead of the checkpoint"""
 
     @classmethod
     def parse(cls, name: str) -> "Mode":

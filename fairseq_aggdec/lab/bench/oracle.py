@@ -41,9 +41,12 @@ def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts
 def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> Texts:
     """Texts for modes with a drafter: the outputs, with wrong tokens where drafts are to be rejected.
 
-    `outputs`: outputs of greedy decoding in the same precision. `accepted`: mean accepted tokens (committed tokens of
-    an iteration) in a sentence without end; a real sentence has a little less, since its end cuts the last block.
-    `block_size`: tokens of a draft. `vocabulary`: ordinary symbols, to draw wrong tokens from.
+    Args:
+        outputs: outputs of greedy decoding in the same precision.
+        accepted: mean accepted tokens (committed tokens of an iteration) in a sentence without end; a real sentence
+            has a little less, since its end cuts the last block.
+        block_size: tokens of a draft.
+        vocabulary: ordinary symbols, to draw wrong tokens from.
     """
     texts = {}
     for number, output in outputs.items():

@@ -34,6 +34,7 @@ class RandomModel:
     folder: Path
     drafter: Path | None
     small: Path | None = None
+    """an ordinary model that drafts"""
 
     @property
     def checkpoint(self) -> Path:

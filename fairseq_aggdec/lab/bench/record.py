@@ -33,10 +33,13 @@ class Run:
     batch_size: int
     sentences: int
     rounds: int
+    """how often the sentences were decoded"""
     seconds: float
     """of a round, the median"""
     fastest: float
+    """seconds of the fastest round"""
     slowest: float
+    """seconds of the slowest round"""
     percentiles: dict[str, float]
     """seconds of a sentence (of its whole batch, median of the rounds), by `PERCENTILES`"""
     tokens: int
@@ -46,11 +49,13 @@ class Run:
     drafted: int | None = None
     """draft tokens; None for other programs"""
     accepted: int | None = None
+    """accepted draft tokens; None for other programs"""
     longest_draft: int | None = None
     """tokens of the longest draft, 0 without drafts; None for other programs"""
     identical: int | None = None
     """outputs that are those of `greedy`; None where it was not decoded"""
     compared_with: str | None = None
+    """precision of that `greedy`"""
     near_ties: int | None = None
     """of a lossless mode, outputs that rounding made different; None if the mode was not compared"""
     differing: int | None = None
@@ -61,6 +66,7 @@ class Run:
     """at batch size 1, number of sentences with a speed-up from 0 to 0.5, from 0.5 to 1, ... over the first of
     `BASELINES` that was timed"""
     bleu: float | None = None
+    """BLEU of all sentences, 0 to 100"""
     psnr: float | None = None
     """peak signal-to-noise ratio of images in dB, mean over images"""
     same_pixels: float | None = None
@@ -127,6 +133,7 @@ class Record:
     search: dict[str, Any] = field(default_factory=dict)
     """search options that differ from the defaults, under fairseq's names"""
     bicubic_psnr: float | None = None
+    """PSNR in dB of the small images after bicubic enlargement"""
 
     @property
     def batch_sizes(self) -> list[int]:
@@ -161,9 +168,11 @@ def run_of(
 ) -> Run:
     """The part of a mode's result that is recorded; times are rounded to microseconds.
 
-    `result`, `precision`: of the mode. `differences`: of a lossless mode, from its reference; None if it was not
-    compared. `greedy`: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
-    `greedy_precision`: its precision.
+    Args:
+        result, precision: of the mode.
+        differences: of a lossless mode, from its reference; None if it was not compared.
+        greedy: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
+        greedy_precision: its precision.
     """
     outputs = [result.outputs[number] for number in sorted(result.outputs)]
     stats = [output.stats for output in outputs if output.stats is not None]

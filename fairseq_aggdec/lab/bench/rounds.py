@@ -27,6 +27,7 @@ class Output:
     """One decoded sentence."""
 
     tokens: list[int]
+    """token numbers of the target dictionary, EOS included"""
     stats: SentenceStats | None = None
     """counters; None for other programs"""
     hypothesis: dict[str, Any] | None = None
@@ -87,6 +88,7 @@ class Runner(Protocol):
 
     mode: Mode
     batches: list[list[int]]
+    """numbers of the sentences in each batch"""
 
     def decode(self, number: int) -> Any:
         """Decode one batch; this call is timed."""

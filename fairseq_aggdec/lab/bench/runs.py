@@ -39,6 +39,7 @@ class Runs(ExitStack):
     """
 
     def __init__(self, subject: Subject) -> None:
+        """Raises `AggdecError` where there is no GPU."""
         if subject.device == "cuda" and not torch.cuda.is_available():
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         super().__init__()

@@ -61,6 +61,7 @@ class Subject:
     keep: str | None = None
     """folder for models converted for other programs; None for a temporary one"""
     task: str = "translation"
+    """fairseq's name of the task"""
     drafts_of_own: Sequence[str] = ()
     """for each sentence, subwords that `iad` copies in place of the source; none: it copies the source"""
     of_split: int = 0
@@ -100,9 +101,11 @@ def chosen_subject(args: Any, modes: Sequence[Mode], sentences: int | None = Non
 def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]:
     """Read the first sentences of a split; returns the subject and the task that has loaded the split.
 
-    `args`: the command's options: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`,
-    `device`, `precision` and, where the command has them, `task`, `draft_file`, `block_size` and those of
-    `given_settings`; `sentences`: see `chosen_subject`.
+    Args:
+        args: the command's options: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`,
+            `target_lang`, `device`, `precision` and, where the command has them, `task`, `draft_file`, `block_size`
+            and those of `given_settings`.
+        sentences: see `chosen_subject`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.

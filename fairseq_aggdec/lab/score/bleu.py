@@ -20,9 +20,10 @@ _HYPHEN = re.compile(r"(\S)-(\S)")
 def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None) -> float:
     """Return sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
 
-    `outputs`: one sentence each, as Moses tokens joined by spaces, without subwords. `references`: running text before
-    any tokenisation; one list for each reference. `language`: language of the outputs, for Moses' detokeniser; None if
-    the outputs are running text.
+    Args:
+        outputs: one sentence each, as Moses tokens joined by spaces, without subwords.
+        references: running text before any tokenisation; one list for each reference.
+        language: language of the outputs, for Moses' detokeniser; None if the outputs are running text.
     """
     if language is not None:
         detokeniser = MosesDetokenizer(language)

@@ -19,7 +19,9 @@ class Arc(NamedTuple):
     """An edge from one vertex to a later one."""
 
     origin: int
+    """number of the first vertex"""
     target: int
+    """number of the last vertex"""
     start: int
     """first source token that is replaced"""
     end: int

@@ -20,6 +20,7 @@ class ReferenceSet:
     """Sources and references of a test set; unknown fields are empty."""
 
     sources: Lines
+    """tokens of each source"""
     references: Sequence[Lines]
     """tokens of each sentence, one list for each reference"""
     text: Sequence[Sequence[str]] = ()
@@ -27,6 +28,7 @@ class ReferenceSet:
     language: str | None = None
     """language of the references, for detokenisation; None if the outputs are running text"""
     m2: Sequence[M2Sentence] = ()
+    """gold edits of each sentence"""
 
     @property
     def size(self) -> int:
@@ -69,9 +71,10 @@ def _nonempty(path: Path) -> list[str]:
 def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwords) -> dict[int, list[str]]:
     """Return the tokens that a model wrote, by sentence number.
 
-    `path`: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses). `size`: number of
-    sentences in the test set; fairseq-generate may have left out some that are too long. `join`: joins the subwords in
-    the output of fairseq-generate; by default those of subword-nmt.
+    Args:
+        path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
+        size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
+        join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
 
     Raises:
         AggdecError: the file is empty or holds another number of sentences.

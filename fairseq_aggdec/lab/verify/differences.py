@@ -49,14 +49,17 @@ class Difference:
     """The first difference between two outputs of a sentence."""
 
     sentence: int
+    """number of the sentence"""
     position: int
     """position of the token, from 0"""
     expected: int
+    """the reference's token"""
     found: int
     gap: float | None
     """log p(expected) - log p(found) by the reference, after the tokens that both outputs share; None if a rule of the
     search forbids one of them"""
     near_tie: bool
+    """whether rounding explains it"""
 
     def describe(self, mode: str, reference: str, symbols: Sequence[str]) -> str:
         """One line; `symbols` are those of the target dictionary."""
@@ -136,9 +139,11 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
     The choice between two hypotheses at a near-tie changes all later steps of all hypotheses. So the answer is the same
     for all tokens of a sentence.
 
-    `decode`: fairseq's own search, with the beam in question. `samples`: of each sentence, a batch of it alone, as it
-    was decoded; where its length limit depends on others, their batch, of whose sentences the nearest candidates count.
-    `search`: the `search` of fairseq's generator.
+    Args:
+        decode: fairseq's own search, with the beam in question.
+        samples: of each sentence, a batch of it alone, as it was decoded; where its length limit depends on others,
+            their batch, of whose sentences the nearest candidates count.
+        search: the `search` of fairseq's generator.
     """
     import torch
 

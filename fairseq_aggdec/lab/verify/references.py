@@ -17,6 +17,7 @@ from fairseq_aggdec.lab.verify.differences import Difference, differences, near_
 
 BEAM_ONE, GREEDY = Mode.parse(f"{modes.BEAM}1"), Mode.parse(modes.GREEDY)
 EXACT = "exact"
+"""the precision of bit-exact decoding"""
 
 Lists = Mapping[int, Sequence[int]]
 """`Output.lists` by sentence number"""
@@ -30,6 +31,7 @@ class References:
     """
 
     device: str
+    """`cpu` or `cuda`"""
     precision: Callable[[Mode], str]
     """gives the precision of a mode, one of `PRECISIONS`"""
     block_ngrams: bool = False

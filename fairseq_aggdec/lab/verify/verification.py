@@ -64,6 +64,7 @@ class Check:
     drafted: int | None = None
     """draft tokens; None for modes that verify no drafts"""
     accepted: int | None = None
+    """accepted draft tokens; None for modes that verify no drafts"""
     differences: list[Difference] = field(default_factory=list)
     """differences in the tokens of a lossless mode, near-ties last"""
     lines: list[str] = field(default_factory=list)
@@ -89,12 +90,15 @@ class Verification:
     """The record of `aggdec verify`, which it prints as one screen of text and writes as JSON."""
 
     title: str
+    """what was decoded, in words"""
     command: str
     generation: Mapping[str, Any]
+    """fairseq's generation options that were given"""
     date: str = field(default_factory=machine.now)
     commit: str | None = field(default_factory=machine.commit)
     machine: dict[str, Any] = field(default_factory=machine.machine)
     left_out: dict[str, str] = field(default_factory=dict)
+    """the reason why a precision cannot be used here, by precision"""
     checks: list[Check] = field(default_factory=list)
 
     @property
@@ -196,10 +200,14 @@ def verify(
 ) -> Verification:  # fmt: skip
     """Decode and compare all modes, and show the progress and the time left on stderr.
 
-    `subject`, `modes`: what to decode, and modes of this plugin, without precisions. `precisions`, `sizes`: some of
-    `bench.modes.PRECISIONS`, and batch sizes in sentences. `must_run`: whether a precision that cannot be used here is
-    an error; otherwise it is left out. `command`: the command line, for the record. Raises `AggdecError` where the
-    model, a mode or, if it must run, a precision cannot be used; or there is nothing to compare.
+    Args:
+        subject, modes: what to decode, and modes of this plugin, without precisions.
+        precisions, sizes: some of `bench.modes.PRECISIONS`, and batch sizes in sentences.
+        must_run: whether a precision that cannot be used here is an error; otherwise it is left out.
+        command: the command line, for the record.
+
+    Raises:
+        AggdecError: the model, a mode or, if it must run, a precision cannot be used; or there is nothing to compare.
     """
     count = len(subject.sentences)
     sizes = list(dict.fromkeys(min(size, count) for size in sizes))

@@ -11,6 +11,7 @@ from fairseq_aggdec.train.drafter.plan import Measured, Plan
 
 NAME = "drafter.json"
 DRAFTER = "drafter.pt"
+"""the file of the finished drafter"""
 
 
 @dataclass(frozen=True)
