@@ -50,7 +50,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
         if self._falls_back():
-            return SequenceGenerator._generate(self, sample, *rest, **named)
+            with plain_attention(self.model.models):  # another generator may have set it to its beam
+                return SequenceGenerator._generate(self, sample, *rest, **named)
         with suppress(NotNumbersError):
             return super()._generate(sample, *rest, **named)
         return self._decode_without_overflow(sample, *rest, **named)
@@ -63,7 +64,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 "--bit-exact or --block-ngrams: leave this option out"
             )
         try:
-            return SequenceGenerator._generate(self, sample, *rest, **named)
+            with plain_attention(self.model.models):
+                return SequenceGenerator._generate(self, sample, *rest, **named)
         except AssertionError:  # no hypothesis is left
             raise AggdecError(f"a sentence's {NAN_SCORES}") from None
 

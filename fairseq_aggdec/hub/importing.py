@@ -40,7 +40,7 @@ _LANGUAGES = {"mbart": "[a-z]{2}_[A-Z]{2}", "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_
 _README = """\
 # {0}
 
-A model of the family `{1.family}`, made of the files of `{0}` by `aggdec import-hf`. Its licence is that of the original model.
+A model of the family `{1.family}`, made of the files of `{0}` by `aggdec import-hf`. Its licence is the original's.
 
 {2}
 

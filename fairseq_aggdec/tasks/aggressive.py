@@ -17,6 +17,7 @@ from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.plain_attention import make_plain
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
@@ -137,6 +138,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         `decoding`: None: by the task's options; `given`: what else the task takes. Raises `AggdecError` for options
         that the mode cannot honour.
         """
+        make_plain(models)
         self._nbest = getattr(args, "nbest", 1)
         decoding = decoding or self.decoding
         heads = next(filter(None, map(proposal_heads, models)), 0)

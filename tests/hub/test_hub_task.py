@@ -39,6 +39,8 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     assert [outputs[f"D-{number}"] for number in range(3)] == [one.text for one in own]
     assert [one.text for one in alone] == [one.text for one in greedy] != [one.text for one in own]
     assert max(len(one.sentences[0].tokens) for one in short) == 5
+    stock = [[one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
+    assert stock == [[one.text for one in model.decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
     for name in ("hub_translation", "block_drafting"):  # drafters learn to read what the model reads
         config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
         task = TASK_REGISTRY[name].setup_task(config)

@@ -34,17 +34,13 @@ class InTheirNumbers:
             tokens = batch["net_input"]["src_tokens"][0].tolist()
             yield [self.source[self.model.task.source_dictionary[token]] for token in tokens]
 
-    def outputs(
-        self, texts: Sequence[str], size: int, mode: str = GREEDY, drafts: str = "", **options: Any
-    ) -> list[dict[str, Any]]:
-        """The best hypothesis of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
+    def outputs(self, texts: Sequence[str], size: int) -> list[dict[str, Any]]:
+        """The greedy output of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
         model, task = self.model, self.model.task
-        decoding = task.decoding.in_mode(mode, **({"drafts": drafts} if drafts else {}))
-        search = Namespace(**{**model.search, "beam": 1, **options})
-        generator = task.build_generator(model.models, search, decoding=decoding)
+        search = Namespace(**{**model.search, "beam": 1})
+        generator = task.build_generator(model.models, search, decoding=task.decoding.in_mode(GREEDY))
         best: dict[int, dict[str, Any]] = {}
         for batch in batches_of(task, [model.encode(text) for text in texts], size):
-            batch["drafts"] = [[] for _ in batch["id"]]
             found = task.inference_step(generator, model.models, batch)
             best |= dict(zip(batch["id"].tolist(), (own[0] for own in found), strict=True))
         for own in best.values():
