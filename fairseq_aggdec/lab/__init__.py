@@ -1,1 +1,1 @@
-"""Benchmarks, scores, reports, tuning, `aggdec drafter`. Decoding and training never import it."""
+"""Benchmarks, verification, scores, reports and tuning. Decoding and training never import it."""
