@@ -138,6 +138,10 @@ class AggressiveGenerator(SequenceGenerator):
             of_fairseq["beam_size"] = 1
         return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), how, src_dict, **own)
 
+    def __prepare_scriptable__(self) -> None:
+        """What `torch.jit.script` calls first."""
+        raise AggdecError(f"TorchScript cannot compile --decoding {self.mode.name}: export fairseq's own generator")
+
     def _check_members(self) -> None:
         """Refuse models that this plugin's engine would compute differently."""
         if len({id(model.decoder) for model in self._members}) < len(self._members):

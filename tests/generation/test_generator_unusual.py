@@ -136,6 +136,13 @@ def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
     assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("mode", MODES)
+def test_an_export_to_torchscript_is_refused_by_name(mode: str) -> None:
+    with pytest.raises(AggdecError, match=f"TorchScript cannot compile --decoding {mode}: export fairseq's own"):
+        torch.jit.script(generator([small_model()], mode))
+
+
 def test_a_generator_keeps_its_models() -> None:
     ours, other = generator([small_model()], "iad"), small_model(2)
     ours.model = EnsembleModel([other])
