@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from fairseq.distributed import ModuleProxyWrapper
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from fairseq.models.transformer import TransformerModel
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor, nn
@@ -53,10 +52,17 @@ def own_method(model: Any) -> None:
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
+def without_parameters(model: Any) -> None:
+    for module in model.modules():
+        for name, weight in list(module.named_parameters(recurse=False)):
+            delattr(module, name)
+            module.register_buffer(name, weight.detach())
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
-    [wider_second_layer, own_projection, hook, own_method],
+    [wider_second_layer, own_projection, hook, own_method, without_parameters],
 )
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
     model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
@@ -225,34 +231,3 @@ def test_log_probabilities_in_half_precision_are_refused() -> None:
     model = small_model(adaptive_softmax_cutoff="8,12", adaptive_softmax_dropout=0.0).half()
     with pytest.raises(AggdecError, match="adds up log-probabilities in half precision where an adaptive softmax"):
         generator([model], "iad").generate([model], random_batch(1, WORDS, [4]))
-
-
-class SourceReader(FairseqEncoder):
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor, **rest: Any) -> dict[str, Tensor]:
-        return {"source": src_tokens}
-
-    def reorder_encoder_out(self, encoder_out: dict[str, Tensor], new_order: Tensor) -> dict[str, Tensor]:
-        return {"source": encoder_out["source"][new_order]}
-
-
-class ScoreTable(FairseqIncrementalDecoder):
-    """Scores by the last token and the source's words; the table is no parameter."""
-
-    def forward(
-        self, prev_output_tokens: Tensor, encoder_out: dict[str, Tensor], incremental_state: Any = None
-    ) -> tuple[Tensor, None]:
-        table = 3 * torch.randn(len(WORDS), len(WORDS), generator=torch.Generator().manual_seed(1))
-        if incremental_state is not None:
-            prev_output_tokens = prev_output_tokens[:, -1:]
-        return table[prev_output_tokens] + table[encoder_out["source"]].mean(dim=1, keepdim=True), None
-
-    def max_positions(self) -> int:
-        return 50
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_model_without_parameters_is_decoded_by_fairseqs_own_code(mode: str) -> None:
-    model = FairseqEncoderDecoderModel(SourceReader(WORDS), ScoreTable(WORDS))
-    ours = generator([model], mode)
-    for batch in BATCHES:
-        assert tokens(ours.generate([model], batch)) == stock(model, mode, batch)
