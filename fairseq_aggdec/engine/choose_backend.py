@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.backend import Backend
@@ -143,6 +143,12 @@ def memory_of(device: torch.device) -> float:
 def on_device(device: torch.device) -> AbstractContextManager[Any]:
     """Make a GPU the current one, on which kernels are launched."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def weight_of(model: nn.Module, device: torch.device | str = "cpu") -> Tensor:
+    """A model's weight, for its device and type; of a model without any, an empty one on the batch's `device`."""
+    weight = next(model.parameters(), None)
+    return torch.empty(0, device=device) if weight is None else weight
 
 
 def on_its_way(x: Tensor) -> Callable[[], Tensor]:

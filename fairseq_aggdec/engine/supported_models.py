@@ -66,6 +66,8 @@ def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
     """A part that may differ from fairseq's plain layers in longer sentences or later alone, or None."""
     if len(stack.layers) == 0:
         return f"{type(stack).__name__} without layers"
+    if next(stack.parameters(), None) is None:
+        return f"{type(stack).__name__} without parameters"
     if type(stack.embed_positions) not in _POSITIONS:
         return f"embed_positions of type {type(stack.embed_positions).__name__}"
     if stack.embed_tokens.max_norm is not None:

@@ -19,7 +19,7 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import on_device
+from fairseq_aggdec.engine.choose_backend import on_device, weight_of
 from fairseq_aggdec.engine.device_loops import search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
@@ -136,7 +136,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
-        device = next(self.model.models[0].parameters()).device
+        device = weight_of(self.model.models[0]).device
         with self._engines.batch(), on_device(device), plain_attention(self.model.models):
             reasons = [self._engines.unsupported(model.decoder) for model in self.model.models]
         reason = next(filter(None, reasons), None)

@@ -23,7 +23,7 @@ from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, choose_backend
+from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, choose_backend, weight_of
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
@@ -121,7 +121,7 @@ class Drafting:
             return VERIFY_ALL
         model = self._models[0]
         engine = self._engines.decoder(model.decoder)
-        backend = choose_backend(next(model.parameters()), AS_THE_MODEL) if engine is None else engine.backend
+        backend = choose_backend(weight_of(model, device), AS_THE_MODEL) if engine is None else engine.backend
         if backend.padding_is_free:
             return self._measured_schedule(engine, drafter) if is_on("costs") else VERIFY_ALL
         if device not in self._schedules:
@@ -186,7 +186,7 @@ class Drafting:
         assert self._block is not None
         drafter = self._block.drafter
         assert drafter is not None
-        dtype = next(self._models[0].parameters()).dtype
+        dtype = weight_of(self._models[0]).dtype
         if self._engines.encoders_made != self._encoders_seen:
             self._encoders_seen = self._engines.encoders_made
             drafter.forget_verifiers()
@@ -197,7 +197,7 @@ class Drafting:
         if not self.accept.is_exact:
             return self._engines.arithmetic
         # for each batch: fairseq moves and converts models
-        return arithmetic_of_drafts(self._engines.arithmetic, next(self._models[0].parameters()))
+        return arithmetic_of_drafts(self._engines.arithmetic, weight_of(self._models[0]))
 
     def costs(self) -> Costs:
         """The costs of a pass and of a draft on a CPU."""

@@ -27,7 +27,7 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.decoding.tokens import Decoded, flat
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.choose_backend import choose_backend, on_device
+from fairseq_aggdec.engine.choose_backend import choose_backend, on_device, weight_of
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
@@ -105,6 +105,7 @@ class AggressiveGenerator(SequenceGenerator):
         self._members = list(self.model.models)
         self._engines = engines or Engines()
         self._said_fallback = self._said_loops = False
+        self._device = torch.device("cpu")  # of the batch
         self._source_ends: list[int] = []  # with `match_source_len`, the lengths of the batch's sources
         self._check_search()
         self.no_repeat_ngram_size = self._effective_ngram_size()
@@ -136,6 +137,10 @@ class AggressiveGenerator(SequenceGenerator):
         if not how.row.has_beam:
             of_fairseq["beam_size"] = 1
         return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), how, src_dict, **own)
+
+    def __prepare_scriptable__(self) -> None:
+        """What `torch.jit.script` calls first."""
+        raise AggdecError(f"TorchScript cannot compile --decoding {self.mode.name}: export fairseq's own generator")
 
     def _check_members(self) -> None:
         """Refuse models that this plugin's engine would compute differently."""
@@ -214,6 +219,7 @@ class AggressiveGenerator(SequenceGenerator):
             raise AggdecError("the generator's models were replaced: make a new generator for others")
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
+        self._device = source.device
         if torch.is_autocast_enabled(source.device.type):
             raise AggdecError(
                 f"--decoding {self.mode.name} does not follow torch.autocast: decode outside of it, with the precision "
@@ -362,7 +368,7 @@ class AggressiveGenerator(SequenceGenerator):
 
     def _choice(self) -> Choice:
         """The choice over scores that no single engine computes."""
-        return choose_backend(next(self.model.models[0].parameters()), AS_THE_MODEL).choice
+        return choose_backend(weight_of(self.model.models[0], self._device), AS_THE_MODEL).choice
 
     def _hypotheses(self, sample: dict[str, Any], decoded: Sequence[Sequence[Decoded]]) -> list[list[dict[str, Any]]]:
         """fairseq's n-best lists, on the models' device; the host does not wait for them to arrive there.

@@ -135,9 +135,9 @@ class Costs:
 
 
 def _token_cost(decoder: Any) -> int:
-    """Multiplications for one token, attention aside."""
+    """Multiplications for one token, attention aside; at least one, for a model without weights."""
     weights = decoder.named_parameters(remove_duplicate=False)  # the output projection may be the embedding
-    return sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name)
+    return max(1, sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name))
 
 
 def _layers(decoder: Any) -> int:

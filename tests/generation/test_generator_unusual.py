@@ -52,10 +52,17 @@ def own_method(model: Any) -> None:
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
+def without_parameters(model: Any) -> None:
+    for module in model.modules():
+        for name, weight in list(module.named_parameters(recurse=False)):
+            delattr(module, name)
+            module.register_buffer(name, weight.detach())
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
-    [wider_second_layer, own_projection, hook, own_method],
+    [wider_second_layer, own_projection, hook, own_method, without_parameters],
 )
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
     model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
@@ -133,6 +140,13 @@ def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
     models = [small_model(1), small_model(2)]
     ours = generator(EnsembleModel(models), mode)
     assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("mode", MODES)
+def test_an_export_to_torchscript_is_refused_by_name(mode: str) -> None:
+    with pytest.raises(AggdecError, match=f"TorchScript cannot compile --decoding {mode}: export fairseq's own"):
+        torch.jit.script(generator([small_model()], mode))
 
 
 def test_a_generator_keeps_its_models() -> None:
