@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import heapq
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
-from fairseq_aggdec.serve.requests import aside
+from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, aside
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
@@ -27,6 +29,8 @@ SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
 """sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
+MOST_TAKEN = 2 * MOST_BYTES
+"""bytes of long texts that are read, wait or are decoded; beyond them another one is refused unread"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
 
@@ -59,6 +63,8 @@ class Batcher:
         self._turns: dict[str, int] = {}  # of the sentences in the queue; another turn there is out of date
         self._turn = 0  # of the sentences that are decoded now
         self._asked: dict[str, asyncio.Future[Result]] = {}
+        self._requests: Counter[str] = Counter()  # that wait for each sentence of `_asked`
+        self._taken = 0  # bytes of long texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
@@ -66,6 +72,24 @@ class Batcher:
     def waiting(self) -> int:
         """The number of sentences in the queue."""
         return len(self._turns)
+
+    @contextmanager
+    def taking(self, request: Request) -> Iterator[None]:
+        """The time from a request's headers to its answer: a long text is refused before it is sent, read and split.
+
+        Raises:
+            HTTPException: the text is long, and as many wait as can (429).
+        """
+        headers = request.headers
+        size = MOST_BYTES if "Transfer-Encoding" in headers else int(headers.get("Content-Length", 0))
+        size = min(size, MOST_BYTES) if size > SHORT else 0
+        if size and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
+            raise busy()
+        self._taken += size
+        try:
+            yield
+        finally:
+            self._taken -= size
 
     async def decode_text(self, text: str) -> Result:
         """The result of one text; see `decode_texts`."""
@@ -125,10 +149,26 @@ class Batcher:
         if self._queue and (self._work is None or self._work.done()):
             self._work = asyncio.create_task(self._decode_queue())
         asked = {sentence: self._asked[sentence] for sentence in unknown}
-        if asked:
-            # not gather: a request that gives up must not cancel what others may wait for
-            await asyncio.wait(asked.values())
+        self._requests.update(unknown)
+        try:
+            if asked:
+                # not gather: a request that gives up must not cancel what others may wait for
+                await asyncio.wait(asked.values())
+        finally:
+            self._leave(unknown)
         return [known[sentence] if sentence in known else asked[sentence].result() for sentence in sentences]
+
+    def _leave(self, sentences: list[str]) -> None:
+        """A request waits no longer for these sentences; those that no other waits for leave the queue."""
+        self._requests.subtract(sentences)
+        for sentence in sentences:
+            if not self._requests[sentence]:
+                del self._requests[sentence]
+                if self._turns.pop(sentence, None) is not None:
+                    del self._asked[sentence]
+        if len(self._queue) > 2 * self.waiting + BATCH:  # most of it is out of date
+            self._queue = [(turn, sentence) for sentence, turn in self._turns.items()]
+            heapq.heapify(self._queue)
 
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from socket import create_connection, socket
 from threading import Event
 from typing import Any, cast
 
@@ -131,6 +133,61 @@ def test_what_is_too_much_is_refused_and_later_texts_are_served(monkeypatch: pyt
         assert long.status_code == 413
         assert "too long" in long.json()["error"]
         assert requests.post(f"{url}/v2/check", data={"text": "Short.", "language": "en"}).status_code == 200
+
+
+def test_a_long_text_is_refused_before_it_is_sent_while_others_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_TAKEN", 3 * SHORT)
+    model = cast(Model, Shouting())
+    with serving(make_app(model, model)) as url:
+
+        def announce(headers: str) -> socket:
+            client = create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+            request = f"POST /v2/check HTTP/1.1\r\nHost: localhost\r\n{headers}\r\nExpect: 100-continue\r\n\r\n"
+            client.sendall(request.encode())
+            client.settimeout(20)
+            return client
+
+        long = f"Content-Length: {2 * SHORT}"
+        with announce(long) as taken:
+            assert b"100 Continue" in taken.recv(1000)
+            for headers in (long, "Transfer-Encoding: chunked"):
+                with announce(headers) as refused:
+                    assert b" 429 " in refused.recv(1000)
+            assert requests.post(f"{url}/v2/check", data={"text": "Short.", "language": "en"}).status_code == 200
+            refused_after_sending = requests.post(f"{url}/v2/check", data={"text": "Long. " * 40_000})
+            assert (refused_after_sending.status_code, refused_after_sending.headers["Retry-After"]) == (429, "2")
+        while requests.post(f"{url}/v2/check", data={"text": "I am. " * 2000, "language": "en"}).status_code == 429:
+            time.sleep(0.01)  # until the server knows that the first client has gone
+
+
+def test_what_nobody_waits_for_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    shouting = Shouting(0.3)
+    model = cast(Model, shouting)
+    texts = [f"Sentence {number} ends." for number in range(300)]
+    with serving(make_app(model, model)) as url, ThreadPoolExecutor(1) as client:
+        with pytest.raises(requests.ReadTimeout):
+            requests.get(f"{url}/v2/check", {"text": " ".join(texts), "language": "en"}, timeout=0.1)
+        same = client.submit(requests.post, f"{url}/v2/check", {"text": texts[-1], "language": "en"})
+        other = requests.post(f"{url}/v2/check", {"text": "One more.", "language": "en"})
+    decoded = [sentence for batch in shouting.batches for sentence in batch]
+    assert (same.result().status_code, other.status_code) == (200, 200)
+    assert {texts[-1], "One more."} <= set(decoded)
+    assert len(decoded) < 200
+
+
+def test_a_queue_that_all_have_left_keeps_nothing() -> None:
+    model = Shouting(0.3)
+
+    async def use(batcher: Batcher) -> tuple[int, int]:
+        for number in range(20):
+            text = "".join(f"Sentence {number} {place} ends. " for place in range(100))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(batcher.decode_text(text), 0.02)
+        return batcher.waiting, len(batcher._queue)
+
+    waiting, kept = run(model, use)
+    assert waiting == 0
+    assert kept < 100
 
 
 def test_a_request_that_takes_too_long_is_ended_and_its_sentences_are_there_when_it_comes_again() -> None:
