@@ -46,6 +46,8 @@ class HubForm(FairseqTask):
 
     needs_settings: ClassVar[bool] = False
     """whether data without a `hub.json` is refused"""
+    needs_targets: ClassVar[bool] = False
+    """whether targets that are all empty, as `aggdec binarize` writes them for sources alone, count as targets"""
     form: Form | None = None
     """None: the data is no imported model's"""
     hidden: frozenset[int] = frozenset()
@@ -94,6 +96,8 @@ class HubForm(FairseqTask):
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
         data.src = FormedSide(data.src, before, after, longest)
         data.sizes = data.src_sizes = data.src.sizes
+        if data.tgt is not None and not self.needs_targets and np.all(data.tgt.sizes == 1):
+            data.tgt = data.tgt_sizes = None  # fairseq-generate would score them
         if data.tgt is not None:
             data.tgt = FormedSide(data.tgt, forced, [self.target_dictionary.eos()])
             data.tgt_sizes = data.tgt.sizes
