@@ -1,7 +1,7 @@
 """fairseq_aggdec: lossless acceleration of sequence-to-sequence decoding, as a fairseq plugin.
 
-`--user-dir fairseq_aggdec` (or `fairseq_aggdec.register()` in a program) makes the tasks and options known to fairseq.
-Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
+`--user-dir fairseq_aggdec`, or this import in a program, before fairseq's or after it, makes the tasks and options
+known to fairseq. Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
 """
 
 import logging
@@ -42,6 +42,7 @@ def __getattr__(name: str) -> Any:
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
     logging.disable(logging.INFO)
+    register()  # first: a module that is half imported cannot be registered
     module = import_module("fairseq_aggdec.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
     root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
     root.setLevel(level)
@@ -49,5 +50,19 @@ def __getattr__(name: str) -> Any:
     return getattr(module, name)
 
 
-if "fairseq" in sys.modules:  # fairseq is importing its user directory
+class _Awaiting:
+    """Registers the plugin where a program imports fairseq after this package; finds no module itself."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        # the last part of fairseq that fairseq imports; it may have been wanted by a half imported module of ours
+        is_complete = name == "fairseq.model_parallel" and not any(
+            loaded.startswith(f"{__name__}.") for loaded in sys.modules
+        )
+        if is_complete or name == "fairseq_cli":
+            register()
+
+
+if "fairseq" in sys.modules:  # fairseq is importing its user directory, or a program has imported it
     register()
+else:
+    sys.meta_path.insert(0, _Awaiting())
