@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ SUBWORD = 8
 MOST_WAITING = MOST_CACHED = 4000
 """sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
 MOST_TAKEN = 2 * MOST_BYTES
-"""bytes of long texts that are read, wait or are decoded; beyond them another one is refused unread"""
+"""bytes of texts that are read, wait or are decoded, beyond which long texts are refused unread"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
 
@@ -59,12 +58,11 @@ class Batcher:
         self.worker = worker
         self.language: str = language or model.source_lang
         self._settings = settings
-        self._queue: list[tuple[int, str]] = []  # a heap of (turn, sentence)
-        self._turns: dict[str, int] = {}  # of the sentences in the queue; another turn there is out of date
+        self._turns: dict[str, int] = {}  # the queue: which is decoded next
         self._turn = 0  # of the sentences that are decoded now
         self._asked: dict[str, asyncio.Future[Result]] = {}
         self._requests: Counter[str] = Counter()  # that wait for each sentence of `_asked`
-        self._taken = 0  # bytes of long texts
+        self._taken = 0  # bytes of texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
@@ -82,8 +80,8 @@ class Batcher:
         """
         headers = request.headers
         size = MOST_BYTES if "Transfer-Encoding" in headers else int(headers.get("Content-Length", 0))
-        size = min(size, MOST_BYTES) if size > SHORT else 0
-        if size and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
+        size = min(size, MOST_BYTES)
+        if size > SHORT and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
             raise busy()
         self._taken += size
         try:
@@ -145,8 +143,7 @@ class Batcher:
             elif turn >= self._turns.get(sentence, 0):
                 continue  # it is decoded now, or another request has it decoded sooner
             self._turns[sentence] = turn
-            heapq.heappush(self._queue, (turn, sentence))
-        if self._queue and (self._work is None or self._work.done()):
+        if self._turns and (self._work is None or self._work.done()):
             self._work = asyncio.create_task(self._decode_queue())
         asked = {sentence: self._asked[sentence] for sentence in unknown}
         self._requests.update(unknown)
@@ -164,11 +161,8 @@ class Batcher:
         for sentence in sentences:
             if not self._requests[sentence]:
                 del self._requests[sentence]
-                if self._turns.pop(sentence, None) is not None:
+                if self._turns.pop(sentence, None):
                     del self._asked[sentence]
-        if len(self._queue) > 2 * self.waiting + BATCH:  # most of it is out of date
-            self._queue = [(turn, sentence) for sentence, turn in self._turns.items()]
-            heapq.heapify(self._queue)
 
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()
@@ -190,13 +184,12 @@ class Batcher:
         """Those whose turn it is; none where the queue is empty."""
         batch: list[str] = []
         room = BATCH_CHARACTERS
-        while self._queue and len(batch) < BATCH and (not batch or len(self._queue[0][1]) <= room):
-            turn, sentence = heapq.heappop(self._queue)
-            if self._turns.get(sentence) == turn:
-                del self._turns[sentence]
-                self._turn = turn
-                batch.append(sentence)
-                room -= len(sentence)
+        for sentence in sorted(self._turns, key=self._turns.__getitem__)[:BATCH]:
+            if batch and len(sentence) > room:
+                break
+            self._turn = self._turns.pop(sentence)
+            batch.append(sentence)
+            room -= len(sentence)
         return batch
 
     def _decode_batch(self, sentences: list[str]) -> list[Result | Exception]:

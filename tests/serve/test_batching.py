@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from socket import create_connection, socket
 from threading import Event
 from typing import Any, cast
@@ -173,21 +172,6 @@ def test_what_nobody_waits_for_leaves_the_queue(monkeypatch: pytest.MonkeyPatch)
     assert (same.result().status_code, other.status_code) == (200, 200)
     assert {texts[-1], "One more."} <= set(decoded)
     assert len(decoded) < 200
-
-
-def test_a_queue_that_all_have_left_keeps_nothing() -> None:
-    model = Shouting(0.3)
-
-    async def use(batcher: Batcher) -> tuple[int, int]:
-        for number in range(20):
-            text = "".join(f"Sentence {number} {place} ends. " for place in range(100))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(batcher.decode_text(text), 0.02)
-        return batcher.waiting, len(batcher._queue)
-
-    waiting, kept = run(model, use)
-    assert waiting == 0
-    assert kept < 100
 
 
 def test_a_request_that_takes_too_long_is_ended_and_its_sentences_are_there_when_it_comes_again() -> None:
