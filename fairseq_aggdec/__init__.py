@@ -21,29 +21,33 @@ def register() -> None:
     from fairseq_aggdec.compat.install import install
 
     install()
-    import fairseq_aggdec.criterions.blockwise_loss
-    import fairseq_aggdec.criterions.edit_weighted_loss
-    import fairseq_aggdec.criterions.glancing_block_loss
-    import fairseq_aggdec.hub.tokenizers
-    import fairseq_aggdec.models.architectures
-    import fairseq_aggdec.models.blockwise_transformer
-    import fairseq_aggdec.models.hub_transformer
-    import fairseq_aggdec.models.nar_drafter
-    import fairseq_aggdec.tasks.aggressive_translation
-    import fairseq_aggdec.tasks.block_drafting
-    import fairseq_aggdec.tasks.super_resolution
-    import fairseq_aggdec.text.tokenizer  # noqa: F401
+    for module in (
+        "criterions.blockwise_loss",
+        "criterions.edit_weighted_loss",
+        "criterions.glancing_block_loss",
+        "hub.tokenizers",
+        "models.architectures",
+        "models.blockwise_transformer",
+        "models.hub_transformer",
+        "models.nar_drafter",
+        "tasks.aggressive_translation",
+        "tasks.block_drafting",
+        "tasks.super_resolution",
+        "text.tokenizer",
+    ):
+        import_module(f"{__name__}.{module}")
 
 
 def __getattr__(name: str) -> Any:
     """`from fairseq_aggdec import load` imports fairseq and torch, which the package alone does not."""
-    if name not in ("load", "aggressive"):
+    modules = {"load": "model", "aggressive": "tasks.aggressive"}
+    if name not in modules:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
     logging.disable(logging.INFO)
     register()  # first: a module that is half imported cannot be registered
-    module = import_module("fairseq_aggdec.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
+    module = import_module(f"{__name__}.{modules[name]}")
     root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
     root.setLevel(level)
     logging.disable(disabled)

@@ -78,9 +78,7 @@ class Batcher:
         Raises:
             HTTPException: the text is long, and as many wait as can (429).
         """
-        headers = request.headers
-        size = MOST_BYTES if "Transfer-Encoding" in headers else int(headers.get("Content-Length", 0))
-        size = min(size, MOST_BYTES)
+        size = 0 if request.method == "GET" else min(int(request.headers.get("Content-Length", MOST_BYTES)), MOST_BYTES)
         if size > SHORT and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
             raise busy()
         self._taken += size
@@ -88,11 +86,6 @@ class Batcher:
             yield
         finally:
             self._taken -= size
-
-    async def decode_text(self, text: str) -> Result:
-        """The result of one text; see `decode_texts`."""
-        (result,) = await self.decode_texts([text])
-        return result
 
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
@@ -143,7 +136,7 @@ class Batcher:
             elif turn >= self._turns.get(sentence, 0):
                 continue  # it is decoded now, or another request has it decoded sooner
             self._turns[sentence] = turn
-        if self._turns and (self._work is None or self._work.done()):
+        if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._decode_queue())
         asked = {sentence: self._asked[sentence] for sentence in unknown}
         self._requests.update(unknown)

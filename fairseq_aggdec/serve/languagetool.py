@@ -43,7 +43,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
             parts = await aside(len(fields.get("data", "")), _parts, fields)
             text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
             checked = plain if _wants_corrections(fields) else ""
-            result = await while_wanted(request, corrector.decode_text(checked))
+            (result,) = await while_wanted(request, corrector.decode_texts([checked]))
         answer = {
             "software": {
                 "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,
