@@ -1,7 +1,7 @@
 """fairseq_aggdec: lossless acceleration of sequence-to-sequence decoding, as a fairseq plugin.
 
-`--user-dir fairseq_aggdec` (or `fairseq_aggdec.register()` in a program) makes the tasks and options known to fairseq.
-Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
+`--user-dir fairseq_aggdec`, or this import in a program, before fairseq's or after it, makes the tasks and options
+known to fairseq. Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
 """
 
 import logging
@@ -21,33 +21,52 @@ def register() -> None:
     from fairseq_aggdec.compat.install import install
 
     install()
-    import fairseq_aggdec.criterions.blockwise_loss
-    import fairseq_aggdec.criterions.edit_weighted_loss
-    import fairseq_aggdec.criterions.glancing_block_loss
-    import fairseq_aggdec.hub.tokenizers
-    import fairseq_aggdec.models.architectures
-    import fairseq_aggdec.models.blockwise_transformer
-    import fairseq_aggdec.models.hub_transformer
-    import fairseq_aggdec.models.nar_drafter
-    import fairseq_aggdec.tasks.aggressive_translation
-    import fairseq_aggdec.tasks.block_drafting
-    import fairseq_aggdec.tasks.super_resolution
-    import fairseq_aggdec.text.tokenizer  # noqa: F401
+    for module in (
+        "criterions.blockwise_loss",
+        "criterions.edit_weighted_loss",
+        "criterions.glancing_block_loss",
+        "hub.tokenizers",
+        "models.architectures",
+        "models.blockwise_transformer",
+        "models.hub_transformer",
+        "models.nar_drafter",
+        "tasks.aggressive_translation",
+        "tasks.block_drafting",
+        "tasks.super_resolution",
+        "text.tokenizer",
+    ):
+        import_module(f"{__name__}.{module}")
 
 
 def __getattr__(name: str) -> Any:
     """`from fairseq_aggdec import load` imports fairseq and torch, which the package alone does not."""
-    if name not in ("load", "aggressive"):
+    modules = {"load": "model", "aggressive": "tasks.aggressive"}
+    if name not in modules:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     root = logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
     logging.disable(logging.INFO)
-    module = import_module("fairseq_aggdec.model" if name == "load" else "fairseq_aggdec.tasks.aggressive")
+    register()  # first: a module that is half imported cannot be registered
+    module = import_module(f"{__name__}.{modules[name]}")
     root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
     root.setLevel(level)
     logging.disable(disabled)
     return getattr(module, name)
 
 
-if "fairseq" in sys.modules:  # fairseq is importing its user directory
+class _Awaiting:
+    """Registers the plugin where a program imports fairseq after this package; finds no module itself."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        # the last part of fairseq that fairseq imports; it may have been wanted by a half imported module of ours
+        is_complete = name == "fairseq.model_parallel" and not any(
+            loaded.startswith(f"{__name__}.") for loaded in sys.modules
+        )
+        if is_complete or name == "fairseq_cli":
+            register()
+
+
+if "fairseq" in sys.modules:  # fairseq is importing its user directory, or a program has imported it
     register()
+else:
+    sys.meta_path.insert(0, _Awaiting())

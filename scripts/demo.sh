@@ -4,5 +4,5 @@
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/scripts/setup.sh"
-echo "demo: about half a minute on two cores; the results come at the end" >&2
+echo "demo: about half a minute on two quiet cores, at most a minute and a half on busy ones; the results come at the end" >&2
 exec "$root/.venv/bin/aggdec" demo "$@"

@@ -1,8 +1,8 @@
 """What `aggdec demo` prints: sentences with the blocks of their outputs, and the speed of each mode."""
 
+import time
 from typing import Any
 
-import torch
 from tabulate import tabulate
 
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GAD, GAD_PLUS, GREEDY, IAD
@@ -20,6 +20,8 @@ from fairseq_aggdec.text.shipped import ShippedModel
 
 _BY_MODEL = (GAD, GAD_PLUS, f"{GAD_PLUS}:5:3")
 """modes with drafts of the second model; the first one's blocks are shown"""
+_SECONDS = 15
+"""of the first mode's first round, and until when a further round begins"""
 
 
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
@@ -29,7 +31,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
         demo: the model to show.
         lines: what to decode, each of one sentence or several.
         shown: the number of sentences to print, in their order; edited ones are chosen first.
-        rounds: how often each mode is timed.
+        rounds: how often each mode is timed, at most.
         colour: whether blocks are coloured.
 
     Raises:
@@ -42,32 +44,39 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     copies = demo.drafter is None
     title, *drafting = ("Grammar correction", IAD) if copies else ("English-German translation", *_BY_MODEL)
     modes = [f"{BEAM}5", f"{AGGRESSIVE_BEAM}:5", f"{BEAM}1", GREEDY, *drafting]
-    runners = [FairseqRunner(model.task, model.models, batches, Mode.parse(mode)) for mode in modes]
-    results = compare(runners, rounds)
-    symbols = model.task.target_dictionary.symbols
-    different = References("cpu", lambda mode: "fp32").differences(runners, results, symbols)
-    by_name = {result.mode.name: result for result in results}
-    outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[drafting[0]].outputs.items())]
-
-    print(f"\n{title} of {len(sentences)} sentences; {describe(machine())}\n")
-    changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
+    # how each sentence is decoded, untimed
+    recorded = FairseqRunner(model.task, model.models, batches, Mode.parse(drafting[0]), retain_iter_history=True)
+    found = [output.hypothesis or {} for _, output in sorted(decode_once(recorded).outputs.items())]
+    changed = [own["tokens"].tolist() != source.tolist() for own, source in zip(found, sources, strict=True)]
     # edited sentences show most
     chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:shown])
-    drafted = "are copied from the input" if copies else "are the second model's"
+    # how fast
+    runners = [FairseqRunner(model.task, model.models, batches, Mode.parse(mode)) for mode in modes]
+    began, computed = time.monotonic(), time.thread_time()
+    results = compare(runners, rounds, began + _SECONDS, _SECONDS)
+    share = (time.thread_time() - computed) / (time.monotonic() - began)
+    symbols = model.task.target_dictionary.symbols
+    different = References("cpu", lambda mode: "fp32").differences(runners, results, symbols)
+
+    print(f"\n{title} of {len(sentences)} sentences; {describe(machine())}\n")
     if chosen:
-        edited = [batches[number] for number in chosen]
-        mode = Mode.parse(drafting[0])
-        decoded = decode_once(FairseqRunner(model.task, model.models, edited, mode, retain_iter_history=True))
-        traces = [
-            _trace(model, number, sentences[number], decoded.outputs[number].hypothesis or {}) for number in chosen
-        ]
-        print(text({f"{drafting[0]}: drafts {drafted}, verified in one pass each": traces}, colour))
+        for number in chosen:
+            print(f"{number}: {sentences[number]}\n   {model.text(found[number]['tokens'], sentences[number])}\n")
+        drafted = "copied from the input" if copies else "the second model's"
+        traces = [_trace(model, number, sentences[number], found[number]) for number in chosen]
+        print(text({f"{drafting[0]}: drafts are {drafted}, verified in one pass each": traces}, colour))
     if copies:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
-    greedy = by_name.get(GREEDY)
+    print(f"Timed sentences: {len(runners[0].batches)}, as many as {modes[0]} decoded in {_SECONDS} seconds at most")
+    if share < 0.8:
+        print(
+            f"THE MACHINE WAS BUSY: this program had a processor for {share:.0%} of the time. fairseq's search suffers "
+            "most from that: take no speed-up from this table, repeat it on a quiet machine"
+        )
+    greedy = results[modes.index(GREEDY)]
     runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]
     headers, rows = speed_table(runs, short=True)
-    print(tabulate(rows, headers))
+    print(f"\n{tabulate(rows, headers)}")
     refuse_differing({run.mode: run.differing or 0 for run in runs})
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
-from fairseq_aggdec.serve.requests import aside
+from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, aside
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
@@ -27,6 +28,8 @@ SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
 """sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
+MOST_TAKEN = 2 * MOST_BYTES
+"""bytes of texts that are read, wait or are decoded, beyond which long texts are refused unread"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
 
@@ -55,10 +58,11 @@ class Batcher:
         self.worker = worker
         self.language: str = language or model.source_lang
         self._settings = settings
-        self._queue: list[tuple[int, str]] = []  # a heap of (turn, sentence)
-        self._turns: dict[str, int] = {}  # of the sentences in the queue; another turn there is out of date
+        self._turns: dict[str, int] = {}  # the queue: which is decoded next
         self._turn = 0  # of the sentences that are decoded now
         self._asked: dict[str, asyncio.Future[Result]] = {}
+        self._requests: Counter[str] = Counter()  # that wait for each sentence of `_asked`
+        self._taken = 0  # bytes of texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
@@ -67,10 +71,21 @@ class Batcher:
         """The number of sentences in the queue."""
         return len(self._turns)
 
-    async def decode_text(self, text: str) -> Result:
-        """The result of one text; see `decode_texts`."""
-        (result,) = await self.decode_texts([text])
-        return result
+    @contextmanager
+    def taking(self, request: Request) -> Iterator[None]:
+        """The time from a request's headers to its answer: a long text is refused before it is sent, read and split.
+
+        Raises:
+            HTTPException: the text is long, and as many wait as can (429).
+        """
+        size = 0 if request.method == "GET" else min(int(request.headers.get("Content-Length", MOST_BYTES)), MOST_BYTES)
+        if size > SHORT and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
+            raise busy()
+        self._taken += size
+        try:
+            yield
+        finally:
+            self._taken -= size
 
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
@@ -121,14 +136,26 @@ class Batcher:
             elif turn >= self._turns.get(sentence, 0):
                 continue  # it is decoded now, or another request has it decoded sooner
             self._turns[sentence] = turn
-            heapq.heappush(self._queue, (turn, sentence))
-        if self._queue and (self._work is None or self._work.done()):
+        if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._decode_queue())
         asked = {sentence: self._asked[sentence] for sentence in unknown}
-        if asked:
-            # not gather: a request that gives up must not cancel what others may wait for
-            await asyncio.wait(asked.values())
+        self._requests.update(unknown)
+        try:
+            if asked:
+                # not gather: a request that gives up must not cancel what others may wait for
+                await asyncio.wait(asked.values())
+        finally:
+            self._leave(unknown)
         return [known[sentence] if sentence in known else asked[sentence].result() for sentence in sentences]
+
+    def _leave(self, sentences: list[str]) -> None:
+        """A request waits no longer for these sentences; those that no other waits for leave the queue."""
+        self._requests.subtract(sentences)
+        for sentence in sentences:
+            if not self._requests[sentence]:
+                del self._requests[sentence]
+                if self._turns.pop(sentence, None):
+                    del self._asked[sentence]
 
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()
@@ -150,13 +177,12 @@ class Batcher:
         """Those whose turn it is; none where the queue is empty."""
         batch: list[str] = []
         room = BATCH_CHARACTERS
-        while self._queue and len(batch) < BATCH and (not batch or len(self._queue[0][1]) <= room):
-            turn, sentence = heapq.heappop(self._queue)
-            if self._turns.get(sentence) == turn:
-                del self._turns[sentence]
-                self._turn = turn
-                batch.append(sentence)
-                room -= len(sentence)
+        for sentence in sorted(self._turns, key=self._turns.__getitem__)[:BATCH]:
+            if batch and len(sentence) > room:
+                break
+            self._turn = self._turns.pop(sentence)
+            batch.append(sentence)
+            room -= len(sentence)
         return batch
 
     def _decode_batch(self, sentences: list[str]) -> list[Result | Exception]:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 import fairseq_aggdec
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import FORM, NAMES, aside, read_fields, read_form, read_json
+from fairseq_aggdec.serve.requests import FORM, NAMES, aside, read_fields, read_form, read_json, while_wanted
 from fairseq_aggdec.text.edits import to_utf16, utf16_units, widened
 from fairseq_aggdec.text.results import Edit, Result
 
@@ -29,19 +29,21 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     async def check(request: Request) -> Response:
         if request.method in ("HEAD", "OPTIONS"):
             return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
-        fields = read_form(request.url.query)
-        if request.method == "POST":
-            fields |= await read_fields(request, FORM, "text/plain", "")  # as clients call a form that they wrote
-        language = fields.get("language")
-        if not language:
-            raise HTTPException(400, "Error: Missing 'language' parameter")
-        if language != "auto" and language.lower().replace("_", "-").split("-")[0] != code:
-            raise HTTPException(
-                400, f"Error: '{language}' is not a language code known to this server, which has {code}"
-            )
-        parts = await aside(len(fields.get("data", "")), _parts, fields)
-        text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
-        result = await corrector.decode_text(plain if _wants_corrections(fields) else "")
+        with corrector.taking(request):
+            fields = read_form(request.url.query)
+            if request.method == "POST":
+                fields |= await read_fields(request, FORM, "text/plain", "")  # as clients call a form that they wrote
+            language = fields.get("language")
+            if not language:
+                raise HTTPException(400, "Error: Missing 'language' parameter")
+            if language != "auto" and language.lower().replace("_", "-").split("-")[0] != code:
+                raise HTTPException(
+                    400, f"Error: '{language}' is not a language code known to this server, which has {code}"
+                )
+            parts = await aside(len(fields.get("data", "")), _parts, fields)
+            text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
+            checked = plain if _wants_corrections(fields) else ""
+            (result,) = await while_wanted(request, corrector.decode_texts([checked]))
         answer = {
             "software": {
                 "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import FORM, JSON, NAMES, read_fields
+from fairseq_aggdec.serve.requests import FORM, JSON, NAMES, read_fields, while_wanted
 
 
 def libretranslate_routes(translator: Batcher | None) -> list[Route]:
@@ -18,21 +18,22 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
     async def translate(request: Request) -> Response:
         if translator is None:
             raise HTTPException(404, "no translator here: start with --translator CKPT, or with --demo to try one")
-        fields = await read_fields(request, JSON, FORM)
-        for name in ("q", "source", "target"):
-            if name not in fields:
-                raise HTTPException(400, f"Invalid request: missing {name} parameter")
-        q = fields["q"]
-        texts = q if isinstance(q, list) else [q]
-        if not all(isinstance(text, str) for text in texts):
-            raise HTTPException(400, "Invalid request: q must be a text or a list of texts")
-        if fields["source"] not in ("auto", source):
-            raise HTTPException(400, f"{fields['source']} is not supported: the source is {source}")
-        if fields["target"] != target:
-            raise HTTPException(400, f"{fields['target']} is not supported: the target is {target}")
-        if fields.get("format", "text") != "text":
-            raise HTTPException(400, f"format {fields['format']} is not supported: send text")
-        results = await translator.decode_texts(texts)
+        with translator.taking(request):
+            fields = await read_fields(request, JSON, FORM)
+            for name in ("q", "source", "target"):
+                if name not in fields:
+                    raise HTTPException(400, f"Invalid request: missing {name} parameter")
+            q = fields["q"]
+            texts = q if isinstance(q, list) else [q]
+            if not all(isinstance(text, str) for text in texts):
+                raise HTTPException(400, "Invalid request: q must be a text or a list of texts")
+            if fields["source"] not in ("auto", source):
+                raise HTTPException(400, f"{fields['source']} is not supported: the source is {source}")
+            if fields["target"] != target:
+                raise HTTPException(400, f"{fields['target']} is not supported: the target is {target}")
+            if fields.get("format", "text") != "text":
+                raise HTTPException(400, f"format {fields['format']} is not supported: send text")
+            results = await while_wanted(request, translator.decode_texts(texts))
         translations = [result.text for result in results]
         answer: dict[str, Any] = {"translatedText": translations if isinstance(q, list) else translations[0]}
         notes = [note for result in results for note in result.notes]

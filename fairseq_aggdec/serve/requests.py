@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 MOST_BYTES = 256 * 1024
 """of a request's body"""
@@ -32,6 +32,22 @@ _Made = TypeVar("_Made")
 async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
     """The result of a function for a text of `size` characters, while the event loop serves other requests."""
     return await asyncio.get_running_loop().run_in_executor(_SHORT if size <= SHORT else _LONG, function, *arguments)
+
+
+async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _Made:
+    """The result of `work` for a request whose body is read; it ends early where the client has gone.
+
+    Raises:
+        ClientDisconnect: it has.
+    """
+    working = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait([working], timeout=0.5))[0]:
+            if await request.is_disconnected():
+                raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
 
 
 async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:

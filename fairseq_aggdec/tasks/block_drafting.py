@@ -33,6 +33,8 @@ class BlockDraftingConfig(TranslationConfig):
 class BlockDraftingTask(NamesMissingSplit, HubForm, TranslationTask):
     """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
+    needs_targets = True
+
     def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         # saved in the checkpoint: decoding compares the dictionaries of drafter and verifier symbol by symbol

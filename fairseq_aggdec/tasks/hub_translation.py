@@ -46,6 +46,8 @@ class HubForm(FairseqTask):
 
     needs_settings: ClassVar[bool] = False
     """whether data without a `hub.json` is refused"""
+    needs_targets = False
+    """whether targets that are all empty, as `aggdec binarize` writes them for sources alone, count as targets"""
     form: Form | None = None
     """None: the data is no imported model's"""
     hidden: frozenset[int] = frozenset()
@@ -94,7 +96,9 @@ class HubForm(FairseqTask):
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
         data.src = FormedSide(data.src, before, after, longest)
         data.sizes = data.src_sizes = data.src.sizes
-        if data.tgt is not None:
+        if data.tgt is None or not (self.needs_targets or np.any(data.tgt.sizes > 1)):
+            data.tgt = data.tgt_sizes = None  # empty ones would be scored
+        else:
             data.tgt = FormedSide(data.tgt, forced, [self.target_dictionary.eos()])
             data.tgt_sizes = data.tgt.sizes
             data.sizes = np.vstack((data.src_sizes, data.tgt_sizes)).T

@@ -3,11 +3,13 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
+from fairseq_aggdec.demo import showing
 from fairseq_aggdec.text.shipped import SHIPPED
 
 SENTENCE = "She have two brother in Zürich."
@@ -22,6 +24,7 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
     assert done.returncode == 0, done.stderr[-3000:]
     assert "demo: about half a minute" in done.stderr
     assert "1 of 1" in done.stdout
+    assert f"{SENTENCE}\n   She has two brothers in Zürich.\n" in done.stdout
     assert f"source  {SENTENCE}" in done.stdout
 
 
@@ -35,9 +38,24 @@ def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
     blocks, _, table = capsys.readouterr().out.partition("\nmode ")
     rows = {line.split()[0]: line for line in table.splitlines()[3:]}
     assert list(rows) == ["beam5", "aggressive-beam:5", "beam1", "greedy", *DRAFTED[task]]
+    (timed,) = re.findall(r"^Timed sentences: (\d+),", blocks, flags=re.MULTILINE)  # on a busy machine a few
     for mode in ("greedy", DRAFTED[task][0]):
-        assert f"{len(sentences)} of {len(sentences)}" in rows[mode]
+        assert f"{timed} of {timed}" in rows[mode]
     accepted = re.findall(r"^ +1  \[", blocks, flags=re.MULTILINE)
     assert len(accepted) >= 3, "of first drafts"
     if task == "mt":
         assert re.search(r"/[^/]+/$", blocks, flags=re.MULTILINE), "and something rejected"
+
+
+def test_fairseq_decodes_what_fits_into_its_time_and_a_busy_machine_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(showing, "_SECONDS", 0)
+    for clock, is_busy in ((lambda: 0.0, True), (time.monotonic, False)):
+        monkeypatch.setattr(time, "thread_time", clock)
+        aggdec(["demo", SENTENCE, "He go to school.", "--show", "0"])
+        printed = capsys.readouterr().out
+        assert "2 of 2 sentences corrected" in printed
+        assert "Timed sentences: 1, as many as beam5" in printed
+        assert "ms a sentence" in printed
+        assert ("THE MACHINE WAS BUSY: this program had a processor for 0%" in printed) == is_busy

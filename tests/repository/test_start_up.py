@@ -42,6 +42,26 @@ def test_the_plugin_costs_a_command_little() -> None:
     pytest.fail(f"{TRIES} times at least {TARGET} seconds, the last time {seconds:.2f}")
 
 
+AFTERWARDS = """
+from fairseq import options
+print(options.parse_args_and_arch(options.get_generation_parser(), sys.argv[1:]).decoding)
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import fairseq_aggdec",
+        "from fairseq_aggdec import load",
+        "from fairseq_aggdec.tasks.aggressive import aggressive; import fairseq_cli.generate",
+    ],
+)
+def test_a_program_that_imports_the_plugin_before_fairseq_has_its_tasks(imports: str) -> None:
+    words = ["data-bin", "--path", "model.pt", "--task", "aggressive_translation", "--decoding", "iad"]
+    command = [sys.executable, "-c", f"import sys; {imports}{AFTERWARDS}", *words]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout == "iad\n"
+
+
 HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}
 
 HELP = """

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from socket import create_connection, socket
 from threading import Event
 from typing import Any, cast
 
@@ -29,12 +30,16 @@ def run(model: Shouting, use: Callable[[Batcher], Awaitable[Any]]) -> Any:
         return asyncio.run(main())
 
 
+def check(url: str, text: str, **options: Any) -> requests.Response:
+    return requests.post(f"{url}/v2/check", {"text": text, "language": "en"}, **options)
+
+
 def test_texts_that_wait_are_decoded_together_and_each_gets_its_own() -> None:
     model = Shouting(0.05)
     texts = [f"The {number}th text is here.\n\n  It has two sentences. " for number in range(8)]
-    results = run(model, lambda batcher: asyncio.gather(*map(batcher.decode_text, texts)))
-    assert [result.text for result in results] == [text.upper() for text in texts]
-    assert [(s.start, s.end) for s in results[3].sentences] == [(0, 21), (25, 46)]
+    results = run(model, lambda batcher: asyncio.gather(*(batcher.decode_texts([text]) for text in texts)))
+    assert [result.text for (result,) in results] == [text.upper() for text in texts]
+    assert [(s.start, s.end) for s in results[3][0].sentences] == [(0, 21), (25, 46)]
     decoded = [sentence for batch in model.batches for sentence in batch]
     assert len(model.batches) <= 2
     assert len(decoded) == len(set(decoded)) == 9  # the second sentence is the same in all
@@ -44,8 +49,8 @@ def test_an_unchanged_sentence_is_not_decoded_again() -> None:
     model = Shouting()
 
     async def use(batcher: Batcher) -> None:
-        await batcher.decode_text("One stays. Two chang. Three stays.")
-        await batcher.decode_text("One stays. Two changes. Three stays.")
+        await batcher.decode_texts(["One stays. Two chang. Three stays."])
+        await batcher.decode_texts(["One stays. Two changes. Three stays."])
 
     run(model, use)
     assert model.batches == [["One stays.", "Two chang.", "Three stays."], ["Two changes."]]
@@ -57,12 +62,12 @@ def test_a_short_text_does_not_wait_for_the_end_of_a_long_one(unit: str) -> None
     text = "".join(unit.format(number) for number in range(400)).strip()
 
     async def use(batcher: Batcher) -> None:
-        long = asyncio.create_task(batcher.decode_text(text))
+        long = asyncio.create_task(batcher.decode_texts([text]))
         while not model.batches:
             await asyncio.sleep(0)
-        await asyncio.gather(*map(batcher.decode_text, ["I am short.", "Sentence 399 ends."]))
+        await batcher.decode_texts(["I am short.", "Sentence 399 ends."])
         assert not long.done()
-        assert (await long).text == text.upper()
+        assert [result.text for result in await long] == [text.upper()]
         assert batcher.waiting == 0
 
     run(model, use)
@@ -74,7 +79,8 @@ def test_a_short_text_does_not_wait_for_the_end_of_a_long_one(unit: str) -> None
 
 def test_a_word_that_is_too_long_for_the_model_is_left_as_it_is() -> None:
     text = f"Say {'a' * 50_000} now."
-    assert run(Shouting(), lambda batcher: batcher.decode_text(text)).text == f"SAY {'a' * 50_000} NOW."
+    (result,) = run(Shouting(), lambda batcher: batcher.decode_texts([text]))
+    assert result.text == f"SAY {'a' * 50_000} NOW."
 
 
 def test_while_a_long_text_is_read_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +95,10 @@ def test_while_a_long_text_is_read_others_are_answered(monkeypatch: pytest.Monke
     monkeypatch.setattr(batching, "split_text", split)
     model = cast(Model, Shouting())
     with serving(make_app(model, model)) as url, ThreadPoolExecutor(1) as client:
-        long = client.submit(requests.post, f"{url}/v2/check", {"text": "He is here. " * 1000, "language": "en"})
+        long = client.submit(check, url, "He is here. " * 1000)
         assert reads.wait(20)
         assert requests.get(f"{url}/healthz").text == "ok\n"
-        assert requests.post(f"{url}/v2/check", {"text": "Short.", "language": "en"}).status_code == 200
+        assert check(url, "Short.").status_code == 200
         assert not long.done()
         goes_on.set()
         assert long.result().status_code == 200
@@ -101,9 +107,10 @@ def test_while_a_long_text_is_read_others_are_answered(monkeypatch: pytest.Monke
 def test_a_sentence_that_fails_spoils_no_other() -> None:
     async def use(batcher: Batcher) -> list[Any]:
         texts = ["All is well.", "This is bad.", "All ends well."]
-        return await asyncio.gather(*map(batcher.decode_text, texts), return_exceptions=True)
+        found = [batcher.decode_texts([text]) for text in texts]
+        return await asyncio.gather(*found, return_exceptions=True)
 
-    well, bad, ends_well = run(Shouting(), use)
+    (well,), bad, (ends_well,) = run(Shouting(), use)
     assert (well.text, type(bad), ends_well.text) == ("ALL IS WELL.", ValueError, "ALL ENDS WELL.")
 
 
@@ -125,25 +132,64 @@ def test_what_is_too_much_is_refused_and_later_texts_are_served(monkeypatch: pyt
         refused = ask(texts[100:])
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "2")
         assert ask(["A short one is taken."]).status_code == taken.result().status_code == 200
-        never = requests.post(f"{url}/v2/check", data={"text": " ".join(texts), "language": "en"})
+        never = check(url, " ".join(texts))
         assert (never.status_code, "Retry-After" in never.headers) == (413, False)
         long = requests.post(f"{url}/translate", data={"q": "a" * 300_000, "source": "en", "target": "en"})
         assert long.status_code == 413
         assert "too long" in long.json()["error"]
-        assert requests.post(f"{url}/v2/check", data={"text": "Short.", "language": "en"}).status_code == 200
+        assert check(url, "Short.").status_code == 200
+
+
+def test_a_long_text_is_refused_before_it_is_sent_while_others_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_TAKEN", 3 * SHORT)
+    model = cast(Model, Shouting())
+    with serving(make_app(model, model)) as url:
+
+        def announce(headers: str) -> socket:
+            client = create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+            request = f"POST /v2/check HTTP/1.1\r\nHost: localhost\r\n{headers}\r\nExpect: 100-continue\r\n\r\n"
+            client.sendall(request.encode())
+            client.settimeout(20)
+            return client
+
+        long = f"Content-Length: {2 * SHORT}"
+        with announce(long) as taken:
+            assert b"100 Continue" in taken.recv(1000)
+            for headers in (long, "Transfer-Encoding: chunked"):
+                with announce(headers) as refused:
+                    assert b" 429 " in refused.recv(1000)
+            assert check(url, "Short.").status_code == 200
+            assert check(url, "Long. " * 40_000).status_code == 429, "also to clients that listen when all is sent"
+        while check(url, "I am. " * 2000).status_code == 429:
+            time.sleep(0.01)  # until the server knows that the first client has gone
+
+
+def test_what_nobody_waits_for_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    shouting = Shouting(0.3)
+    model = cast(Model, shouting)
+    texts = [f"Sentence {number} ends." for number in range(300)]
+    with serving(make_app(model, model)) as url, ThreadPoolExecutor(1) as client:
+        with pytest.raises(requests.ReadTimeout):
+            check(url, " ".join(texts), timeout=0.1)
+        same = client.submit(check, url, texts[-1])
+        other = check(url, "One more.")
+    decoded = [sentence for batch in shouting.batches for sentence in batch]
+    assert (same.result().status_code, other.status_code) == (200, 200)
+    assert {texts[-1], "One more."} <= set(decoded)
+    assert len(decoded) < 200
 
 
 def test_a_request_that_takes_too_long_is_ended_and_its_sentences_are_there_when_it_comes_again() -> None:
     model = cast(Model, Shouting(0.5))
     with serving(make_app(model, model, seconds=0.3)) as url:
-        answers = [requests.post(f"{url}/v2/check", data={"text": "Slow.", "language": "en"}) for _ in range(2)]
+        answers = [check(url, "Slow.") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [503, 200]
 
 
 def test_an_error_is_logged_without_the_text(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture) -> None:
     model = cast(Model, Shouting())
     with serving(make_app(model, model)) as url:
-        answer = requests.post(f"{url}/v2/check", data={"text": "My bad secret.", "language": "en"})
+        answer = check(url, "My bad secret.")
         good = requests.get(f"{url}/v2/check?language=en&text=My+secret.")
     assert (answer.status_code, good.status_code) == (500, 200)
     assert "ValueError at /v2/check" in caplog.text

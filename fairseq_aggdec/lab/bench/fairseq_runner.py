@@ -66,7 +66,7 @@ class FairseqRunner:
     def gap(self) -> Gap:
         """The function that measures with this mode how far two tokens, or candidates of a beam, are apart."""
         samples = {}
-        for sentences, batch in zip(self.batches, self.samples, strict=True):
+        for sentences, batch in zip(self.batches, self.samples, strict=False):  # `compare` may leave out the last ones
             for row, number in enumerate(sentences):
                 net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
                 samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}

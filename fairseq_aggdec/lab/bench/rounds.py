@@ -100,19 +100,22 @@ class Runner(Protocol):
         """Wait until the device has finished its work."""
 
 
-def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf) -> list[ModeResult]:
+def compare(
+    runners: Sequence[Runner], repeats: int = 3, until: float = math.inf, most: float = math.inf
+) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times; says on stderr whose rounds differ much.
 
     Args:
         runners: one runner for each mode.
         repeats: number of rounds over all batches.
         until: when no further round begins, on the clock of `time.monotonic`.
+        most: seconds of the first runner's first round; what it does not reach is left out of all runners' batches.
 
     Returns:
         one result for each mode, in the given order.
     """
     results = [ModeResult(runner.mode, runner.batches) for runner in runners]
-    steps = repeats * sum(len(runner.batches) for runner in runners)
+    steps = None if most < math.inf else repeats * sum(len(runner.batches) for runner in runners)
     with Progress(steps, " batches") as bar:
         for runner in runners:
             bar.set_description(f"{runner.mode.name}, warming up", refresh=False)
@@ -122,7 +125,11 @@ def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf
                 break
             for runner, result in zip(runners, results, strict=True):
                 bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}", refresh=False)
-                run_once(runner, result, lambda _: bar.update())
+                run_once(runner, result, lambda _: bar.update(), time.monotonic() + most)
+                if most < math.inf:
+                    for other in runners:
+                        del other.batches[len(result.latencies[0]) :]
+                    most = math.inf
     for result in results:
         fastest, slowest = min(result.rounds), max(result.rounds)
         if slowest > _UNSTEADY * fastest > 0:
@@ -135,16 +142,20 @@ def compare(runners: Sequence[Runner], repeats: int = 3, until: float = math.inf
 
 
 def warm_up(runner: Runner) -> None:
-    """Decode the first batches, untimed."""
-    for number in range(min(WARM_UP_BATCHES, len(runner.batches))):
+    """Decode the first batches, untimed; fewer where they take seconds."""
+    until = time.monotonic() + 3
+    for number in range(len(runner.batches))[:WARM_UP_BATCHES]:
         runner.decode(number)
+        if time.monotonic() > until:
+            break
     runner.wait()
 
 
-def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any]) -> None:
+def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any], until: float = math.inf) -> None:
     """Time one round over all batches, and add its times and outputs to `result`.
 
-    `after_batch` is called with the number of sentences of each batch.
+    `after_batch` is called with the number of sentences of each batch; after `until`, on the clock of
+    `time.monotonic`, no further one is decoded.
     """
     latencies = []
     for number, batch in enumerate(runner.batches):
@@ -155,6 +166,8 @@ def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], An
         latencies.append(time.perf_counter() - began)
         result.outputs.update(runner.outputs(number, decoded))
         after_batch(len(batch))
+        if time.monotonic() > until:
+            break
     result.latencies.append(latencies)
 
 

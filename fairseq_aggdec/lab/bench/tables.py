@@ -42,17 +42,20 @@ def _megabytes(count: int | None) -> str:
     return "" if count is None else f"{count / 1e6:.0f}"
 
 
-def _seconds(run: Run) -> str:
-    digits = 2 if run.seconds >= 0.1 else 4  # a demonstration of one sentence takes milliseconds
-    return f"{run.seconds:.{digits}f} ({run.fastest:.{digits}f}-{run.slowest:.{digits}f})"
+def _times(run: Run, of_sentence: bool) -> str:
+    """Seconds of a round, or milliseconds of a sentence."""
+    unit = 1e3 / run.sentences if of_sentence else 1
+    digits = 2 if unit * run.seconds >= 0.1 else 4  # a demonstration of one sentence takes milliseconds
+    return f"{unit * run.seconds:.{digits}f} ({unit * run.fastest:.{digits}f}-{unit * run.slowest:.{digits}f})"
 
 
 def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode of one batch size.
 
-    `short`: whether to leave out percentiles, throughput and memory.
+    `short`: whether to leave out percentiles, throughput and memory, and to give the times of a sentence.
     """
-    columns: list[Column] = [("seconds\n(median, range)", _seconds)]
+    unit = "ms a sentence" if short else "seconds"
+    columns: list[Column] = [(f"{unit}\n(median, range)", lambda run: _times(run, short))]
     columns += [_speed_up(baseline) for name in BASELINES for baseline in runs if baseline.mode == name]
     if not short:
         columns += [_latency(share) for share in PERCENTILES]
@@ -68,7 +71,8 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
         ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
         ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
     ]
-    columns += [column for column in optional[: 1 if short else None] if any(column[1](run) for run in runs)]
+    if not short:
+        columns += [column for column in optional if any(column[1](run) for run in runs)]
     return ["mode", *(header for header, _ in columns)], [
         [run.mode, *(cell(run) for _, cell in columns)] for run in runs
     ]
