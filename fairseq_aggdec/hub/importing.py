@@ -136,7 +136,9 @@ def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Set
         src = src or "source"
     numbers = {name: value for name, value in config.items() if name.endswith("_token_id") and name not in GENERATION}
     languages = {name: token for token, name in names.items()}
-    return Settings(family, tokenizer.kind, languages, form, forced, search_options(fields, numbers), src, target)
+    summarizes = family == "pegasus" or any("summarization" in task for task in config.get("task_specific_params", {}))
+    search = search_options(fields, numbers)
+    return Settings(family, tokenizer.kind, languages, form, forced, search, src, target, summarizes)
 
 
 def _dictionary(symbols: list[str]) -> Dictionary:
@@ -204,10 +206,11 @@ def commands(folder: Path, settings: Settings) -> str:
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's own search bans none
         modes.insert(0, f"{BEAM}{beam}")
+    text = '--whole "A text. It is one input."' if settings.summarizes else '"A sentence."'
     example = f"  # of the {len(settings.languages)} languages in hub.json" if settings.languages else ""
     return "\n".join(
         (
-            f'aggdec translate --model {name} {pair} "A sentence."{example}',
+            f"aggdec translate --model {name} {pair} {text}{example}",
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
             f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",

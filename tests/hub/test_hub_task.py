@@ -1,5 +1,6 @@
 """Imported models on data and text: sources and outputs have the form that the model knows, wherever it decodes."""
 
+import json
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,8 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
+from tests.hub.compare import Imported, copied
 from tests.support.helpers import PLUGIN, run_cli
 
 MODELS = Path(__file__).parent / "models"
@@ -64,10 +67,83 @@ def test_languages_go_by_name_and_processes_import_once(
     assert (found.sentences[0].tokens[0], PAIR[1] in found.text) == (PAIR[1], False)
     with pytest.raises(AggdecError, match=r"^-t deu: the model has no such language; .*deu_Latn"):
         load.hub(MODELS / "nllb", PAIR[0], "deu")
-    with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t "):
-        load.hub(MODELS / "marian_multi")
+    with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t \(serve"):
+        load.hub(MODELS / "m2m_100", "en")
     with pytest.raises(AggdecError, match=r"^-t en: the model has no such language; its only one is de$"):
         load.hub(MODELS / "marian_two", "de", "en")
     monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
     with pytest.raises(AggdecError, match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"):
         load.hub(MODELS / "nllb", *PAIR)
+
+
+@pytest.mark.parametrize("name", ["bart", "pegasus"])
+def test_a_line_is_one_input_and_with_whole_a_text_is(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lines = ["She likes miniskirts. Tom is here.", "", " \t", "  We're going out for Chinese.\r", ""]
+    text = "\n".join(lines)
+    (tmp_path / "text").write_bytes(text.encode())
+    model = load.hub(MODELS / name)
+    whole = model.decode(text, whole=True)
+    assert [one.source for one in whole.sentences] == [text.strip()]
+    assert [one.source for one in model.decode(text).sentences] == [lines[0], lines[3].strip()]
+    command = ["translate", "--model", str(MODELS / name), "--input", str(tmp_path / "text")]
+    aggdec(command)
+    aggdec([*command, "--whole"])
+    assert capsys.readouterr().out == "\n".join(model.decode(line).text for line in lines) + whole.text
+    corrector = load.hub(MODELS / name, corrects=True)
+    assert [len(corrector.correct(text, whole=whole).sentences) for whole in (False, True)] == [3, 1]
+
+
+def test_where_the_original_summarizes_the_printed_line_gives_a_text_as_one_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = {"task_specific_params": {"summarization_cnn": {"min_length": 56}}}
+    of_cnn = copied("bart", tmp_path / "cnn", {"config.json": tasks})
+    for folder, is_whole in ((of_cnn, True), (MODELS / "pegasus", True), (MODELS / "marian", False)):
+        out = tmp_path / f"{folder.name}-imported"
+        aggdec(["import-hf", str(folder), "--out", str(out)])
+        line = capsys.readouterr().out.splitlines()[0]
+        assert line in (out / "README.md").read_text("utf-8")
+        assert (" --whole " in line) == is_whole
+        aggdec(shlex.split(line)[1:])
+        assert capsys.readouterr().out.strip()
+
+
+def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(tmp_path: Path) -> None:
+    imported = Imported("marian_multi", tmp_path / "imported")
+    model = load.hub(imported.folder)
+    german, english = ([row for row in imported.rows if row["target_lang"] == tag] for tag in (">>deu<<", ">>eng<<"))
+    tagged = [f"{row['target_lang']} {row['text']}" for row in imported.rows]
+    assert [*InTheirNumbers(MODELS / "marian_multi", model).inputs(tagged)] == [row["input"] for row in imported.rows]
+    decoded = "\n".join(row["decoded"] for row in imported.rows)
+    assert model.decode("\n".join(tagged), "greedy").text == decoded
+    # one sentence in two languages; the language holds for a text's further sentences
+    text = german[0]["text"]
+    both = [imported.of(some[0]).model.decode(text, "greedy").text for some in (german, english)]
+    assert both[0] != both[1]
+    mixed = f">>deu<<\n{text}\n\n{text} {text}\n  >>eng<<{text} {text}"
+    expected = f"{both[0]}\n\n{both[0]} {both[0]}\n  {both[1]} {both[1]}"
+    assert model.decode(mixed, "greedy").text == expected
+    for untagged in (text, f"{text}\n{mixed}"):
+        with pytest.raises(
+            AggdecError, match=r"several languages \(deu, eng, .*give -t .*begin the text with one: >>de"
+        ):
+            model.decode(untagged)
+    with pytest.raises(AggdecError, match=r"'>>xyz<< .*': the model has no such language; of its 2 .* deu"):
+        model.decode([mixed, f">>xyz<< {text}"])
+    with pytest.raises(AggdecError, match="the model has no such language"):
+        load.hub(imported.folder, target_lang="xyz")
+
+
+def test_lines_of_a_file_that_do_not_name_their_language_are_listed_and_the_others_decoded(tmp_path: Path) -> None:
+    row = json.loads((MODELS / "marian_multi/expected.json").read_text("utf-8"))[0]
+    lines = [f"{row['target_lang']} {row['text']}", "", row["text"], ">>xyz<< Hello."]
+    (tmp_path / "text").write_text("\n".join(lines), "utf-8")
+    folder = f"--model {MODELS / 'marian_multi'} --input {tmp_path / 'text'} --output {tmp_path / 'out'}"
+    aggdec(["decode", *folder.split(), "--decoding", "greedy"])
+    (decoded,) = (tmp_path / "out").glob("text.*.txt")
+    assert decoded.read_text("utf-8") == f"{row['decoded']}\n\n\n\n"
+    skipped = (tmp_path / "out/skipped.tsv").read_text("utf-8").splitlines()
+    assert [line.split("\t")[1] for line in skipped] == ["3", "4"]
