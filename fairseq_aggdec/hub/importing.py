@@ -24,13 +24,12 @@ from torch import Tensor
 
 from fairseq_aggdec import register
 from fairseq_aggdec.compat.checkpoints import without_training
-from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
-from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.hub.families import EOS, FAMILIES
 from fairseq_aggdec.hub.files import read_json, read_weights
-from fairseq_aggdec.hub.generation import GENERATION, search_options
+from fairseq_aggdec.hub.generation import GENERATION, flags, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
@@ -200,9 +199,9 @@ def commands(folder: Path, settings: Settings) -> str:
     source = settings.source_lang or min(settings.languages, key=settings.target_lang.__eq__)
     target = settings.target_lang or min(settings.languages, key=source.__eq__)
     pair = f"-s {source} -t {target}"
-    search = {name: value for name, value in settings.generation.items() if value != getattr(SearchOptions, name, 0)}
-    beam = search.pop("beam", settings.generation.get("beam", 1))
-    flags = "".join(f" {option_name(name)}{'' if value is True else f' {value:g}'}" for name, value in search.items())
+    search = dict(settings.generation)
+    beam = search.pop("beam", 1)
+    words = "".join(f" {word}" for word in flags(search))
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's own search bans none
         modes.insert(0, f"{BEAM}{beam}")
@@ -213,8 +212,8 @@ def commands(folder: Path, settings: Settings) -> str:
             f"aggdec translate --model {name} {pair} {text}{example}",
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
-            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
-            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{flags}",
+            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{words}",
+            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{words}",
             f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
         )
     )

@@ -58,6 +58,12 @@ class Settings:
             raise AggdecError(f"{folder / FILE}: no such file; name a folder that `aggdec import-hf` has written")
         return settings
 
+    @classmethod
+    def greedy_search(cls, folder: Path) -> dict[str, Any]:
+        """`generation` for modes without a beam; {} where the folder is not an imported model's."""
+        found = cls.found(folder)
+        return {} if found is None else {name: value for name, value in found.generation.items() if name != "beam"}
+
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
         structured_files.write(folder / FILE, asdict(self))
