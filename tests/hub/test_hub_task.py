@@ -1,19 +1,23 @@
 """Imported models on data and text: sources and outputs have the form that the model knows, wherever it decodes."""
 
-import json
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 from fairseq_aggdec import load
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import imported
-from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
+from fairseq_aggdec.train.drafter.plan import Measured
+from fairseq_aggdec.train.drafter.recipe import Recipe
+from fairseq_aggdec.train.drafter.stages import _Stages
 from tests.hub.compare import Imported, copied
 from tests.support.helpers import PLUGIN, run_cli
 
@@ -44,6 +48,16 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     assert max(len(one.sentences[0].tokens) for one in short) == 5
     stock = [[one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
     assert stock == [[one.text for one in model.decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
+    data = DataBin.find(Path("data-bin"))
+    recipe = Recipe(Path("bart/model.pt"), 128, 2, 5, torch.device("cpu"), bf16=False)
+    targets = recipe.teacher(data).translate(range(3), [*data.source("train")])  # texts alone, without the forced <s>
+    symbols = data.target_dictionary.symbols
+    for one, target in zip(greedy, targets, strict=True):
+        assert one.sentences[0].tokens[1:] == [symbols[token] for token in target[:-1]]
+    stages: Any = _Stages(Path("drafter"), data, Any, recipe, 0.0, Any)
+    last_line = stages._conclusion(Path("drafter.pt"), Measured(5, 2.0, 1.5), Any)
+    of_search = generate.split(" --beam 4 ")[1]
+    assert f" --bpe hub --hub-folder bart {of_search} --user-dir" in last_line
     for name in ("hub_translation", "block_drafting"):  # drafters learn to read what the model reads
         config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
         task = TASK_REGISTRY[name].setup_task(config)
@@ -76,74 +90,49 @@ def test_languages_go_by_name_and_processes_import_once(
         load.hub(MODELS / "nllb", *PAIR)
 
 
-@pytest.mark.parametrize("name", ["bart", "pegasus"])
-def test_a_line_is_one_input_and_with_whole_a_text_is(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("bart", {"config.json": {"task_specific_params": {"summarization_cnn": {}}}}), ("pegasus", {})],
+)
+def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_prints_a_text_is(
+    name: str, changes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    out, file = tmp_path / "imported", tmp_path / "text"
+    aggdec(["import-hf", str(copied(name, tmp_path / name, changes)), "--out", str(out)])
+    printed = shlex.split(capsys.readouterr().out.splitlines()[0])
     lines = ["She likes miniskirts. Tom is here.", "", " \t", "  We're going out for Chinese.\r", ""]
-    text = "\n".join(lines)
-    (tmp_path / "text").write_bytes(text.encode())
-    model = load.hub(MODELS / name)
-    whole = model.decode(text, whole=True)
+    text, model = "\n".join(lines), load.hub(out)
+    file.write_bytes(text.encode())
+    whole, of_example = (model.decode(one, whole=True) for one in (text, printed[-1]))
+    assert "--whole" in printed
     assert [one.source for one in whole.sentences] == [text.strip()]
-    assert [one.source for one in model.decode(text).sentences] == [lines[0], lines[3].strip()]
-    command = ["translate", "--model", str(MODELS / name), "--input", str(tmp_path / "text")]
-    aggdec(command)
-    aggdec([*command, "--whole"])
-    assert capsys.readouterr().out == "\n".join(model.decode(line).text for line in lines) + whole.text
-    corrector = load.hub(MODELS / name, corrects=True)
-    assert [len(corrector.correct(text, whole=whole).sentences) for whole in (False, True)] == [3, 1]
-
-
-def test_where_the_original_summarizes_the_printed_line_gives_a_text_as_one_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tasks = {"task_specific_params": {"summarization_cnn": {"min_length": 56}}}
-    of_cnn = copied("bart", tmp_path / "cnn", {"config.json": tasks})
-    for folder, is_whole in ((of_cnn, True), (MODELS / "pegasus", True), (MODELS / "marian", False)):
-        out = tmp_path / f"{folder.name}-imported"
-        aggdec(["import-hf", str(folder), "--out", str(out)])
-        line = capsys.readouterr().out.splitlines()[0]
-        assert line in (out / "README.md").read_text("utf-8")
-        assert (" --whole " in line) == is_whole
-        aggdec(shlex.split(line)[1:])
-        assert capsys.readouterr().out.strip()
+    command = ["translate", "--model", str(out), "--input", str(file)]
+    for words in (command, [*command, "--whole"], printed[1:]):
+        aggdec(words)
+    alone = "\n".join(model.decode(line).text for line in lines)
+    assert capsys.readouterr().out == f"{alone}{whole.text}{of_example.text}\n"
 
 
 def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(tmp_path: Path) -> None:
     imported = Imported("marian_multi", tmp_path / "imported")
-    model = load.hub(imported.folder)
-    german, english = ([row for row in imported.rows if row["target_lang"] == tag] for tag in (">>deu<<", ">>eng<<"))
-    tagged = [f"{row['target_lang']} {row['text']}" for row in imported.rows]
-    assert [*InTheirNumbers(MODELS / "marian_multi", model).inputs(tagged)] == [row["input"] for row in imported.rows]
-    decoded = "\n".join(row["decoded"] for row in imported.rows)
-    assert model.decode("\n".join(tagged), "greedy").text == decoded
-    # one sentence in two languages; the language holds for a text's further sentences
-    text = german[0]["text"]
-    both = [imported.of(some[0]).model.decode(text, "greedy").text for some in (german, english)]
-    assert both[0] != both[1]
+    rows, model = imported.rows, load.hub(imported.folder)
+    tagged = [f"{row['target_lang']} {row['text']}" for row in rows]
+    assert model.decode("\n".join(tagged), "greedy").text == "\n".join(row["decoded"] for row in rows)
+    # one text in two languages, which hold for the sentences that follow
+    text, pairs = rows[0]["text"], {row["target_lang"]: row for row in rows}
+    deu, eng = (imported.of(pairs[tag]).model.decode(text, "greedy").text for tag in (">>deu<<", ">>eng<<"))
+    assert deu != eng
     mixed = f">>deu<<\n{text}\n\n{text} {text}\n  >>eng<<{text} {text}"
-    expected = f"{both[0]}\n\n{both[0]} {both[0]}\n  {both[1]} {both[1]}"
-    assert model.decode(mixed, "greedy").text == expected
-    for untagged in (text, f"{text}\n{mixed}"):
-        with pytest.raises(
-            AggdecError, match=r"several languages \(deu, eng, .*give -t .*begin the text with one: >>de"
-        ):
+    assert model.decode(mixed, "greedy").text == f"{deu}\n\n{deu} {deu}\n  {eng} {eng}"
+    for untagged, message in (
+        (f"{text}\n{mixed}", r"several languages \(deu, eng, .*give -t .*, or begin the text with one: >>deu"),
+        (f"{mixed}\n>>xyz<< {text}", "'>>xyz<< .*': the model has no such language; of its 2 .* deu"),
+    ):
+        with pytest.raises(AggdecError, match=message):
             model.decode(untagged)
-    with pytest.raises(AggdecError, match=r"'>>xyz<< .*': the model has no such language; of its 2 .* deu"):
-        model.decode([mixed, f">>xyz<< {text}"])
-    with pytest.raises(AggdecError, match="the model has no such language"):
-        load.hub(imported.folder, target_lang="xyz")
-
-
-def test_lines_of_a_file_that_do_not_name_their_language_are_listed_and_the_others_decoded(tmp_path: Path) -> None:
-    row = json.loads((MODELS / "marian_multi/expected.json").read_text("utf-8"))[0]
-    lines = [f"{row['target_lang']} {row['text']}", "", row["text"], ">>xyz<< Hello."]
-    (tmp_path / "text").write_text("\n".join(lines), "utf-8")
-    folder = f"--model {MODELS / 'marian_multi'} --input {tmp_path / 'text'} --output {tmp_path / 'out'}"
-    aggdec(["decode", *folder.split(), "--decoding", "greedy"])
-    (decoded,) = (tmp_path / "out").glob("text.*.txt")
-    assert decoded.read_text("utf-8") == f"{row['decoded']}\n\n\n\n"
-    skipped = (tmp_path / "out/skipped.tsv").read_text("utf-8").splitlines()
-    assert [line.split("\t")[1] for line in skipped] == ["3", "4"]
+    # of a large file such lines are listed, and the others decoded
+    (tmp_path / "text").write_text("\n".join([tagged[0], "", text, ">>xyz<< Hello."]), "utf-8")
+    folders = f"--model {imported.folder} --input {tmp_path / 'text'} --output {tmp_path / 'out'}"
+    aggdec(f"decode {folders} --decoding greedy".split())
+    assert (tmp_path / "out/text.000000.txt").read_text("utf-8") == f"{rows[0]['decoded']}\n\n\n\n"
+    assert (tmp_path / "out/skipped.tsv").read_text("utf-8").count("\n") == 2

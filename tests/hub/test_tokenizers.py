@@ -38,9 +38,9 @@ def test_text_goes_through_a_dictionary_file_of_fairseq_and_back(name: str, tmp_
         assert tokenizer.decode(target) == tokenizer.decode([number for number in target if number != unknown])
 
 
-SPECIALS = "special_tokens_map.json"
-UNLISTED = dict.fromkeys(("added_tokens_decoder", "additional_special_tokens", "extra_special_tokens"))
-"""transformers 4.30 and before wrote no such fields into tokenizer_config.json"""
+LISTS = ("added_tokens_decoder", "additional_special_tokens", "extra_special_tokens")
+UNLISTED = {"special_tokens_map.json": None, "tokenizer_config.json": dict.fromkeys(LISTS)}
+"""no file lists special tokens"""
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ UNLISTED = dict.fromkeys(("added_tokens_decoder", "additional_special_tokens", "
         ("bart", {"tokenizer.json": None}, "bpe"),
         ("nllb", {"tokenizer.json": None}, "sentencepiece_fairseq"),
         ("pegasus", {"tokenizer.json": None}, "sentencepiece_pegasus"),
-        ("m2m_100", {SPECIALS: None}, "sentencepiece_vocab"),  # which lists the languages
-        ("mbart50", {SPECIALS: None, "tokenizer_config.json": UNLISTED}, "sentencepiece_fairseq"),
+        ("m2m_100", UNLISTED, "sentencepiece_vocab"),
+        ("mbart50", UNLISTED, "sentencepiece_fairseq"),
     ],
 )
-def test_a_folder_without_one_of_its_files_or_lists_has_the_same_tokens(
+def test_a_folder_without_one_of_its_files_or_lists_has_the_same_tokens_and_new_ones_behind_them(
     name: str, changes: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
     whole, older = read_tokenizer(MODELS / name), read_tokenizer(copied(name, tmp_path / name, changes))
@@ -62,13 +62,8 @@ def test_a_folder_without_one_of_its_files_or_lists_has_the_same_tokens(
     for text in LINES[:2]:
         assert older.encode(text) == whole.encode(text)
         assert older.decode(older.encode(text)).strip() == whole.decode(whole.encode(text)).strip()
-
-
-def test_added_tokens_with_numbers_follow_the_languages_that_mbart_50s_class_has(tmp_path: Path) -> None:
-    changes = {SPECIALS: None, "tokenizer_config.json": UNLISTED}
-    folder = copied("mbart50", tmp_path / "mbart50", changes)
-    (folder / "added_tokens.json").write_text('{"<sep>": 954}')
-    assert read_tokenizer(folder).tokens == [*read_tokenizer(MODELS / "mbart50").tokens, "<sep>"]
+    (tmp_path / name / "added_tokens.json").write_text(f'{{"<new>": {len(whole.tokens)}}}')
+    assert read_tokenizer(tmp_path / name).tokens == [*whole.tokens, "<new>"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("marian", "It is."), ("bart", "It is .")])
