@@ -62,7 +62,9 @@ class Settings:
     def greedy_search(cls, folder: Path) -> dict[str, Any]:
         """`generation` for modes without a beam; {} where the folder is not an imported model's."""
         found = cls.found(folder)
-        return {} if found is None else {name: value for name, value in found.generation.items() if name != "beam"}
+        search = {} if found is None else dict(found.generation)
+        search.pop("beam", None)
+        return search
 
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
