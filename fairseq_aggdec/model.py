@@ -423,7 +423,7 @@ class Model:
             return [found.span() for found in (_WHOLE if whole else _LINE).finditer(text)]
         tags = [] if self._of_tags is None else [(tag.start(1), tag.end()) for tag in _TAG.finditer(text)]
         spans = []
-        # a tag belongs to the first sentence behind it
+        # what is between two tags is split alone; a tag belongs to the first sentence behind it, and is one without any
         for (start, behind), (end, _) in pairwise([(0, 0), *tags, (len(text), 0)]):
             found = split_text(text[behind:end], language or "en", markers=self.corrects)
             own = [(behind + first, behind + last) for first, last in found]
@@ -452,26 +452,31 @@ class Model:
 
     def _parts(self, text: str, draft: str | None = None, whole: bool = False) -> list[_Part]:
         """The inputs of a text, with their drafts; a sentence that is too long is cut at clauses."""
+        # where the inputs are, and what is drafted for each
         spans = self._spans(text, self.source_lang, whole)
         drafts = []
         if draft is not None:
             drafts = [draft[start:end] for start, end in self._spans(draft, self.target_lang, whole)]
         if len(drafts) != len(spans):
             drafts = [" ".join(drafts)] * len(spans)  # in which each finds its own
+        # cutting asks for the number of tokens of many pieces
         encode = cache(self.encode)
-        tag = ""
+        tag = ""  # of the sentence that the loop is at
         parts = []
+
+        def fits(piece: str) -> bool:
+            return len(encode(_tagged(piece, tag))) <= self.longest
+
         for (start, end), own in zip(spans, drafts, strict=True):
             tag = self.tag(text[start:end], tag)
             cuts = [(0, end - start)]
             if self._splits and not whole:
-                cuts = cut_at_clauses(
-                    text[start:end], lambda piece, tag=tag: len(encode(_tagged(piece, tag))) <= self.longest
-                )
+                cuts = cut_at_clauses(text[start:end], fits)
             for first, last in cuts:
                 source, note = text[start + first : start + last], None
                 read = _tagged(source, tag)
                 tokens = encode(read)
+                # what cannot be decoded, or not well
                 if len(tokens) > self.longest:
                     note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
                 elif self._guarded and self.corrects:

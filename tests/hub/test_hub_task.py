@@ -54,8 +54,9 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     symbols = data.target_dictionary.symbols
     for one, target in zip(greedy, targets, strict=True):
         assert one.sentences[0].tokens[1:] == [symbols[token] for token in target[:-1]]
-    stages: Any = _Stages(Path("drafter"), data, Any, recipe, 0.0, Any)
-    last_line = stages._conclusion(Path("drafter.pt"), Measured(5, 2.0, 1.5), Any)
+    unread: Any = None
+    stages = _Stages(Path("drafter"), data, unread, recipe, 0.0, unread)
+    last_line = stages._conclusion(Path("drafter.pt"), Measured(5, 2.0, 1.5), unread)
     of_search = generate.split(" --beam 4 ")[1]
     assert f" --bpe hub --hub-folder bart {of_search} --user-dir" in last_line
     for name in ("hub_translation", "block_drafting"):  # drafters learn to read what the model reads
