@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any, overload
@@ -29,7 +30,7 @@ from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPIES, MODES, readers
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.hub.importing import imported
-from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
+from fairseq_aggdec.hub.settings import FILE, MODEL, TAGGED, Settings
 from fairseq_aggdec.hub.tokenizers import HubBPE
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.process import log_warnings_only
@@ -57,8 +58,11 @@ _SUBWORD_FILES = (
     ("sentencepiece.bpe.model", "sentencepiece", "sentencepiece_model"),
 )
 """(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
-_SUMMARIZERS = ("bart", "pegasus")
-"""families that read a text as a whole, unless they correct"""
+_READ_LINES = ("bart", "pegasus")
+"""families that read a line of several sentences as one input, unless they correct"""
+_LINE, _WHOLE = re.compile(r"\S(.*\S)?"), re.compile(r"\S(.*\S)?", re.DOTALL)
+_TAG = re.compile(r"^[^\S\n]*(>>[^\s<>]+<<)", re.MULTILINE)
+"""the target language with which a line begins"""
 
 
 @dataclass
@@ -71,9 +75,11 @@ class _Part:
     """token numbers, EOS included; None: nothing to decode"""
     note: str | None = None
     draft: str = ""
+    read: str = ""
+    """what the model reads: the source, behind its language where the model wants that"""
 
 
-_Found = dict[tuple[str, str], list[dict[str, Any]]]  # hypotheses by source and draft
+_Found = dict[tuple[str, str], list[dict[str, Any]]]  # hypotheses by what is read and draft
 
 
 class Model:
@@ -116,8 +122,8 @@ class Model:
                 `source_lang` and `target_lang` are the same.
             longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer
                 sentences are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
-            splits: whether a text can hold several sentences and lines. None: where a tokeniser or subwords read
-                running text, but for imported models that summarise (BART, Pegasus); otherwise a text is one sentence.
+            splits: whether a line can hold several sentences. None: where a tokeniser or subwords read running text,
+                but for imported models of BART and Pegasus that do not correct. Otherwise a line is one input.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
             task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.
@@ -149,10 +155,14 @@ class Model:
         if hub is not None and bpe in (None, "hub"):
             bpe = "hub"
             options.setdefault("hub_folder", str(first.parent))
-        no_languages = source_lang is None and target_lang is None
-        if no_languages and hub is None and not any(folder.glob("*.idx")):  # only dictionaries
+        only_dictionaries = not any(folder.glob("*.idx"))
+        if hub is None and source_lang is None and target_lang is None and only_dictionaries:
             of_training = loading.trained_options(str(first))
             source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
+        self._of_tags = hub if hub is not None and hub.takes_tags and not target_lang and only_dictionaries else None
+        """settings of an imported model whose texts begin with their target language"""
+        if self._of_tags is not None:
+            target_lang = TAGGED
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
         decoding = Decoding.of(Namespace(**{"decoding": of_task.pop("decoding", AGGRESSIVE), **of_task}))
@@ -170,7 +180,7 @@ class Model:
         same_language = tokenizer == "as_written" or self.source_lang == self.target_lang
         self.corrects = same_language if corrects is None else corrects
         running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
-        if hub is not None and hub.family in _SUMMARIZERS:
+        if hub is not None and hub.family in _READ_LINES:
             running_text = self.corrects
         self._splits = running_text if splits is None else splits
         takes, learnt = min(model.encoder.max_positions() for model in self.models), longest_learnt(Path(path))
@@ -231,7 +241,8 @@ class Model:
         Args:
             folder: one with config.json, weights and tokenizer, imported once into the user's cache; or an imported
                 one.
-            source_lang, target_lang: names of languages, such as `eng_Latn`; None: the model's own.
+            source_lang, target_lang: names of languages, such as `eng_Latn`; None: the model's own, or that of the text
+                where a Marian model has several (`>>deu<< How are you?`).
             options: others of `load`.
 
         Raises:
@@ -266,6 +277,7 @@ class Model:
         max_tokens: int = 4000,
         batch_size: int | None = None,
         progress: bool = False,
+        whole: bool = False,
         **options: Any,
     ) -> Result | list[Result]:
         """Decode texts; one given alone has one result, several have a list in their order.
@@ -281,6 +293,8 @@ class Model:
             max_tokens: the most subwords of a batch of sources, padding included.
             batch_size: the most sentences of a batch; None: no limit.
             progress: show a bar on stderr.
+            whole: a text is one input, for a model that summarises; not for the shipped models. False: its sentences,
+                or its lines, see `splits` of `load`.
             options: further ones of the mode (`tolerance=2.0`), see `Decoding`, and of fairseq's generation
                 (`lenpen=0.6`, `max_len_b=100`).
 
@@ -312,7 +326,9 @@ class Model:
             own = [drafts] if isinstance(drafts, str) else list(drafts)
             if len(own) != len(several):
                 raise AggdecError(f"drafts: {len(own)} for {len(several)} texts: give one, or None, for each text")
-        parts = list(map(self._parts, several, own))
+        if whole and self._guarded:
+            raise AggdecError("whole (--whole): the shipped models have learnt single sentences; leave it out")
+        parts = [self._parts(text, draft, whole) for text, draft in zip(several, own, strict=True)]
         with self._lock:
             decoding = self.task.decoding.in_mode(mode, **of_mode)
             beam = (beam or own_beam or 5) if decoding.row.has_beam else 1
@@ -401,28 +417,66 @@ class Model:
             self._latest = settings, made
         return self._latest[1]
 
-    def _spans(self, text: str, language: str | None) -> list[tuple[int, int]]:
-        """Start and end of each sentence of a text."""
-        if self._splits:
-            return split_text(text, language or "en", markers=self.corrects)
-        start = len(text) - len(text.lstrip())
-        return [(start, start + len(text.strip()))] if text.strip() else []
+    def _spans(self, text: str, language: str | None, whole: bool) -> list[tuple[int, int]]:
+        """Start and end of each input of a text: its sentences, its lines, or all of it."""
+        if whole or not self._splits:
+            return [found.span() for found in (_WHOLE if whole else _LINE).finditer(text)]
+        tags = [] if self._of_tags is None else [(tag.start(1), tag.end()) for tag in _TAG.finditer(text)]
+        spans = []
+        # what is between two tags is split alone; a tag belongs to the first sentence behind it, and is one without any
+        for (start, behind), (end, _) in pairwise([(0, 0), *tags, (len(text), 0)]):
+            found = split_text(text[behind:end], language or "en", markers=self.corrects)
+            own = [(behind + first, behind + last) for first, last in found]
+            if behind > start:
+                own[:1] = [(start, own[0][1] if own else len(text[:end].rstrip()))]
+            spans += own
+        return spans
 
-    def _parts(self, text: str, draft: str | None = None) -> list[_Part]:
-        """The sentences of a text, with their drafts; one that is too long is cut at clauses."""
-        spans = self._spans(text, self.source_lang)
-        drafts = [] if draft is None else [draft[start:end] for start, end in self._spans(draft, self.target_lang)]
+    def tag(self, text: str, before: str = "") -> str:
+        """The target language that a text begins with, such as `>>deu<<`, or else `before`, that of the text before it.
+
+        "" where it was given when the model was loaded, or the model has but one.
+
+        Raises:
+            AggdecError: the text names no language, or one that the model does not have.
+        """
+        if self._of_tags is None:
+            return ""
+        found = _TAG.match(text)
+        tag, named = found[1] if found else before, f"'{text[:60]}'"
+        if not tag:
+            example = next(iter(self._of_tags.languages.values()))
+            raise AggdecError(f"{named}: {self._of_tags.needs('-t')}, or begin the text with one: {example} ...")
+        self._of_tags.check_language(named, tag.strip("<>"))
+        return tag
+
+    def _parts(self, text: str, draft: str | None = None, whole: bool = False) -> list[_Part]:
+        """The inputs of a text, with their drafts; a sentence that is too long is cut at clauses."""
+        # where the inputs are, and what is drafted for each
+        spans = self._spans(text, self.source_lang, whole)
+        drafts = []
+        if draft is not None:
+            drafts = [draft[start:end] for start, end in self._spans(draft, self.target_lang, whole)]
         if len(drafts) != len(spans):
             drafts = [" ".join(drafts)] * len(spans)  # in which each finds its own
+        # cutting asks for the number of tokens of many pieces
         encode = cache(self.encode)
+        tag = ""  # of the sentence that the loop is at
         parts = []
+
+        def fits(piece: str) -> bool:
+            return len(encode(_tagged(piece, tag))) <= self.longest
+
         for (start, end), own in zip(spans, drafts, strict=True):
+            tag = self.tag(text[start:end], tag)
             cuts = [(0, end - start)]
-            if self._splits:
-                cuts = cut_at_clauses(text[start:end], lambda piece: len(encode(piece)) <= self.longest)
+            if self._splits and not whole:
+                cuts = cut_at_clauses(text[start:end], fits)
             for first, last in cuts:
                 source, note = text[start + first : start + last], None
-                tokens = encode(source)
+                read = _tagged(source, tag)
+                tokens = encode(read)
+                # what cannot be decoded, or not well
                 if len(tokens) > self.longest:
                     note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
                 elif self._guarded and self.corrects:
@@ -430,7 +484,7 @@ class Model:
                 elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
                     self._warn_once(missing_subwords(source))
                 is_read = note is None and len(tokens) > 1
-                parts.append(_Part(source, start + first, tokens if is_read else None, note, own))
+                parts.append(_Part(source, start + first, tokens if is_read else None, note, own, read))
         return parts
 
     def _warn_once(self, message: str) -> None:
@@ -443,7 +497,7 @@ class Model:
         self, generator: Any, parts: list[_Part], nbest: int, max_tokens: int, batch_size: int | None, progress: bool
     ) -> _Found:
         """The hypotheses of each different sentence; those of similar length are decoded together."""
-        sources = {(part.source, part.draft): part.tokens for part in parts if part.tokens is not None}
+        sources = {(part.read, part.draft): part.tokens for part in parts if part.tokens is not None}
         waiting = sorted(sources, key=lambda source: len(sources[source]))
         found: _Found = {}
         device = next(self.models[0].parameters()).device
@@ -477,7 +531,7 @@ class Model:
         source, end = part.source, part.start + len(part.source)
         if part.tokens is None:
             return Sentence(source, part.start, end, source, note=part.note)
-        nbest, hypotheses = [], decoded[source, part.draft]
+        nbest, hypotheses = [], decoded[part.read, part.draft]
         for hypothesis in hypotheses:
             tokens = self.tokens(hypothesis["tokens"])[:-1]
             nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
@@ -498,6 +552,11 @@ class Model:
             accepted=0 if stats is None else sum(stats.accepted),
             note=note,
         )  # fmt: skip
+
+
+def _tagged(source: str, tag: str) -> str:
+    """A text behind its target language, which it may have already; "": it needs none."""
+    return f"{tag} {source.removeprefix(tag).lstrip()}" if tag else source
 
 
 def _bring(hypotheses: Sequence[dict[str, Any]]) -> None:

@@ -100,6 +100,8 @@ def test_ones_own_checkpoint_needs_its_tokeniser_and_finds_its_subwords_beside_i
     assert own.decode(text, "greedy").text == shipped("mt").decode(text, "greedy").text
     assert "gad" not in own.modes
     assert not own.corrects
+    with pytest.raises(AggdecError, match=r"^whole \(--whole\): the shipped models have learnt single sentences"):
+        shipped("mt").translate(text, whole=True)
     with pytest.raises(AggdecError, match="--decoding gad needs a drafter"):
         own.decode(text, "gad")
     drafted = load(

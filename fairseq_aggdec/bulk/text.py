@@ -113,8 +113,9 @@ class TextWorker:
     def decode(self, shard: TextShard) -> Decoded:
         """Decode the lines of a shard.
 
-        An empty line stays empty. A line that is not UTF-8, and one with a sentence that cannot be decoded, are
-        reported; they are left empty, or where the model corrects that sentence stays as it was.
+        An empty line stays empty. A line that is not UTF-8 or lacks its language (`Model.tag`), and one with a sentence
+        that cannot be decoded, are reported; they are left empty, or where the model corrects that sentence stays as it
+        was.
 
         Raises:
             AggdecError: an option, the data folder or a model cannot be used, or the file has changed.
@@ -125,9 +126,14 @@ class TextWorker:
         for place, line in enumerate(shard.read()):
             try:
                 lines.append(line.decode("utf-8"))
+                if lines[place].strip():
+                    self.model.tag(lines[place])
             except UnicodeDecodeError:
                 skipped[place] = "not valid UTF-8"
                 lines.append("")
+            except AggdecError as error:  # of its language
+                skipped[place] = str(error)
+                lines[place] = ""
         args = self.args
         results = self.model.decode(
             lines,

@@ -41,6 +41,8 @@ class _Decoding:
     tolerance: Maybe[float] = None  # of iad++ and gad++
     top_beta: Maybe[Count] = None  # of iad++ and gad++
     beam: Maybe[Count] = None  # of beam and aggressive-beam (default: 5)
+    #: each text or file is one input, as for a --model that summarises (default: its sentences, or its lines)
+    whole: Flag = False
 
 
 @dataclass(kw_only=True)
@@ -55,6 +57,8 @@ class Translate(_Decoding, _OwnModel, Verb):
       aggdec translate --input letter.txt > brief.txt
       aggdec translate --path checkpoint.pt --data data-bin --tokenizer moses --bpe subword_nmt < text
       aggdec translate --model nllb-200-distilled-600M -s eng_Latn -t deu_Latn "Where do you live?"
+      aggdec translate --model bart-large-cnn --whole --input article.txt
+      aggdec translate --model opus-mt-en-mul ">>deu<< Where do you live?"
     """
 
     texts: Positional[Many[str]] = field(default_factory=list)  # default: the standard input
@@ -108,7 +112,7 @@ class Translate(_Decoding, _OwnModel, Verb):
             yield from ((text, "\n") for text in self.texts)
             return
         for name in self.input or ["-"]:
-            if name == "-" and sys.stdin.isatty():  # answered line by line
+            if name == "-" and sys.stdin.isatty() and not self.whole:  # answered line by line
                 yield from ((line.rstrip("\n"), "\n") for line in sys.stdin)
             else:
                 yield read_text(name), ""

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.generation.options import SearchOptions
 
 _LEAST = {
     "length_penalty": -float("inf"),
@@ -35,6 +36,15 @@ GENERATION = _READ | _WITHOUT_EFFECT | _NOT_SUPPORTED.keys()
 """fields of generation_config.json, which older files have in config.json"""
 _ASSISTED = ("_", "transformers_version", "assistant_", "num_assistant", "prompt_lookup_", "max_matching_ngram")
 """beginnings of other fields that change no output; most are of transformers' own drafts"""
+
+
+def flags(options: dict[str, Any]) -> list[str]:
+    """The words of a command line for options of a search that differ from fairseq's defaults."""
+    words = []
+    for name, value in options.items():
+        if value != getattr(SearchOptions, name, 0):
+            words += [option_name(name)] if value is True else [option_name(name), f"{value:g}"]
+    return words
 
 
 def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str, Any]:

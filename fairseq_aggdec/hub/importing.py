@@ -24,13 +24,12 @@ from torch import Tensor
 
 from fairseq_aggdec import register
 from fairseq_aggdec.compat.checkpoints import without_training
-from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
-from fairseq_aggdec.generation.options import SearchOptions
 from fairseq_aggdec.hub.families import EOS, FAMILIES
 from fairseq_aggdec.hub.files import read_json, read_weights
-from fairseq_aggdec.hub.generation import GENERATION, search_options
+from fairseq_aggdec.hub.generation import GENERATION, flags, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
@@ -136,7 +135,9 @@ def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Set
         src = src or "source"
     numbers = {name: value for name, value in config.items() if name.endswith("_token_id") and name not in GENERATION}
     languages = {name: token for token, name in names.items()}
-    return Settings(family, tokenizer.kind, languages, form, forced, search_options(fields, numbers), src, target)
+    summarizes = family == "pegasus" or any("summarization" in task for task in config.get("task_specific_params", {}))
+    search = search_options(fields, numbers)
+    return Settings(family, tokenizer.kind, languages, form, forced, search, src, target, summarizes)
 
 
 def _dictionary(symbols: list[str]) -> Dictionary:
@@ -198,20 +199,21 @@ def commands(folder: Path, settings: Settings) -> str:
     source = settings.source_lang or min(settings.languages, key=settings.target_lang.__eq__)
     target = settings.target_lang or min(settings.languages, key=source.__eq__)
     pair = f"-s {source} -t {target}"
-    search = {name: value for name, value in settings.generation.items() if value != getattr(SearchOptions, name, 0)}
-    beam = search.pop("beam", settings.generation.get("beam", 1))
-    flags = "".join(f" {option_name(name)}{'' if value is True else f' {value:g}'}" for name, value in search.items())
+    search = dict(settings.generation)
+    beam = search.pop("beam", 1)
+    words = "".join(f" {word}" for word in flags(search))
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's own search bans none
         modes.insert(0, f"{BEAM}{beam}")
+    text = '--whole "A text. It is one input."' if settings.summarizes else '"A sentence."'
     example = f"  # of the {len(settings.languages)} languages in hub.json" if settings.languages else ""
     return "\n".join(
         (
-            f'aggdec translate --model {name} {pair} "A sentence."{example}',
+            f"aggdec translate --model {name} {pair} {text}{example}",
             f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
             f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
-            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{flags}",
-            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{flags}",
+            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{words}",
+            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{words}",
             f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
         )
     )

@@ -12,6 +12,8 @@ from fairseq_aggdec.errors import AggdecError
 
 FILE, MODEL = "hub.json", "model.pt"
 """names of an imported folder's settings and checkpoint"""
+TAGGED = ">><<"
+"""target language of a model whose texts begin with their own, as `>>deu<< How are you?`"""
 _ADVICE = "import the model again, into a new folder"
 
 
@@ -34,6 +36,8 @@ class Settings:
     source_lang: str
     """default of `-s`; of a model without language tokens the one name"""
     target_lang: str
+    summarizes: bool = False
+    """whether a text of many sentences is one input of the original's main use"""
 
     @classmethod
     def found(cls, folder: Path) -> Settings | None:
@@ -54,26 +58,51 @@ class Settings:
             raise AggdecError(f"{folder / FILE}: no such file; name a folder that `aggdec import-hf` has written")
         return settings
 
+    @classmethod
+    def greedy_search(cls, folder: Path) -> dict[str, Any]:
+        """`generation` for modes without a beam; {} where the folder is not an imported model's."""
+        found = cls.found(folder)
+        search = {} if found is None else dict(found.generation)
+        search.pop("beam", None)
+        return search
+
     def write(self, folder: Path) -> None:
         """Write them into a folder."""
         structured_files.write(folder / FILE, asdict(self))
 
+    @property
+    def takes_tags(self) -> bool:
+        """Whether the target language is a token of the source, and none is the model's own."""
+        return "{target}" in self.source and not self.target_lang
+
+    def needs(self, options: str) -> str:
+        """Why a language must be given, for an error message; `options`: -s, -t, or both."""
+        some = ", ".join([*self.languages][:4])
+        return f"a model of several languages ({some}, ...): give {options} (serve: --translator-languages)"
+
+    def check_language(self, asked: str, name: str) -> None:
+        """Raise `AggdecError` where the model has no language of this name; `asked`: what has named it."""
+        if name not in self.languages:
+            nearest = ", ".join(get_close_matches(name, self.languages, 4, cutoff=0))
+            number = len(self.languages)
+            raise AggdecError(f"{asked}: the model has no such language; of its {number} the nearest are {nearest}")
+
     def around(self, source_lang: str, target_lang: str) -> tuple[list[str], list[str], list[str]]:
         """The tokens before a source's text, those behind it, and the first ones of every output.
+
+        `target_lang`: `TAGGED` where the text itself begins with the language.
 
         Raises:
             AggdecError: the model has no such language.
         """
         before, _, after = self.source.partition("{text}")
+        if target_lang == TAGGED:
+            before = before.replace("{target}", "")
         parts = before.split(), after.split(), self.forced
         named = {"{source}": ("-s", source_lang), "{target}": ("-t", target_lang)}
         for place, (option, name) in named.items():
-            if any(place in part for part in parts) and name not in self.languages:
-                nearest = ", ".join(get_close_matches(name, self.languages, 4, cutoff=0))
-                number = len(self.languages)
-                raise AggdecError(
-                    f"{option} {name}: the model has no such language; of its {number} the nearest are {nearest}"
-                )
+            if any(place in part for part in parts):
+                self.check_language(f"{option} {name}", name)
         if not self.languages and self.target_lang not in (target_lang, "target"):
             raise AggdecError(f"-t {target_lang}: the model has no such language; its only one is {self.target_lang}")
         words = {place: self.languages.get(name, "") for place, (_, name) in named.items()}

@@ -47,6 +47,13 @@ M2M_LANGUAGES = {
     "wmt21": "en ha is ja cs ru zh de",
 }
 """languages behind vocab.json, by `language_codes` of tokenizer_config.json; not all folders list them"""
+_MBART_50 = (
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX "
+    "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN "
+    "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
+).split()
+BEHIND_PIECES = {"MBartTokenizer": [*_MBART_50[:25], "<mask>"], "MBart50Tokenizer": [*_MBART_50, "<mask>"]}
+"""languages and `<mask>`, by `tokenizer_class` of tokenizer_config.json; not all folders list them"""
 ESCAPED = re.compile(r"<token:\d+>")
 
 
@@ -72,7 +79,7 @@ class Tokenizer:
     target_tokens: list[str]
     """the same, but in a Marian model of two vocabularies"""
     special: set[str]
-    """tokens that an output's text lacks, such as languages; `<unk>` is one of them, and is shown nevertheless"""
+    """tokens that an output's text lacks, such as languages and `<unk>`"""
     cleans_spaces: bool
     """an output's text has no spaces before its punctuation"""
     encode: Callable[..., list[int]]
@@ -85,13 +92,12 @@ class Tokenizer:
     """the text of tokens"""
 
     def decode(self, numbers: Sequence[int]) -> str:
-        """The text of an output without its special tokens, with `<unk>` for what the model does not know."""
+        """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`)."""
         return self.text(self.target_tokens[number] for number in numbers if number < len(self.target_tokens))
 
     def text(self, tokens: Iterable[str]) -> str:
         """As `decode`, of tokens by name; a name that is no token is kept as it is."""
-        hidden = self.special - {UNKNOWN}
-        text = self.joined([token for token in tokens if token not in hidden and not ESCAPED.fullmatch(token)])
+        text = self.joined([token for token in tokens if token not in self.special and not ESCAPED.fullmatch(token)])
         if self.cleans_spaces:
             text = re.sub(r" ([.?!,])", r"\1", text).replace(" ' ", "'")
             text = re.sub(r" (n't|'m|'s|'ve|'re)", r"\1", text)
@@ -169,7 +175,8 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
         if codes not in M2M_LANGUAGES:
             raise AggdecError(f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}")
         languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split()]
-    for token in [*added, *languages]:
+    # those that have a number follow those that have none
+    for token in sorted([*added, *languages], key=lambda token: "number" in added.get(token, {})):
         numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
     sides = [numbers, read_json(folder, "target_vocab.json") if config.get("separate_vocabs") else numbers]
     for name, model, side in zip(names, models, sides, strict=False):
@@ -197,8 +204,7 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
         return [sides[is_target].get(piece, unknown[is_target]) for piece in pieces]
 
     def joined(tokens: list[str]) -> str:
-        pieces = ["\0" if token == UNKNOWN else token for token in tokens]  # SentencePiece would write " ⁇ "
-        return str(models[-1].decode_pieces(pieces).replace("▁", " ").strip().replace("\0", UNKNOWN))
+        return str(models[-1].decode_pieces(tokens).replace("▁", " ").strip())
 
     special = {token for token, entry in added.items() if entry.get("special")}.union(languages)
     cleans = config.get("clean_up_tokenization_spaces", False)
@@ -214,9 +220,10 @@ def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> 
     added = {entry["content"]: entry | {"number": int(number)} for number, entry in numbered}
     for token, number in read_json(folder, "added_tokens.json", optional=True).items():
         added.setdefault(token, {"number": number})
+    first = BEHIND_PIECES.get(str(config.get("tokenizer_class")).removesuffix("Fast"), [])
     more = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
     named = [value for name, value in config.items() if name.endswith("_token") and value]
-    for entry in [*(more.values() if isinstance(more, dict) else more), *named, *specials]:
+    for entry in [*first, *(more.values() if isinstance(more, dict) else more), *named, *specials]:
         new = {"content": entry, "lstrip": entry == "<mask>"} if isinstance(entry, str) else entry
         added[new["content"]] = new | added.get(new["content"], {}) | {"special": True}
     return added

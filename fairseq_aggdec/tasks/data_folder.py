@@ -47,10 +47,8 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
             found = settings.source_lang, settings.target_lang
         source, target = source or found[0], target or found[1]
     if settings is not None and not (source and target):
-        some = ", ".join([*settings.languages][:4])
         missing = " and ".join(option for option, name in (("-s", source), ("-t", target)) if not name)
-        asked = f"give {missing} (serve: --translator-languages)"
-        raise AggdecError(f"a model of several languages ({some}, ...): {asked}")
+        raise AggdecError(settings.needs(missing))
     if not source or not target:
         raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
     if settings is not None:

@@ -3,15 +3,22 @@
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 from fairseq_aggdec import load
+from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.train.drafter.plan import Measured
+from fairseq_aggdec.train.drafter.recipe import Recipe
+from fairseq_aggdec.train.drafter.stages import _Stages
+from tests.hub.compare import Imported, copied
 from tests.support.helpers import PLUGIN, run_cli
 
 MODELS = Path(__file__).parent / "models"
@@ -42,6 +49,17 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     assert max(len(one.sentences[0].tokens) for one in short) == 5
     stock = [[one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
     assert stock == [[one.text for one in model.decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
+    data = DataBin.find(Path("data-bin"))
+    recipe = Recipe(Path("bart/model.pt"), 128, 2, 5, torch.device("cpu"), bf16=False)
+    targets = recipe.teacher(data).translate(range(3), [*data.source("train")])  # texts alone, without the forced <s>
+    symbols = data.target_dictionary.symbols
+    for one, target in zip(greedy, targets, strict=True):
+        assert one.sentences[0].tokens[1:] == [symbols[token] for token in target[:-1]]
+    unread: Any = None
+    stages = _Stages(Path("drafter"), data, unread, recipe, 0.0, unread)
+    last_line = stages._conclusion(Path("drafter.pt"), Measured(5, 2.0, 1.5), unread)
+    of_search = generate.split(" --beam 4 ")[1]
+    assert f" --bpe hub --hub-folder bart {of_search} --user-dir" in last_line
     # drafters learn to read what the model reads, and are tried out with empty targets
     for name, target in {"hub_translation": None, "block_drafting": [0, 2]}.items():
         config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
@@ -67,10 +85,58 @@ def test_languages_go_by_name_and_processes_import_once(
     assert (found.sentences[0].tokens[0], PAIR[1] in found.text) == (PAIR[1], False)
     with pytest.raises(AggdecError, match=r"^-t deu: the model has no such language; .*deu_Latn"):
         load.hub(MODELS / "nllb", PAIR[0], "deu")
-    with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t "):
-        load.hub(MODELS / "marian_multi")
+    with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t \(serve"):
+        load.hub(MODELS / "m2m_100", "en")
     with pytest.raises(AggdecError, match=r"^-t en: the model has no such language; its only one is de$"):
         load.hub(MODELS / "marian_two", "de", "en")
     monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
     with pytest.raises(AggdecError, match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"):
         load.hub(MODELS / "nllb", *PAIR)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("bart", {"config.json": {"task_specific_params": {"summarization_cnn": {}}}}), ("pegasus", {})],
+)
+def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_prints_a_text_is(
+    name: str, changes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, file = tmp_path / "imported", tmp_path / "text"
+    aggdec(["import-hf", str(copied(name, tmp_path / name, changes)), "--out", str(out)])
+    printed = shlex.split(capsys.readouterr().out.splitlines()[0])
+    lines = ["She likes miniskirts. Tom is here.", "", " \t", "  We're going out for Chinese.\r", ""]
+    text, model = "\n".join(lines), load.hub(out)
+    file.write_bytes(text.encode())
+    whole, of_example = (model.decode(one, whole=True) for one in (text, printed[-1]))
+    assert "--whole" in printed
+    assert [one.source for one in whole.sentences] == [text.strip()]
+    command = ["translate", "--model", str(out), "--input", str(file)]
+    for words in (command, [*command, "--whole"], printed[1:]):
+        aggdec(words)
+    alone = "\n".join(model.decode(line).text for line in lines)
+    assert capsys.readouterr().out == f"{alone}{whole.text}{of_example.text}\n"
+
+
+def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(tmp_path: Path) -> None:
+    imported = Imported("marian_multi", tmp_path / "imported")
+    rows, model = imported.rows, load.hub(imported.folder)
+    tagged = [f"{row['target_lang']} {row['text']}" for row in rows]
+    assert model.decode("\n".join(tagged), "greedy").text == "\n".join(row["decoded"] for row in rows)
+    # one text in two languages, which hold for the sentences that follow
+    text, pairs = rows[0]["text"], {row["target_lang"]: row for row in rows}
+    deu, eng = (imported.of(pairs[tag]).model.decode(text, "greedy").text for tag in (">>deu<<", ">>eng<<"))
+    assert deu != eng
+    mixed = f">>deu<<\n{text}\n\n{text} {text}\n  >>eng<<{text} {text}"
+    assert model.decode(mixed, "greedy").text == f"{deu}\n\n{deu} {deu}\n  {eng} {eng}"
+    for untagged, message in (
+        (f"{text}\n{mixed}", r"several languages \(deu, eng, .*give -t .*, or begin the text with one: >>deu"),
+        (f"{mixed}\n>>xyz<< {text}", "'>>xyz<< .*': the model has no such language; of its 2 .* deu"),
+    ):
+        with pytest.raises(AggdecError, match=message):
+            model.decode(untagged)
+    # of a large file such lines are listed, and the others decoded
+    (tmp_path / "text").write_text("\n".join([tagged[0], "", text, ">>xyz<< Hello."]), "utf-8")
+    folders = f"--model {imported.folder} --input {tmp_path / 'text'} --output {tmp_path / 'out'}"
+    aggdec(f"decode {folders} --decoding greedy".split())
+    assert (tmp_path / "out/text.000000.txt").read_text("utf-8") == f"{rows[0]['decoded']}\n\n\n\n"
+    assert (tmp_path / "out/skipped.tsv").read_text("utf-8").count("\n") == 2

@@ -3,6 +3,7 @@
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairseq.data import Dictionary
@@ -33,25 +34,36 @@ def test_text_goes_through_a_dictionary_file_of_fairseq_and_back(name: str, tmp_
         assert [symbols.index(dictionary[number]) for number in read] == tokenizer.encode(line)
         target = tokenizer.encode(line, is_target=True)
         assert bpe.decode(bpe.encode(line, is_target=True)) == tokenizer.decode(target)
-        assert tokenizer.decode(target).count("<unk>") == target.count(tokenizer.target_tokens.index("<unk>"))
+        unknown = tokenizer.target_tokens.index("<unk>")
+        assert tokenizer.decode(target) == tokenizer.decode([number for number in target if number != unknown])
+
+
+LISTS = ("added_tokens_decoder", "additional_special_tokens", "extra_special_tokens")
+UNLISTED = {"special_tokens_map.json": None, "tokenizer_config.json": dict.fromkeys(LISTS)}
+"""no file lists special tokens"""
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "kind"),
+    ("name", "changes", "kind"),
     [
-        ("bart", "tokenizer.json", "bpe"),
-        ("nllb", "tokenizer.json", "sentencepiece_fairseq"),
-        ("pegasus", "tokenizer.json", "sentencepiece_pegasus"),
-        ("m2m_100", "special_tokens_map.json", "sentencepiece_vocab"),  # which lists the languages
+        ("bart", {"tokenizer.json": None}, "bpe"),
+        ("nllb", {"tokenizer.json": None}, "sentencepiece_fairseq"),
+        ("pegasus", {"tokenizer.json": None}, "sentencepiece_pegasus"),
+        ("m2m_100", UNLISTED, "sentencepiece_vocab"),
+        ("mbart50", UNLISTED, "sentencepiece_fairseq"),
     ],
 )
-def test_a_folder_without_one_of_its_files_has_the_same_tokens(name: str, file: str, kind: str, tmp_path: Path) -> None:
-    whole, older = read_tokenizer(MODELS / name), read_tokenizer(copied(name, tmp_path / name, {file: None}))
+def test_a_folder_without_one_of_its_files_or_lists_has_the_same_tokens_and_new_ones_behind_them(
+    name: str, changes: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    whole, older = read_tokenizer(MODELS / name), read_tokenizer(copied(name, tmp_path / name, changes))
     assert older.kind == kind
     assert (older.tokens, older.special) == (whole.tokens, whole.special)
     for text in LINES[:2]:
         assert older.encode(text) == whole.encode(text)
         assert older.decode(older.encode(text)).strip() == whole.decode(whole.encode(text)).strip()
+    (tmp_path / name / "added_tokens.json").write_text(f'{{"<new>": {len(whole.tokens)}}}')
+    assert read_tokenizer(tmp_path / name).tokens == [*whole.tokens, "<new>"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("marian", "It is."), ("bart", "It is .")])

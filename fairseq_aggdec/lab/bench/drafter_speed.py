@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.generation.modes import GAD, GREEDY
+from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -33,7 +34,10 @@ def drafter_speed(
     sources = data.source("valid")
     chosen = [sources[number].tolist() for number in range(min(sentences, len(sources)))]
     languages = (data.source_lang, data.target_lang)
-    subject = Subject(str(verifier), str(data.folder), chosen, *languages, str(drafter), max(block_sizes), device)
+    subject = Subject(
+        str(verifier), str(data.folder), chosen, *languages, str(drafter), max(block_sizes), device,
+        search=Settings.greedy_search(data.folder),
+    )  # fmt: skip
     with Runs(subject) as runs:
         runners = [runs.runner(Mode.parse(GREEDY), 1)]
         runners += [runs.runner(Mode.parse(GAD).having(block_size=size), 1) for size in block_sizes]

@@ -70,7 +70,7 @@ def differences(folder: Path, languages: tuple[str | None, str | None], texts: S
     ours, before, lines = InTheirNumbers(folder, model), [], []
     if "{source}" in settings.source:
         tokenizer.src_lang = model.source_lang
-    elif "{target}" in settings.source:
+    elif model.target_lang in settings.languages and "{target}" in settings.source:  # else in the text
         before = [ours.source[settings.languages[model.target_lang]]]
     forced = [ours.target[model.task.target_dictionary[token]] for token in model.task.form.forced]
     first = {"forced_bos_token_id": forced[0]} if forced else {}

@@ -13,6 +13,7 @@ import torch
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.generation.modes import GREEDY
 from fairseq_aggdec.generation.options import SearchOptions
+from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.train.distilling import Teacher
 
 AVERAGED = 5
@@ -58,10 +59,15 @@ class Recipe:
         return sorted({max(1, round(share * self.block_size)) for share in SHARES})
 
     def teacher(self, data: DataBin) -> Teacher:
-        """The verifier, which distils the data by this plugin's engine, with the output of fairseq's beam of 1."""
+        """The verifier, which distils the data by this plugin's engine, with the output of fairseq's beam of 1.
+
+        An imported model has the lengths and blocked n-grams of its own search, as when it decodes with the drafter.
+        """
         is_cpu = self.device.type == "cpu"  # which decodes in fp32 though it trains in bfloat16
         precision = "bf16" if self.bf16 and not is_cpu else "fp32"
-        return Teacher(str(self.verifier), data, SearchOptions(beam=1), GREEDY, precision, is_cpu)
+        search = Settings.greedy_search(data.folder)
+        search.pop("block_ngrams", None)  # a teacher always blocks them
+        return Teacher(str(self.verifier), data, SearchOptions(beam=1, **search), GREEDY, precision, is_cpu)
 
     def arguments(self, data: DataBin, folder: Path, updates: int, saves: int = SAVES) -> list[str]:
         """The arguments of fairseq-train.

@@ -20,7 +20,8 @@ from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.generation.modes import GAD, GREEDY
-from fairseq_aggdec.hub.settings import FILE
+from fairseq_aggdec.hub.generation import flags
+from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
 from fairseq_aggdec.train.distilling import distil
 from fairseq_aggdec.train.drafter.fairseq_train import train
@@ -186,6 +187,7 @@ class _Stages:
         words += ["--cpu"] if self.recipe.device.type == "cpu" else []
         if (self.data.folder / FILE).is_file():  # an imported model's
             words += ["--bpe", "hub", "--hub-folder", self.recipe.verifier.parent]
+            words += flags(Settings.greedy_search(self.data.folder))
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
         verdict = (
             f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
