@@ -173,6 +173,12 @@ def test_models_of_base_size_are_rehearsed_tiny_and_trained_by_the_clock() -> No
     assert [word for word in training if "max_update=" in word][-1] == "optimization.max_update=20"
 
 
+def test_a_drafter_whose_targets_are_late_learns_from_references_and_says_so() -> None:
+    done = reproduce("help_en_de_base", "drafter", "--dry-run", TRAIN_HOURS="0.01")
+    assert "stage redistill has not ended: drafter is trained on references, not distilled" in done.stderr
+    assert "task.data=work/help_en_de_base/data-bin" in done.stdout
+
+
 def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     """It was stopped, and goes on on another machine."""
     once = 'bash scripts/train.sh gec_small --place "$AGGDEC_WORK/x"'

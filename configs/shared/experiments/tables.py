@@ -141,6 +141,7 @@ def beside(
     differs: str = "",
     but: Mapping[str, str] | None = None,
     further: Mapping[str, str] | None = None,
+    engine: Mapping[str, Numbers] | None = None,
     **more: Any,
 ) -> Beside:
     """Our numbers in a paper's table.
@@ -151,18 +152,26 @@ def beside(
         differs: how our systems differ from the paper's.
         but: the same of systems that differ otherwise.
         further: see `Beside`.
+        engine: numbers of this plugin's `greedy`, by the paper's system that decodes greedily; those that were measured
+            stand in a row below it and say what of a speed-up the drafts do not bring.
         more: further fields of `Beside`.
 
     Raises:
         AggdecError: the paper's table lacks a row or a column.
     """
-    table = paper_table(name)
+    table, rows, further = paper_table(name), dict(rows), dict(further or {})
+    said = {system: (but or {}).get(system, differs) for system in rows}
+    for system, numbers in (engine or {}).items():
+        if any(number is not None for number in numbers.values()):
+            ours = f"{system}, by `greedy`"
+            rows[ours] = numbers
+            further[ours] = system
+            said[ours] = said[system]
     for system, numbers in rows.items():
-        table.check("row", (further or {}).get(system, system))
+        table.check("row", further.get(system, system))
         for column in numbers:
             table.check("column", column)
-    said = {system: (but or {}).get(system, differs) for system in rows}
-    return Beside(table, rows, differs=said, further=further or {}, **more)
+    return Beside(table, rows, differs=said, further=further, **more)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Tables of experiments, from work folders with made-up logs, outputs and measurements."""
 
 import json
+import runpy
 import shutil
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,16 @@ def tables_of(text: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> str:
-    aggdec(["report", "experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(work), *map(str, options)])
+def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object, experiment: str = "tatoeba_en_de") -> str:
+    aggdec(["report", "experiment", str(CONFIGS / experiment), "--work", str(work), *map(str, options)])
     return capsys.readouterr().out
+
+
+def write(work: Path, files: dict[str, list[str]]) -> None:
+    """Lines of files in a work folder, by their names."""
+    for name, lines in files.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture
@@ -66,9 +74,7 @@ def pair(tmp_path: Path) -> Path:
             "generate-test.txt": ["H-0\t-1\ta b c d", "H-1\t-1\te f g h", "Generate test with beam=1"],
         }.items()
     }
-    for name, lines in files.items():
-        (work / name).parent.mkdir(parents=True, exist_ok=True)
-        (work / name).write_text("".join(line + "\n" for line in lines))
+    write(work, files)
     (work / "bench").mkdir()
     made_up_record(runs).save(work / "bench/bench.json")
     return work
@@ -95,6 +101,56 @@ def test_numbers_stand_beside_the_papers(pair: Path, capsys: pytest.CaptureFixtu
     only = page(capsys, pair, "--table", "ge2022/15", "--format", "latex")
     assert r"\begin{tabular}" in only
     assert "Table 5:" not in only
+
+
+def test_tables_of_full_size_tell_drafts_from_the_engine_and_have_one_metric_in_a_column(
+    pair: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [made_up_run(mode, seconds) for mode, seconds in (("beam5", 0.4), ("greedy", 0.2), ("gad", 0.1))]
+    made_up_record(runs).save(pair / "bench/bench.json")
+    # timed with sacrebleu's BLEU, where the column is of outputs with hyphens split
+    made_up_record([made_up_run("nat", 0.1, bleu=12.5)]).save(pair / "bench/baselines.json")
+    shutil.copytree(pair / "decode/test/gad", pair / "decode/test/nat")
+    text = page(capsys, pair, experiment="wmt14_en_de")
+    assert "contain what this plugin's engine gains without drafts: rows by `greedy` have that part alone" in text
+    rows = {row[0]: row[4:] for row in tables_of(text)["Ge et al. 2022, Table 5"]}
+    assert rows["AR verifier (beam = 1), by `greedy`"][:3] == ["1.1", "2.0", "1.82"]
+    assert rows["GAD (k = 25)"][:3] == ["3.0", "4.0", "1.33"]
+    assert (rows["NAT with fertility"][4], rows["NAT with fertility"][-1]) == ("100.00", "no fertilities")
+
+
+def test_drafters_that_learned_from_references_are_said_to(
+    pair: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = "trained on references, not distilled"
+    (pair / "drafter").mkdir()
+    (pair / "drafter/targets").write_text(f"{targets}\n")
+    rows = tables_of(page(capsys, pair, experiment="help_en_de_base"))["Ge et al. 2022, Table 5"]
+    assert "GAD (k = 25)" in {row[0] for row in rows if row[-1].endswith(f", {targets}")}
+    monkeypatch.chdir(pair.parents[1])
+    runpy.run_path(str(CONFIGS.parent / "scripts/evidence.py"))["main"](pair, [pair.name])
+    assert json.loads((pair / "evidence.json").read_text())["targets"] == {f"{pair.name}/drafter": targets}
+
+
+def test_tokens_beside_the_papers_leave_eos_out(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their published code stops counting before it: 9 tokens in 5 iterations, and EOS."""
+    (pair / "decode/test/gad").rename(pair / "decode/test/two-layers-gad")
+    rows = tables_of(page(capsys, pair, "--table", "ge2022/9"))["Ge et al. 2022, Table 9"]
+    assert ["GAD-base", "5.53", "1.80"] in [row[:3] for row in rows]
+
+
+def test_rouge_l_of_summaries_is_that_of_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of files2rouge, which does not mind their order: 1 here, where that of the whole texts is 0.5."""
+    files = {
+        f"{kind}/test.{side}": ["the cat sleeps . the dog runs ."]
+        for kind in ("tok", "text")
+        for side in ("source", "target")
+    }
+    files["decode/test/gad/generate-test.txt"] = ["H-0\t-1\tthe dog runs . the cat sleeps .", "Generate test"]
+    write(tmp_path, files)
+    header, _, *rows = tables_of(page(capsys, tmp_path, experiment="scitldr"))["Ge et al. 2022, Table 10"]
+    ours = header.index("R-L (%), paper") + 1
+    assert ["GAD (k = 25)", "100.00"] in [[row[0], row[ours]] for row in rows]
 
 
 def test_half_precision_has_tables_of_its_own(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
