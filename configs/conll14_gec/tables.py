@@ -1,6 +1,6 @@
 """The tables that conll14_gec reproduces."""
 
-from experiments.common_tables import EDITS, edits, longest_drafts, of_engine
+from experiments.common_tables import EDITS, edits, longest_drafts
 from experiments.measures import Score, seconds, speed_up
 from experiments.tables import beside
 
@@ -42,15 +42,10 @@ def papers(results):
         tests[f"{words}: Our approach (9+3)"] = deep.row(of_test)
     big = results.at("finetune-beam5", record="bench/test-finetune", mode="beam5")
     first, second = "with synthetic data (beam = {})", "with synthetic data ({})"
-    engine = {
-        f"{words} (beam = 1)": of_engine(valid.at(record=f"bench/valid-{data}"), columns)
-        for data, words in DATA.items()
-    }
     return [
         beside(
             "ge2022/1",
             by_data({"beam = 5": "beam5", "beam = 1": "beam1", "IAD": "iad"}),
-            engine=engine,
             greedy=first.format(1),
             beam=first.format(5),
         ),

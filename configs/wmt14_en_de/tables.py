@@ -62,9 +62,8 @@ def of_xia_1(results):
     rows |= shared.baselines(results, columns)
     rows["Teacher, Transformer-big (b = 5)"] = results.at("teacher-beam5").row({"BLEU": BLEU})
     rows["Transformer-base without distillation (b = 5)"] = results.at("undistilled-beam5").row({"BLEU": BLEU})
-    beam5, greedy = "AT verifier (b = 5)", "AT verifier (b = 1)"
-    engine = {greedy: shared.of_engine(results.at(), columns)}
-    return beside("xia2022/1", rows, but=shared.NO_FERTILITIES, engine=engine, greedy=greedy, beam=beam5)
+    but = shared.NO_FERTILITIES
+    return beside("xia2022/1", rows, but=but, greedy="AT verifier (b = 1)", beam="AT verifier (b = 5)")
 
 
 def of_big(results, name, drafter, verifier, beam):
@@ -82,8 +81,7 @@ def of_big(results, name, drafter, verifier, beam):
     at = results.at(record="bench/big-bench")
     rows = {row: at.at(f"big-{mode}", mode=mode).row(columns) for row, mode in names.items()}
     rows[f"Teacher, Transformer-big ({beam} = 5)"] = at.at("teacher-beam5").row({"BLEU": BLEU})
-    engine = {searches[1]: shared.of_engine(at, columns)}
-    return beside(name, rows, engine=engine, greedy=searches[1], beam=searches[5])
+    return beside(name, rows, greedy=searches[1], beam=searches[5])
 
 
 def of_mixed(results, name, greedy, base, big):
@@ -102,7 +100,7 @@ def of_mixed(results, name, greedy, base, big):
 
 def of_xia_6(results):
     """One teacher and an ensemble, pairs of both sizes."""
-    rows, engine = {}, {}
+    rows = {}
     for size, start, k, tau in (("Base", "", 25, "3.0"), ("Big", "big-", 30, "6.0")):
         names = {
             f"{size}: NAT drafter": "nar",
@@ -117,12 +115,8 @@ def of_xia_6(results):
             rows[name] = row = {}
             for kind, before in (("Single", start), ("Ensemble", f"ensemble-{start}")):
                 columns = {f"{kind} Iter.": m.iterations, f"{kind} BLEU": BLEU, f"{kind} Speed": m.speed_up}
-                at = results.at(f"{before}{mode}", mode=mode, record=f"bench/{before}bench")
-                row |= at.row(columns)
-                if mode == "beam1":
-                    engine.setdefault(name, {}).update(shared.of_engine(at, columns))
-    greedy, beam = "Base: AT verifier (b = 1)", "Base: AT verifier (b = 5)"
-    return beside("xia2022/6", rows, engine=engine, greedy=greedy, beam=beam)
+                row |= results.at(f"{before}{mode}", mode=mode, record=f"bench/{before}bench").row(columns)
+    return beside("xia2022/6", rows, greedy="Base: AT verifier (b = 1)", beam="Base: AT verifier (b = 5)")
 
 
 def of_xia_9(results):

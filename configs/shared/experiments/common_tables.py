@@ -43,13 +43,7 @@ def block_drafter(
     rows |= {name: results.at(label).row(columns) for name, label in labels.items()}
     rows |= more.pop("rows", {})
     but = dict.fromkeys(["Teacher", beam5, beam1], verifier) | NO_FERTILITIES | more.pop("but", {})
-    engine = {beam1: of_engine(results.at(), columns)}
-    return beside("ge2022/5", rows, differs, but, engine=engine, greedy=beam1, beam=beam5, **more)
-
-
-def of_engine(place, columns):
-    """The speed-ups among `columns` of this plugin's engine without drafts."""
-    return place.at(mode="greedy").row({name: measure for name, measure in columns.items() if measure is m.speed_up})
+    return beside("ge2022/5", rows, differs, but, greedy=beam1, beam=beam5, **more)
 
 
 def baselines(results, columns):
@@ -77,15 +71,12 @@ def pairs_of_14(results, bleu, pair, side, quality, efficiency):
         "GAD++ (high-efficiency)": f"gad++-{efficiency}",
     }
     rows = {f"{pair}: {name}": results.at(label).row(columns) for name, label in labels.items()}
-    greedy = f"{pair}: AR verifier (beam = 1)"
-    return beside("ge2022/14", rows, engine={greedy: of_engine(results.at(), columns)}, greedy=greedy)
+    return beside("ge2022/14", rows, greedy=f"{pair}: AR verifier (beam = 1)")
 
 
 def correctors(table, place, columns, names, **more):
     """A table of correctors or simplifiers; `names` are labels by the paper's row."""
-    engine = {name: of_engine(place, columns) for name, label in names.items() if label == "beam1"}
-    rows = {name: place.at(label).row(columns) for name, label in names.items()}
-    return beside(table, rows, engine=engine, **more)
+    return beside(table, {name: place.at(label).row(columns) for name, label in names.items()}, **more)
 
 
 def edits(precision, recall, f):
@@ -111,8 +102,7 @@ def summaries(results, differs="", verifier="", teachers=None, **more):
     columns = {"Iteration": m.iterations, **rouge, "Speed": m.speed_up}
     rows |= {name: results.at(label).row(columns) for name, label in names.items()}
     but = dict.fromkeys(AR, verifier) if verifier else {}
-    engine = {beam1: of_engine(results.at(), columns)}
-    return beside("ge2022/10", rows, differs, but, engine=engine, greedy=beam1, beam=beam5, **more)
+    return beside("ge2022/10", rows, differs, but, greedy=beam1, beam=beam5, **more)
 
 
 def three_modes(start="", aggressive="IAD"):
@@ -171,14 +161,17 @@ def heads(results, one_head=False, **more):
     """stern2018/1: block sizes by how the heads were trained; `one_head`: whether one for k = 1 was, too."""
     kinds = {"Regular": "regular", "Distillation": "distilled", "Fine Tuning": "fine-tuned", "Both": "both"}
     base, rows = "base model (§7.1)", {}
-    sizes = {base: ("base-{}", "greedy"), "k = 1": ("{}-1", "greedy")} if one_head else {base: ("{}-2", "greedy")}
+    sizes = {base: ("{}-2", "greedy", 2)}
+    if one_head:
+        sizes = {base: ("base-{}", "greedy", 1), "k = 1": ("{}-1", "greedy", 2)}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
-        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode) for k in BLOCKS}
-    for name, (record, mode) in sizes.items():
+        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode, 4) for k in BLOCKS}
+    for name, (record, mode, columns) in sizes.items():
         rows[name] = row = {}
-        for column, kind in list(kinds.items())[: 2 if mode == "greedy" else 4]:
+        for column, kind in list(kinds.items())[:columns]:
             place = results.at(mode=mode, record=f"blockwise_table/{record.format(kind)}")
             row |= place.row({f"{column} BLEU": m.timed_bleu, f"{column} Tok.": m.accepted_block})
+    rows |= more.pop("rows", {})
     return beside("stern2018/1", rows, greedy="k = 1" if one_head else base, **more)
 
 
@@ -366,7 +359,7 @@ def blockwise_table(results):
 
     both = m.timed_bleu, m.accepted_block
     at = results.at(mode="greedy")
-    base = {kind: cell(at.at(record=f"blockwise_table/base-{kind}"), *both) for kind in kinds[:2]}
+    base = {"regular": cell(at.at(record="blockwise_table/base-regular"), *both)}
     rows = {"base model": base, "1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
         rows |= {f"{k}{end}": cells(k, mode, *both) for k in sizes if k != "1"}

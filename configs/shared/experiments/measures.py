@@ -57,7 +57,7 @@ accepted_without_eos = _counted(
     lambda found: (found.tokens - found.sentences) / found.iterations if found.iterations else None
 )
 """the same without EOS, as "Tok." of the papers: their published code stops counting before it"""
-accepted_block = _of_run(lambda run: run.mean_accepted_block)
+accepted_block = _counted(lambda found: found.mean_accepted_block)
 """mean tokens committed by a pass that verifies a block (k-hat of papers/004)"""
 seconds = _of_run(lambda run: run.seconds)
 """seconds of all timed sentences"""
