@@ -203,8 +203,7 @@ def test_all_heads_stand_on_one_base_model_and_one_trained_head_is_measured_besi
     assert {"base", "distilled-1"} <= measured
     bases = {word.split("/")[-2] for c in given for word in c if word.startswith("model.base_checkpoint=")}
     assert bases == {"base"}
-    least = {(c[c.index("--gen-subset") + 1], c[c.index("--min-block") + 1]) for c in given if "--min-block" in c}
-    assert least == {("valid", "2"), ("valid", "3"), ("test", "2"), ("test", "3")}
+    assert {c[c.index("--min-block") + 1] for c in given if "--min-block" in c and "valid" in c} == {"2", "3"}
 
 
 @pytest.mark.parametrize("gpus", [3, 8, 16])
