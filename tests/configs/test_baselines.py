@@ -66,8 +66,14 @@ def test_the_stage_trains_them() -> None:
     # as they are timed, for the scores; papers/001, Table 9: CMLM with a length beam of 3, in 4 and in 10 passes;
     # fairseq does not count the first one
     decoded = [command for command in given if command[0] == "fairseq-generate"]
-    wanted = {"nat": ("0", "1"), "inat": ("9", "1"), "cmlm10": ("9", "5"), "levt": ("9", "1")}
-    wanted |= {"cmlm4-length3": ("3", "3"), "cmlm10-length3": ("9", "3")}
+    wanted = {
+        "nat": ("0", "1"),
+        "inat": ("9", "1"),
+        "cmlm10": ("9", "5"),
+        "levt": ("9", "1"),
+        "cmlm4-length3": ("3", "3"),
+        "cmlm10-length3": ("9", "3"),
+    }
     for command, (label, passes) in zip(decoded, wanted.items(), strict=True):
         options = dict(pairwise(command))
         assert options["--results-path"] == str(work / f"decode/test/{label}")

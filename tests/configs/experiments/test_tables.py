@@ -128,8 +128,7 @@ def test_drafters_that_learned_from_references_are_said_to(
     pair: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = "trained on references, not distilled"
-    (pair / "drafter").mkdir()
-    (pair / "drafter/targets").write_text(targets)
+    write(pair, {"drafter/targets": [targets]})
     rows = tables_of(page(capsys, pair, experiment="help_en_de_base"))["Ge et al. 2022, Table 5"]
     assert "GAD (k = 25)" in {row[0] for row in rows if row[-1].endswith(f", {targets}")}
     monkeypatch.chdir(pair.parents[1])
@@ -139,11 +138,8 @@ def test_drafters_that_learned_from_references_are_said_to(
 
 def test_rouge_l_of_summaries_is_that_of_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of files2rouge, which does not mind their order: 1 here, where that of the whole texts is 0.5."""
-    files = {
-        f"{kind}/test.{side}": ["the cat sleeps . the dog runs ."]
-        for kind in ("tok", "text")
-        for side in ("source", "target")
-    }
+    reference = ["the cat sleeps . the dog runs ."]
+    files = dict.fromkeys(["tok/test.source", "tok/test.target", "text/test.target"], reference)
     files["decode/test/gad/generate-test.txt"] = ["H-0\t-1\tthe dog runs . the cat sleeps .", "Generate test"]
     write(tmp_path, files)
     rows = tables_of(page(capsys, tmp_path, experiment="scitldr"))["Ge et al. 2022, Table 10"]
