@@ -44,8 +44,11 @@ print("", *(name for name, mode in MODES.items() if mode.is_lossless and not mod
     ! grep -q '^Generate ' "$reference" 2>/dev/null || python -m fairseq_aggdec.cli.verbs compare -- "$reference" "$output/generate-$subset.txt" >&2
 }
 
-if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
-    echo "$output/generate-$subset.txt is complete" >&2
+alone_in "$output"
+generated="$output/generate-$subset.txt"
+grep -qs '^Generate ' "$generated" || rm -f -- "$generated" # what was stopped is decoded anew
+if is_done "$generated" DECODE_LIMIT "$model" ${rest[@]+"${rest[@]}"}; then
+    echo "$generated is complete" >&2
     check_against_beam1
     exit 0
 fi
@@ -66,7 +69,6 @@ case "$decoding" in
 esac
 device=()
 has_gpu || device=(--cpu)
-alone_in "$output"
 binary="$work/data-bin"
 if [[ -n "${DECODE_LIMIT:-}" ]]; then
     binary="$work/first/$subset-$DECODE_LIMIT"

@@ -5,9 +5,10 @@
 # named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little data
 # instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
 # and tells whether the stages exist. --dry-run runs nothing either: it prints every command of the stages, and the hours, disk
-# space and memory of the experiment. UPDATES=500 in the environment shortens each training of a small experiment to 500
-# updates; BENCH_LIMIT=100 times and DECODE_LIMIT=100 decodes only the first 100 sentences of a set. PRECISIONS=fp32 or
-# PRECISIONS=fp16 decodes and times an experiment of full size in that alone, where a GPU does so in both.
+# space and memory of the experiment. UPDATES=500 in the environment shortens each training to 500 updates; BENCH_LIMIT=100
+# times and DECODE_LIMIT=100 decodes only the first 100 sentences of a set: FILE.shortened beside each result says so, and so do
+# tables; a run with other settings stops at it. PRECISIONS=fp32 or PRECISIONS=fp16 decodes and times an experiment of full size
+# in that alone, where a GPU does so in both.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 small=0 check=0 dry=0 arguments=()
@@ -61,7 +62,7 @@ run() {
 
 # Raw text to fairseq's binary data. Data sets of full size are downloaded into $AGGDEC_DATA first.
 prepare() {
-    python -m fairseq_aggdec.cli.verbs prepare "$config/prepare.py" --data "$data" --work "$work" --workers "$(nproc)"
+    python -m fairseq_aggdec.cli.verbs prepare "$config/prepare.py" --data "$data" --work "$work" --workers "$(cores)"
 }
 
 # Writes a teacher's outputs as training targets unless that is done:
@@ -77,6 +78,7 @@ distill() (
         esac
     done
     keep_freed_memory
+    is_done "$output" "" "$teacher" "$input" || true # `aggdec distill` itself sees whether all is done
     python -m fairseq_aggdec.cli.verbs distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
 )
 
@@ -85,38 +87,44 @@ score() {
     python -m fairseq_aggdec.cli.verbs score experiment "$config/prepare.py" --work "$work" --data "$data" "$@"
 }
 
-# Trains and averages a model unless that is done: run_model CONFIG [--as MODEL] [arguments of train.sh].
+# Trains and averages a model unless that is done: run_model CONFIG [--as MODEL] [arguments of train.sh]. `also_shortened`
+# names variables beside UPDATES that shorten the training.
 run_model() {
-    local name="$1" model="$1" place
+    local name="$1" model="$1" last="$average_last" place epochs
     shift
     if [[ "${1:-}" == --as ]]; then
         model="$2"
         shift 2
     fi
     place="$(model_folder "$model")"
-    if [[ ! -f "$place/model.pt" ]]; then
-        if [[ -n "${UPDATES:-}" ]]; then # then the checkpoints of the second half are averaged
-            set -- "$@" "optimization.max_update=$UPDATES" "lr_scheduler.total_num_update=$UPDATES" \
-                "lr_scheduler.warmup_updates=$((UPDATES / 4))" \
-                "checkpoint.save_interval_updates=$(((UPDATES + 2 * average_last - 1) / (2 * average_last)))"
-        fi
-        run train --config "$name" --as "$model" "$@"
-        python -m fairseq_aggdec.cli.verbs average "$place/checkpoints" --last "$average_last" --output "$place/model.pt"
+    if is_done "$place/model.pt" "UPDATES TRAIN_HOURS REHEARSE ${also_shortened:-}" "$@"; then
+        return
     fi
+    if [[ -n "${UPDATES:-}" ]]; then # then the checkpoints of the second half are averaged
+        set -- "$@" --updates "$UPDATES" "lr_scheduler.warmup_updates=$(((UPDATES + 3) / 4))" \
+            "checkpoint.save_interval_updates=$(((UPDATES + 2 * last - 1) / (2 * last)))"
+        last=$((UPDATES < 2 * last ? (UPDATES + 1) / 2 : last))
+    fi
+    run train --config "$name" --as "$model" "$@"
+    epochs=("$place/checkpoints"/checkpoint[0-9]*.pt)
+    if [[ -z "${UPDATES:-}" && -f "${epochs[0]}" ]]; then # they are averaged; what was saved within one was for a stop
+        rm -f -- "$place/checkpoints"/checkpoint_[0-9]*.pt
+    fi
+    python -m fairseq_aggdec.cli.verbs average "$place/checkpoints" --last "$last" --output "$place/model.pt"
 }
 
 # Trains one of several variants for a short time unless that is done, and keeps a checkpoint as FOLDER/model.pt, the best one
 # or, where the caller has set kept_checkpoint=last, the last one:
 # run_variant CONFIG DATA FOLDER UPDATES EVERY [hydra overrides]. EVERY: updates between two validations. The learning
 # rate rises for a tenth of the updates, but at most for as many as in celeba_sr (those of Tensor2Tensor for images).
+# `also_shortened` names the variables that shorten the training.
 run_variant() {
     local name="$1" train_data="$2" place="$3" updates="$4" every="$5" warmup=$(($4 > 120000 ? 12000 : $4 / 10))
     shift 5
-    if [[ -f "$place/model.pt" ]]; then
+    if is_done "$place/model.pt" "${also_shortened:-}" "$train_data" "$@"; then
         return
     fi
-    run train --config "$name" --data "$train_data" --place "$place" \
-        "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+    run train --config "$name" --data "$train_data" --place "$place" --updates "$updates" \
         "lr_scheduler.warmup_updates=$warmup" "dataset.validate_interval_updates=$every" \
         "checkpoint.save_interval_updates=$every" "checkpoint.keep_interval_updates=1" "$@"
     mv "$place/checkpoints/checkpoint_${kept_checkpoint:-best}.pt" "$place/model.pt"

@@ -20,6 +20,69 @@ absolute work
 plugin="$root/fairseq_aggdec"
 mkdir -p "$work"
 
+# What the user has set of the variables that shorten a run; scripts have values of their own for some of them.
+declare -A shortened=()
+for variable in UPDATES TRAIN_HOURS REHEARSE ABLATION_UPDATES BASELINE_UPDATES BLOCKWISE_UPDATES FINE_TUNING_UPDATES \
+    PAPERS_UPDATES SR_BASE_UPDATES SR_HEADS_UPDATES DECODE_LIMIT BENCH_LIMIT BLOCKWISE_LIMIT TUNE_LIMIT SR_LIMIT; do
+    if [[ -n "${!variable:-}" ]]; then
+        shortened[$variable]="${!variable}"
+    fi
+done
+
+# Whether RESULT, a file or a folder, is there, for `VARIABLE`s that may shorten it: is_done RESULT "VARIABLE..." [WORD...].
+# What is set of them, and what the files named in WORDs were made with (the words of the command that makes RESULT), is
+# written to RESULT.shortened, which a whole result does not have. Where RESULT, or a training of it that was stopped, was made
+# with something else, the script ends: a shortened result never passes for the whole one.
+is_done() {
+    local result="$1" begun="$1" now made="" checkpoints=""
+    now="$(settings_of "${@:2}")"
+    if [[ "$result" == */model.pt ]]; then
+        checkpoints="${result%/*}/checkpoints"
+        [[ -e "$result" ]] || begun="$checkpoints/checkpoint_last.pt"
+    fi
+    if [[ -f "$result.shortened" ]]; then
+        made="$(<"$result.shortened")"
+    fi
+    if [[ ! -e "$begun" ]]; then
+        rm -f -- "$result.shortened"
+        if [[ -n "$now" ]]; then
+            mkdir -p -- "${result%/*}"
+            echo "$now" >"$result.shortened"
+        fi
+    elif [[ "$made" != "$now" ]]; then
+        echo "error: $begun was made with ${made:-nothing that shortens it}, and would now be made with" \
+            "${now:-nothing that shortens it}: delete it${checkpoints:+, $checkpoints} and what was made from it, or set" \
+            "${made:-nothing} again, or name another folder in AGGDEC_WORK" >&2
+        exit 1
+    fi
+    [[ -e "$result" ]]
+}
+
+# The settings that `is_done` writes: settings_of "VARIABLE..." [WORD...]
+settings_of() {
+    local variable word path
+    {
+        for variable in $1; do
+            if [[ -n "${shortened[$variable]:-}" ]]; then
+                echo "$variable=${shortened[$variable]}"
+            fi
+        done
+        for word in "${@:2}"; do
+            [[ "$word" == /* ]] || word="${word#*=}" # the value of an option of hydra
+            word+=:
+            while [[ -n "$word" ]]; do # models of an ensemble are joined by colons
+                path="${word%%:*}" word="${word#*:}"
+                if [[ "$path" == /* && -f "$path.shortened" ]]; then
+                    tr ' ' '\n' <"$path.shortened"
+                fi
+            done
+        done
+    } | sort -u | paste -s -d ' '
+}
+
+# Number of processor cores; `nproc` alone says 1 under OMP_NUM_THREADS=1, as torchrun and clusters set it.
+cores() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; }
+
 # Whether there is a GPU that PyTorch can use: GPUS says how many if it is set; without a driver (of NVIDIA or AMD) there is
 # no need to load PyTorch.
 has_gpu() {

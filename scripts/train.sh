@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Trains a model of an experiment: scripts/train.sh EXPERIMENT [--config NAME] [--as MODEL] [--data FOLDER]
-#                                  [--place FOLDER] [--of EXPERIMENT] [hydra overrides, e.g. optimization.max_update=100]
+#                                  [--place FOLDER] [--of EXPERIMENT] [--updates NUMBER] [hydra overrides]
 # NAME is a file of configs/EXPERIMENT without .yaml (default train), or of the experiment --of names; MODEL, the name of the
-# model's folder, is NAME unless given; --place names another folder altogether. A value that begins with / is a path,
-# whatever its characters. It continues from checkpoint_last.pt if there is one, and does nothing if max_update
+# model's folder, is NAME unless given; --place names another folder altogether; --updates is the length of the training,
+# also for a schedule of the learning rate that ends with it. A value that begins with / is a path, whatever its characters. It continues from checkpoint_last.pt if there is one, and does nothing if max_update
 # has been reached.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
-name=train model="" place="" train_data="$work/data-bin"
+name=train model="" place="" updates="" train_data="$work/data-bin"
 overrides=()
 while (($#)); do
     case "$1" in
@@ -16,6 +16,7 @@ while (($#)); do
         --place) place="$2"; shift 2 ;;
         --of) config="$root/configs/$2"; shift 2 ;;
         --data) train_data="$2"; shift 2 ;;
+        --updates) updates="$2"; shift 2 ;;
         *) overrides+=("$1"); shift ;;
     esac
 done
@@ -42,6 +43,12 @@ files_of() { # FILE: it and the files that it is made of
     done
 }
 mapfile -t files < <(files_of "$config/$name.yaml")
+if [[ -n "$updates" ]]; then
+    overrides+=("optimization.max_update=$updates")
+    if grep -q '_name: polynomial_decay' "${files[@]}"; then # others have no such option, and hydra refuses it
+        overrides+=("lr_scheduler.total_num_update=$updates")
+    fi
+fi
 given=" ${overrides[*]-}"
 if [[ "$given" != *" common.bf16="* ]] && grep -q '^  cpu: true' "${files[@]}" && grep -q '^  bf16: true' "${files[@]}"; then
     precision="$place/checkpoints/precision"

@@ -45,11 +45,11 @@ stage_synthetic() {
     fi
     synthesise "$output/pairs"
     for side in src tgt; do
-        subword-nmt apply-bpe --codes "$work/codes" --num-workers "$(nproc)" --input "$output/pairs.$side" \
+        subword-nmt apply-bpe --codes "$work/codes" --num-workers "$(cores)" --input "$output/pairs.$side" \
             --output "$output/train.$side" # it reads a stream in one process alone
     done
     python -m fairseq_cli.preprocess --source-lang src --target-lang tgt --trainpref "$output/train" \
-        --validpref "$work/bpe/valid" --srcdict "$work/data-bin/dict.src.txt" --joined-dictionary --workers "$(nproc)" \
+        --validpref "$work/bpe/valid" --srcdict "$work/data-bin/dict.src.txt" --joined-dictionary --workers "$(cores)" \
         --destdir "$output/data-bin.partial"
     cp "$work/codes" "$output/data-bin.partial/codes"
     mv "$output/data-bin.partial" "$output/data-bin"

@@ -21,7 +21,7 @@ stage_synthetic() {
     fi
     synthesise "$work/synthetic/pairs"
     python -m fairseq_aggdec.cli.verbs prepare "$config/synthetic.py" --data "$data" --work "$work/synthetic" \
-        --workers "$(nproc)"
+        --workers "$(cores)"
 }
 
 stage_pretrain() {

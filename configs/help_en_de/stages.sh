@@ -13,5 +13,5 @@ BENCH_LIMIT="${BENCH_LIMIT:-200}"
 # on the original pairs
 stage_verifier() {
     run_model teacher --as verifier dataset.max_tokens=4000 checkpoint.save_interval_updates=100 \
-        optimization.max_update=4500 lr_scheduler.total_num_update=4500
+        --updates 4500
 }

@@ -28,7 +28,7 @@ base_size() {
 train_for() {
     local updates="$1" name="$2"
     shift 2
-    run_model "$name" "$@" "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+    run_model "$name" "$@" --updates "$updates" \
         "lr_scheduler.warmup_updates=$((updates / 5))" "checkpoint.save_interval_updates=$((updates / 14))"
 }
 

@@ -8,8 +8,12 @@ stage_big() {
     evaluate_pair big- verifier_big drafter_big "3 1.0" "5 6.0"
 }
 
-# The base verifier with the big drafter and with one of its own size, k = 30: papers/000 Table 9, papers/001 Table 5.
+# The base verifier with the big drafter, which the stage `big` makes, and with one of its own size, k = 30: papers/000 Table 9, papers/001 Table 5.
 stage_mixed() {
+    if ((!dry)) && [[ ! -f "$work/drafter_big/model.pt" ]]; then
+        echo "error: mixed needs $work/drafter_big/model.pt: run the stage \`big\`, which makes it, before" >&2
+        exit 1
+    fi
     run_full 8 4 drafter --as drafter-k30 --data "$distilled" model.block_size=30 \
         "model.encoder_from=$work/verifier/model.pt"
     decode_pair k30- verifier drafter-k30 "3 1.0" "5 3.0"

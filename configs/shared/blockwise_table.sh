@@ -46,7 +46,7 @@ stage_blockwise_table() {
 # Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL, or measure_heads base COLUMN MODEL.
 measure_heads() {
     local output="$work/blockwise_table/$1-$2.json" modes=(--modes greedy)
-    if [[ -f "$output" ]]; then
+    if is_done "$output" BLOCKWISE_LIMIT "$work/$3/model.pt"; then
         return
     fi
     echo "== blockwise_table: $1-$2" >&2

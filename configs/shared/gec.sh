@@ -58,6 +58,6 @@ synthesise() {
     fi
     if [[ ! -f "$1.tgt" ]]; then
         mkdir -p "$(dirname "$1")"
-        python -m fairseq_aggdec.cli.verbs corrupt "$CLEAN_ENGLISH" "$1" --seed 1 --tokens --workers "$(nproc)"
+        python -m fairseq_aggdec.cli.verbs corrupt "$CLEAN_ENGLISH" "$1" --seed 1 --tokens --workers "$(cores)"
     fi
 }

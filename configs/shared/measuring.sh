@@ -34,7 +34,7 @@ measure_once() {
     if [[ " $* " != *" --device "* ]] && has_gpu; then
         options+=(--device cuda)
     fi
-    if [[ ! -f "$output" ]]; then
+    if ! is_done "$output" BENCH_LIMIT "${options[@]}" "$@"; then
         mkdir -p "$work/bench"
         echo "== aggdec bench $experiment ${options[*]} $*" >&2
         python -m fairseq_aggdec.cli.verbs bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \

@@ -41,7 +41,7 @@ stage_undistilled() {
 
 # Drafters of other block sizes on the development set: papers/000 Table 6.
 stage_block_sizes() {
-    local k
+    local k drafter
     for k in 10 15 20 30; do
         run_full 8 "$drafter_frequency" drafter --as "drafter-k$k" --data "$distilled" "model.block_size=$k" \
             "model.encoder_from=$work/verifier/model.pt"

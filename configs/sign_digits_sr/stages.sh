@@ -15,7 +15,7 @@ case "$setting" in
 esac
 base_updates=()
 if [[ -n "${SR_BASE_UPDATES:-}" ]]; then
-    base_updates=("optimization.max_update=$SR_BASE_UPDATES" "lr_scheduler.total_num_update=$SR_BASE_UPDATES"
+    base_updates=(--updates "$SR_BASE_UPDATES"
         "checkpoint.save_interval_updates=$((SR_BASE_UPDATES / 20 + 1))")
 fi
 block_sizes="${SR_BLOCK_SIZES:-2 4 6 8 10}"
@@ -31,7 +31,7 @@ stage_base() {
     local batch
     batch="$(paper_batch)"
     # shellcheck disable=SC2086 # no word, or two
-    run_model "base$suffix" --data "$images" ${base_updates[@]+"${base_updates[@]}"} $batch
+    also_shortened=SR_BASE_UPDATES run_model "base$suffix" --data "$images" ${base_updates[@]+"${base_updates[@]}"} $batch
 }
 
 stage_heads() {
@@ -73,13 +73,13 @@ train_heads() {
     shift 3
     batch="$(paper_batch)"
     # shellcheck disable=SC2086 # no word, or two
-    run_variant "heads$suffix" "$images" "$models/$name" "$heads_updates" "$every" \
+    also_shortened=SR_HEADS_UPDATES run_variant "heads$suffix" "$images" "$models/$name" "$heads_updates" "$every" \
         "model.base_checkpoint=$base" "model.block_heads=$heads" "$@" $batch
 }
 
 # Decodes with a block size unless that is done: measure MODEL HEADS.
 measure() {
-    if [[ -f "$results/$1/record.json" ]]; then
+    if is_done "$results/$1/record.json" SR_LIMIT "$models/$1/model.pt"; then
         return
     fi
     echo "== table: $1" >&2

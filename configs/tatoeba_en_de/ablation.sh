@@ -36,7 +36,7 @@ stage_ablation() {
 # The reference with each k of `block_sizes`, likewise in work/EXPERIMENT/ablation, by default on the development set: papers/000
 # Table 6.
 stage_block_sizes() {
-    local k name
+    local k name drafter
     run decode --subset "$block_sizes_set" --model "$model"
     for k in $block_sizes; do
         name="k$k"
@@ -76,14 +76,14 @@ train_listed() {
 train_variant() {
     local place="$work/ablation/$1"
     shift
-    run_variant drafter "$redistilled" "$place" "$ablation_updates" "$ablation_every" \
+    also_shortened=ABLATION_UPDATES run_variant drafter "$redistilled" "$place" "$ablation_updates" "$ablation_every" \
         "model.encoder_from=$work/verifier/model.pt" "common.log_interval=$ablation_every" "${ablation_base[@]}" "$@"
 }
 
 # Decodes with one variant unless that is done: measure_variant NAME.
 measure_variant() {
     local place="$work/ablation/$1"
-    if [[ -f "$place/bench.json" ]]; then
+    if is_done "$place/bench.json" "" "$work/verifier/model.pt" "$place/model.pt"; then
         return
     fi
     echo "== ablation: $1" >&2

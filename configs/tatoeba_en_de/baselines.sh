@@ -6,13 +6,10 @@ baseline_updates="${BASELINE_UPDATES:-4000}" # for models with one decoder pass 
 
 train_baseline() {
     local place="$work/baselines/$1" updates=$((baseline_updates / $3)) start="$work/baselines/nat/model.pt"
-    if [[ -f "$place/model.pt" ]]; then
-        return
-    fi
-    if [[ "$1" != inat ]]; then
+    if [[ "$1" != inat && ! -f "$place/model.pt" ]]; then
         start="$place/start.pt"
         python -m fairseq_aggdec.cli.verbs nat-start "$model" "$2" --output "$start"
     fi
-    run_variant "$1" "$redistilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
+    also_shortened=BASELINE_UPDATES run_variant "$1" "$redistilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
     rm -f "$place/start.pt"
 }

@@ -35,6 +35,6 @@ train_heads() {
         updates="$fine_tuning_updates"
         kept_checkpoint=last # the most accepted tokens would be those of a spoilt base, the best head 1 that of the first updates
     fi
-    run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$updates" $((updates / 3)) \
+    also_shortened="BLOCKWISE_UPDATES FINE_TUNING_UPDATES" run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$updates" $((updates / 3)) \
         "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"
 }

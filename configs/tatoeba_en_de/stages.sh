@@ -43,7 +43,7 @@ stage_redistill() {
 # Further sources for the drafter, which the verifier translates; to be run before the stage `drafter`.
 stage_novels() {
     local novels="$work/novels" file
-    python -m fairseq_aggdec.cli.verbs prepare "$here/novels.py" --data "$data" --work "$novels" --workers "$(nproc)"
+    python -m fairseq_aggdec.cli.verbs prepare "$here/novels.py" --data "$data" --work "$novels" --workers "$(cores)"
     distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
         --workers 2 "${fast_search[@]}"
     for file in "$novels/distilled"/train.*; do
@@ -68,7 +68,7 @@ stage_papers_drafter() {
     local sizes="${PAPERS_DRAFTERS:-2-10 6-25}" updates="${PAPERS_UPDATES:-40000}" size device=()
     if has_gpu; then device=(common.cpu=false); fi
     for size in $sizes; do
-        train_papers_drafter "$size" "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+        also_shortened=PAPERS_UPDATES train_papers_drafter "$size" --updates "$updates" \
             dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${device[@]+"${device[@]}"}
         drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}" --no-memory
     done

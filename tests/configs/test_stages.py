@@ -1,5 +1,6 @@
 """Every stage of every experiment: the commands that it gives are ones that the programs take."""
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 from experiments.about import About, read_about
 from experiments.experiment import load_module
 from experiments.results import Results
+from fairseq import options
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli.measure import Bench
@@ -23,8 +25,10 @@ from tests.configs.recording import recorded, reproduce
 ABOUT = [read_about(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
 SMALL = [item.name for item in ABOUT if not item.full_size]
-ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base", "help_en_de")
-"""as others in what their trainings are told"""
+PARSERS = {
+    "fairseq-generate": options.get_generation_parser,
+    "fairseq-interactive": options.get_interactive_generation_parser,
+}
 
 
 def stages_of(experiment: str) -> list[str]:
@@ -52,22 +56,32 @@ def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
     assert trainings
     folders = [[word for word in command if word.startswith("checkpoint.save_dir=")][-1] for command in trainings]
     assert len(set(folders)) == len(folders), "two models in one folder"
-    of_model: dict[tuple[str, str], dict[str, str]] = {}
+    languages = set()
     for command in trainings:
-        name = command[command.index("--config-name") + 1]
-        folder = Path(command[command.index("--config-dir") + 1]).name
-        overrides = [word for word in command[1:] if "=" in word and not word.startswith("hydra.")]
-        of_model.setdefault((folder, name), {}).update({word.partition("=")[0]: word for word in overrides})
+        folder, name, overrides = model_and_overrides(command)
         if experiment in FULL_SIZE:
             of_paper = written(folder, name)
             sizes = OmegaConf.from_dotlist([word for word in overrides if word.startswith(("optimiz", "distributed"))])
             assert batch(OmegaConf.merge(of_paper, sizes)) == batch(of_paper)
-    if experiment in ALIKE:
-        return
-    # composing takes a while: each model once, with all that one of its trainings changes
-    composed = [compose(*model, tuple(changes.values())) for model, changes in of_model.items()]
-    languages = {(config.task.get("source_lang"), config.task.get("target_lang")) for config in composed}
+        task = compose(folder, name, overrides).task
+        languages.add((task.get("source_lang"), task.get("target_lang")))
     assert len(languages) == 1, experiment
+
+
+def model_and_overrides(command: list[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Folder in configs/, model and overrides of a training; one path for all, as compose() makes each only once."""
+    folder, name = (command[command.index(option) + 1] for option in ("--config-dir", "--config-name"))
+    overrides = [re.sub("=[^=]*/.*", "=path", word) for word in command[5:] if not word.startswith("hydra.")]
+    return Path(folder).name, name, tuple(overrides)
+
+
+def test_a_shorter_training_composes_whatever_its_schedule() -> None:
+    """Only one that falls to an end is told where it is."""
+    given = recorded("cnndm", "distill", "verifier", "drafter", UPDATES="6")
+    trainings = [model_and_overrides(command) for command in given if command[0] == "fairseq-hydra-train"]
+    verifier, drafter = (compose(*training) for training in trainings)
+    assert (verifier.lr_scheduler._name, verifier.lr_scheduler.total_num_update) == ("polynomial_decay", 6)
+    assert (drafter.lr_scheduler._name, drafter.optimization.max_update) == ("inverse_sqrt", 6)
 
 
 def batch(config: Any) -> int:
@@ -94,9 +108,18 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
     outputs = [command[command.index("--results-path") + 1] for command in generated]
     assert len(set(outputs)) == len(outputs), "two decodings in one folder"
     for command in given:
-        if "fairseq_aggdec.cli.verbs" in command:
+        if command[0] in PARSERS:
+            # alike commands are parsed once
+            parsed_by_fairseq(command[0], *("work" if word.startswith("work/") else word for word in command[1:]))
+        elif "fairseq_aggdec.cli.verbs" in command:
             args = parse(command[3:])
             assert not isinstance(args, Bench) or parse_modes(args.modes, args.peers, args.nat_peer)
+
+
+@cache
+def parsed_by_fairseq(program: str, *words: str) -> Any:
+    """The options of a command, which this plugin refuses where the mode does not read one of them."""
+    return options.parse_args_and_arch(PARSERS[program](), list(words))
 
 
 class Asked(Results):
@@ -179,12 +202,70 @@ def test_a_drafter_whose_targets_are_late_learns_from_references_and_says_so() -
     assert "task.data=work/help_en_de_base/data-bin" in done.stdout
 
 
+def one_after_another(*commands: str) -> subprocess.CompletedProcess[str]:
+    """Dry runs in one work folder, $AGGDEC_WORK; a line of the errors has the status of one that fails."""
+    shown = (f"{command} || echo ended with $? >&2" for command in commands)
+    script = "\n".join(["source scripts/environment.sh", "source scripts/dry_run.sh", *shown])
+    return subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+
+
 def test_a_training_keeps_the_precision_that_it_began_with() -> None:
     """It was stopped, and goes on on another machine."""
     once = 'bash scripts/train.sh gec_small --place "$AGGDEC_WORK/x"'
-    begun = f"source scripts/environment.sh; source scripts/dry_run.sh; PRECISION=fp32 {once}; PRECISION=bf16 {once}"
-    done = subprocess.run(["bash", "-c", begun], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = one_after_another(f"PRECISION=fp32 {once}", f"PRECISION=bf16 {once}")
     assert done.stdout.count("common.bf16=false") == 2
+
+
+def test_a_shortened_run_never_passes_for_the_whole_one() -> None:
+    """What was made of a shortened model is shortened, too, however it is called again."""
+    run = "bash scripts/reproduce.sh wmt16_en_ro"
+    marks = 'grep -r "" --include="*.shortened" "$AGGDEC_WORK"'
+    short = f"UPDATES=6 DECODE_LIMIT=9 PRECISIONS=fp32 {run} teacher distill verifier drafter decode bench"
+    others = (f"{run} teacher", f"PRECISIONS=fp32 {run} decode", f"UPDATES=7 {run} teacher")
+    done = one_after_another(short, marks, *others)
+    assert "wmt16_en_ro/distilled/data-bin.shortened:UPDATES=6\n" in done.stdout
+    assert "wmt16_en_ro/bench/bench.json.shortened:UPDATES=6\n" in done.stdout
+    assert "wmt16_en_ro/decode/test/gad/generate-test.txt.shortened:DECODE_LIMIT=9 UPDATES=6\n" in done.stdout
+    said = r"error: .*/(\S+) was made with (.*), and would now be made with (.*): delete it.*\nended with 1\n"
+    assert re.findall(said, done.stderr) == [
+        ("model.pt", "UPDATES=6", "nothing that shortens it"),
+        ("generate-test.txt", "DECODE_LIMIT=9 UPDATES=6", "UPDATES=6"),
+        ("model.pt", "UPDATES=6", "UPDATES=7"),
+    ]
+
+
+def test_values_of_the_scripts_themselves_shorten_nothing() -> None:
+    """UPDATES=3000 of tatoeba_en_de_base is its whole training."""
+    marks = 'find "$AGGDEC_WORK" -name "*.shortened"'
+    assert "shortened" not in one_after_another("bash scripts/reproduce.sh tatoeba_en_de_base teacher", marks).stdout
+
+
+@pytest.mark.parametrize("experiment", ["wmt16_en_ro", "tatoeba_en_de", "help_en_de"])
+def test_stages_after_block_sizes_have_the_experiments_own_drafter(experiment: str) -> None:
+    own = "ablation/k25" if experiment == "help_en_de" else "drafter"
+    (batches,) = [command for command in commands_of(experiment) if command[-1].endswith("/bench/batch.json")]
+    assert f"work/{experiment}/{own}/model.pt" in batches
+
+
+def test_mixed_stops_at_once_where_the_big_drafter_is_not_there(tmp_path: Path) -> None:
+    done = reproduce("wmt14_en_de", "mixed", GPUS="8", AGGDEC_WORK=str(tmp_path))
+    missing = tmp_path / "wmt14_en_de/drafter_big/model.pt"
+    assert done.returncode == 1
+    assert done.stderr == f"error: mixed needs {missing}: run the stage `big`, which makes it, before\n"
+
+
+def test_text_is_prepared_by_all_cores_also_under_torchruns_one_thread() -> None:
+    (prepared,) = recorded("gec_small", "prepare", OMP_NUM_THREADS="1")
+    assert prepared[prepared.index("--workers") + 1] == str(len(os.sched_getaffinity(0)))
+
+
+def test_a_stop_of_pretraining_loses_an_hour_and_the_average_is_of_epochs() -> None:
+    assert compose("conll14_gec", "pretrain").checkpoint.save_interval_updates == 1000
+    checkpoints = '"$AGGDEC_WORK"/conll14_gec/pretrain/checkpoints'
+    made = f"mkdir -p {checkpoints} && touch {checkpoints}/checkpoint10.pt {checkpoints}/checkpoint_10_17000.pt"
+    left = one_after_another(made, "bash scripts/reproduce.sh conll14_gec pretrain", f"ls {checkpoints}").stdout
+    assert "checkpoint10.pt" in left
+    assert "checkpoint_10_17000.pt" not in left
 
 
 def test_no_search_of_cnndm_repeats_ngrams_in_silence_and_ten_checkpoints_are_averaged() -> None:

@@ -91,14 +91,15 @@ def _beside_page(
     """
     grids = [grid for table in tables if table.measured for grid in (table.grid(), table.changes()) if grid]
     name = results.config.name
+    said = shortened(results.work)
     if stand_in:
         differs = (
             f"{name} is a stand-in: other data and smaller models than the papers'. Iterations and changes of quality "
-            "can be compared with theirs; scores and seconds cannot."
+            f"can be compared with theirs; scores and seconds cannot. {said}"
         )
     else:
-        differs = f"{name} has the papers' data and model sizes; the machine may differ from theirs."
-    lines = [f"{title}. {differs}"]
+        differs = said or f"{name} has the papers' data and model sizes; the machine may differ from theirs."
+    lines = [f"{title}. {differs}".strip()]
     if any(measure is speed_up and place.over.startswith("beam") for place, measure in results.used):
         lines[0] += (
             " Speed-ups over fairseq's search contain what this plugin's engine gains without drafts: rows by `greedy` "
@@ -127,6 +128,16 @@ def _beside_page(
     return _page(results, f"{name} beside the papers", lines, grids, command, form)
 
 
+def shortened(work: Path) -> str:
+    """What of an experiment was made with settings that shorten it, by the settings; empty where all is whole."""
+    made: dict[str, list[str]] = {}
+    for mark in sorted(work.rglob("*.shortened")):  # of scripts/stage.sh
+        result = str(mark.relative_to(work)).removesuffix(".shortened")
+        made.setdefault(mark.read_text().strip(), []).append(result)
+    said = "; ".join(f"{settings} of {', '.join(results)}" for settings, results in made.items())
+    return said and f"Shortened, not the papers' training or not all of their sentences: {said}."
+
+
 def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, form: str) -> str:
     """The tables that an experiment declares under one name.
 
@@ -148,6 +159,7 @@ def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, 
         found = (record for record in map(results.record, names) if record is not None)
         parts.append(" / ".join(dict.fromkeys(describe(record.machine) for record in found)))
     lines = [f"{'; '.join(parts)}."] if parts else []
+    lines += filter(None, [shortened(results.work)])
     return _page(results, f"{results.config.name}: {name}", lines, grids, command, form)
 
 

@@ -146,6 +146,18 @@ def test_rouge_l_of_summaries_is_that_of_sentences(tmp_path: Path, capsys: pytes
     assert ["GAD (k = 25)", "39.96", "100.00"] in [[row[0], *row[8:10]] for row in rows]
 
 
+def test_shortened_results_are_named(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On pages of full size, of stand-ins and of own tables."""
+    for name in ("decode/test/gad/generate-test.txt", "bench/bench.json"):
+        (pair / f"{name}.shortened").write_text("UPDATES=6\n")
+    said = "Shortened, not the papers' training or not all of their sentences: UPDATES=6 of bench/bench.json, decode/"
+    whole = page(capsys, pair, experiment="wmt14_en_de")
+    assert said in whole
+    assert "papers' data and model sizes" not in whole
+    assert said in page(capsys, pair)
+    assert said in page(capsys, pair, "--table", "papers_drafter")
+
+
 def test_half_precision_has_tables_of_its_own(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(pair / "decode/test/gad", pair / "decode/test/gad-fp16")
     made_up_record([made_up_run("beam5", 0.6), made_up_run("gad", 0.1)]).save(pair / "bench/bench-fp16.json")
