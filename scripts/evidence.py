@@ -52,7 +52,7 @@ def outputs(generated: Path) -> list[str]:
 
 
 def main(folder: Path, experiments: list[str]) -> None:
-    record: dict = {"scores": {}, "as with greedy": {}, "trainings": {}, "records": {}}
+    record: dict = {"scores": {}, "as with greedy": {}, "trainings": {}, "targets": {}, "records": {}}
     texts: dict[str, list[str]] = {}
     for name in experiments:
         work = Path("work") / name
@@ -64,6 +64,8 @@ def main(folder: Path, experiments: list[str]) -> None:
             model = path.parents[1].relative_to("work")
             texts[f"{model}/curve.txt"] = curve(path)
             record["trainings"][str(model)] = last_numbers(texts[f"{model}/curve.txt"])
+        for path in work.glob("*/targets"):  # of drafters that did not learn from the verifier's output
+            record["targets"][str(path.parent.relative_to("work"))] = path.read_text().strip()
         for path in sorted(work.glob("decode/*/*/generate-*.txt")):
             made = path.parent.relative_to("work")
             texts[f"{made}/output.txt"] = outputs(path)

@@ -12,8 +12,9 @@ distilled_sets=train,valid decoding_limits=(--max-len-a 1.5 --max-len-b 10)
 if [[ -n "${REHEARSE:-}" ]]; then # untrained models speak until they are stopped
     distilled_sets=valid decoding_limits=(--max-len-b 12)
 fi
+targets=""
 if [[ -n "${TRAIN_HOURS:-}" && ! -d "$redistilled" ]]; then # rather other targets than no drafters
-    redistilled="$work/data-bin"
+    redistilled="$work/data-bin" targets="trained on references, not distilled"
 fi
 
 stage_verifier() { train_for 1400 teacher --as verifier "${sizes[@]}" 'optimization.lr=[0.001]' "$validated"; }
@@ -23,13 +24,28 @@ stage_redistill() {
         --max-tokens 12000 --shard-sentences 2000 "${decoding_limits[@]}" ${half[@]+"${half[@]}"}
 }
 
+# Says, and leaves in FOLDER/targets for the tables, what a drafter is trained on where that is not the verifier's output:
+# say_targets FOLDER.
+say_targets() {
+    if [[ -n "$targets" && ! -f "$work/$1/model.pt" ]]; then
+        echo "$experiment: stage redistill has not ended: $1 is $targets" >&2
+        mkdir -p "$work/$1"
+        echo "$targets" >"$work/$1/targets"
+    fi
+}
+
 stage_drafter() {
+    say_targets drafter
     train_for 800 drafter --data "$redistilled" "model.encoder_from=$model" 'optimization.lr=[0.001]' "$validated"
 }
 
-stage_papers_drafter() { train_papers_drafter 6-25 'optimization.lr=[0.0005]' "$validated"; }
+stage_papers_drafter() {
+    say_targets papers-drafter-6-25
+    train_papers_drafter 6-25 'optimization.lr=[0.0005]' "$validated"
+}
 
 stage_heads() {
+    say_targets blockwise
     train_for 800 blockwise --data "$redistilled" "model.base_checkpoint=$model" model.block_heads=6 "$validated"
 }
 

@@ -1,6 +1,6 @@
 # The stages `baselines_train` and `baselines`: the non-autoregressive models of papers/000 Table 5 that fairseq ships, their
-# times and BLEU beside those of our modes (papers/001 Figure 1: work/EXPERIMENT/bench/quality.png), and what CMLM says
-# with a length beam of 3 (papers/001 Table 9); see configs/README.md. The experiment defines
+# times and BLEU beside those of our modes (papers/001 Figure 1: work/EXPERIMENT/bench/quality.png), their outputs for the
+# scores, and what CMLM says with a length beam of 3 (papers/001 Table 9); see configs/README.md. The experiment defines
 # `train_baseline NAME ARCHITECTURE PASSES`, PASSES being those of the decoder in an update.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(baselines_train baselines)
@@ -21,11 +21,18 @@ baseline_peers=(
     --nat-peer "levt=$work/baselines/levt/model.pt:10"
 )
 
+# Decodes for the scores: decode_baseline LABEL NAME PASSES:LENGTH-BEAM.
+decode_baseline() { run decode --decoding "nat:$3" --label "$1" --model "$work/baselines/$2/model.pt"; }
+
 stage_baselines() {
     local passes
     stage_baselines_train
+    decode_baseline nat nat 1:1
+    decode_baseline inat inat 10:1
+    decode_baseline cmlm10 cmlm 10:5
+    decode_baseline levt levt 10:1
     for passes in 4 10; do
-        run decode --decoding "nat:$passes:3" --label "cmlm$passes-length3" --model "$work/baselines/cmlm/model.pt"
+        decode_baseline "cmlm$passes-length3" cmlm "$passes:3"
     done
     modes="${modes:-beam5,greedy,nar,gad,gad++:3:1}" measure baselines --reference "$work/text/test.$target" --no-profile \
         --no-memory "${baseline_peers[@]}"

@@ -27,7 +27,6 @@ stage_blockwise_table() {
     # measured one after another, after all training
     if ((!one_frozen_model)); then # then the new layer is trained for one head, too
         measure_heads base regular "$regular_base"
-        measure_heads base distilled "$distilled_base"
         train_heads regular-1 1 "$work/data-bin" "$regular_base"
         train_heads distilled-1 1 "$distilled" "$distilled_base"
         measure_heads regular 1 blockwise_table/regular-1

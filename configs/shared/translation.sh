@@ -1,10 +1,12 @@
 # The stages of a translation experiment of full size (papers/000 §4.2, papers/001 §5). Its stages.sh sets the languages
-# `origin` and `target`, and `high_quality` and `high_efficiency`, β and τ of GAD++ (papers/000 Table 14).
+# `origin` and `target`, and `high_quality` and `high_efficiency`, β and τ of GAD++ (papers/000 Table 14); it may set
+# `drafter_frequency`, the update frequency of its drafters on 8 GPUs.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 stages=(prepare teacher distill verifier drafter decode score bench table)
 further_stages=(block_sizes undistilled "${measuring_stages[@]}")
 average_last=10 # papers/000 Appendix B.1
+drafter_frequency="${drafter_frequency:-4}"
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 modes="$(pair_modes "$high_quality" "$high_efficiency")"
@@ -22,7 +24,7 @@ stage_prepare() { prepare; }
 stage_teacher() { run_full 8 4 teacher; }
 stage_distill() { distil distilled teacher; }
 stage_verifier() { run_full 8 4 verifier --data "$distilled"; }
-stage_drafter() { run_full 8 4 drafter --data "$distilled" "model.encoder_from=$work/verifier/model.pt"; }
+stage_drafter() { run_full 8 "$drafter_frequency" drafter --data "$distilled" "model.encoder_from=$work/verifier/model.pt"; }
 
 stage_decode() {
     run decode --label teacher-beam5 --model "$work/teacher/model.pt"
@@ -41,7 +43,7 @@ stage_undistilled() {
 stage_block_sizes() {
     local k drafter
     for k in 10 15 20 30; do
-        run_full 8 4 drafter --as "drafter-k$k" --data "$distilled" "model.block_size=$k" \
+        run_full 8 "$drafter_frequency" drafter --as "drafter-k$k" --data "$distilled" "model.block_size=$k" \
             "model.encoder_from=$work/verifier/model.pt"
     done
     run decode --subset valid --model "$work/verifier/model.pt"

@@ -20,7 +20,7 @@ if [[ -n "${SR_BASE_UPDATES:-}" ]]; then
 fi
 block_sizes="${SR_BLOCK_SIZES:-2 4 6 8 10}"
 distance="${SR_DISTANCE:-2}"
-limit="${SR_LIMIT:-100}" # number of images to decode
+limit="${SR_LIMIT:-${default_limit:-100}}" # number of images to decode, here all that are held out for testing
 models="$work/heads$suffix"
 results="$work/table$suffix"
 

@@ -84,8 +84,10 @@ def of_ge_5(results):
         "GAD++ (k = 25, high-efficiency)",
     ]
     columns = {"Iter.": m.iterations, "Speed": m.speed_up, "EN-DE": m.timed_bleu}
-    rows = shared.baselines(results, "EN-DE", **{"Iter.": m.iterations, "Speed": m.speed_up})
+    rows = shared.baselines(results, columns | {"EN-DE": BLEU})
     further, but = {}, dict.fromkeys(rows, f"{VERIFIER}, {SHORT}")
+    for name, without in shared.NO_FERTILITIES.items():
+        but[name] += f", {without}"
     for (name, mode), system in zip(names.items(), compared, strict=True):
         for layers, k in ((6, 25), (2, 10)):
             row = name.format(f"{layers} layers (k = {k})")
@@ -99,7 +101,7 @@ def of_ge_5(results):
 def of_ge_9(results):
     """A big drafter for a base verifier."""
     names = {"GAD-base": "gad", "GAD++-base (top-3, τ = 1.0)": "gad++-3-1", "GAD++-base (top-5, τ = 3.0)": "gad++-5-3"}
-    columns = {"Tok.": m.accepted_tokens, "Iter.": m.iterations, "BLEU": BLEU}
+    columns = {"Tok.": m.accepted_without_eos, "Iter.": m.iterations, "BLEU": BLEU}
     rows = {"AR-base (greedy)": results.at("beam1").row({"BLEU": BLEU})}
     for name, mode in names.items():
         rows[name] = results.at(f"two-layers-{mode}").row(columns)

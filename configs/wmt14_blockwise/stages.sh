@@ -2,10 +2,10 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 source "$shared/blockwise_table.sh"
-stages=(prepare base distill base_distilled blockwise_table decode score bench table)
+stages=(prepare base distill blockwise_table decode score bench table)
 further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
-regular_base=base distilled_base=base-distilled
+regular_base=base distilled_base=base # one baseline for both kinds of pairs: "on top of this" (papers/004 §7.1)
 model="$work/blockwise_table/both-8/model.pt" modes="beam5,beam1,greedy,blockwise,blockwise:2,blockwise:3"
 trace_decodings=blockwise
 search=(--beam 4 --lenpen 0.6) # of Vaswani et al. 2017, as papers/004 §6.2 has it
@@ -24,8 +24,6 @@ stage_distill() {
     distil distilled teacher
 }
 
-stage_base_distilled() { run_full 8 1 base --as base-distilled --data "$distilled"; }
-
 # Trains heads unless that is done: train_heads NAME HEADS DATA BASE [hydra overrides].
 train_heads() {
     local name="$1" heads="$2" train_data="$3" base="$4"
@@ -34,23 +32,30 @@ train_heads() {
         "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"
 }
 
-# The best models on the test set (papers/004 Table 4), that of 8 heads also with a least block (papers/004 §5.3).
+# The best models on the test set (papers/004 Table 4), k = 1 being one trained head. That of 8 heads also with a least block
+# (papers/004 §5.3), on the development set, too (§7.1).
 stage_decode() {
-    local k
+    local k subset least
     run decode --decoding beam1 --model "$work/base/model.pt" --label base-beam1
-    run decode --decoding greedy --model "$work/base-distilled/model.pt" --label base-distilled
+    run decode --decoding greedy --model "$work/blockwise_table/distilled-1/model.pt" --label distilled-1
     for k in $blockwise_sizes; do
         run decode --decoding blockwise --model "$work/blockwise_table/both-$k/model.pt" --label "both-$k"
     done
     run decode --decoding blockwise --model "$model" --label both-8-top2 --top-beta 2
-    run decode --decoding blockwise --model "$model" --label both-8-min2 --min-block 2
+    run decode --subset valid --decoding blockwise --model "$model" --label both-8
+    for subset in valid test; do
+        for least in 2 3; do
+            run decode --subset "$subset" --decoding blockwise --model "$model" --label "both-8-min$least" \
+                --min-block "$least"
+        done
+    done
 }
 
 stage_score() { score; }
 
 stage_bench() {
     local k
-    model="$work/base-distilled/model.pt" modes=greedy measure base-distilled
+    model="$work/blockwise_table/distilled-1/model.pt" modes=greedy measure distilled-1
     for k in $blockwise_sizes; do
         model="$work/blockwise_table/both-$k/model.pt" modes=greedy,blockwise measure "both-$k"
     done

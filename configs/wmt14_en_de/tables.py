@@ -11,7 +11,7 @@ BLEU = Score("compound BLEU")
 
 def papers(results):
     """Tables of the papers with this experiment's numbers."""
-    first = shared.baselines(results, "EN-DE", **{"Iter.": m.iterations, "Speed": m.speed_up})
+    first = shared.baselines(results, {"Iter.": m.iterations, "Speed": m.speed_up, "EN-DE": BLEU})
     first["Transformer-base without distillation"] = results.at("undistilled-beam5").row({"EN-DE": BLEU})
     memory = {"beam5": "beam5", "beam1": "beam1", "gad": "gad", "gad++": "gad++-5-3.0"}
     profile = results.at(mode="gad++-5-3.0", record="bench/profile")
@@ -59,10 +59,11 @@ def of_xia_1(results):
         "GAD++ (k = 25, top-5, τ = 3.0)": "gad++-5-3.0",
     }
     rows = {name: results.at(label).row(columns) for name, label in names.items()}
-    rows |= shared.baselines(results, "BLEU", Iteration=m.iterations, Speed=m.speed_up)
+    rows |= shared.baselines(results, columns)
     rows["Teacher, Transformer-big (b = 5)"] = results.at("teacher-beam5").row({"BLEU": BLEU})
     rows["Transformer-base without distillation (b = 5)"] = results.at("undistilled-beam5").row({"BLEU": BLEU})
-    return beside("xia2022/1", rows, greedy="AT verifier (b = 1)", beam="AT verifier (b = 5)")
+    but = shared.NO_FERTILITIES
+    return beside("xia2022/1", rows, but=but, greedy="AT verifier (b = 1)", beam="AT verifier (b = 5)")
 
 
 def of_big(results, name, drafter, verifier, beam):
@@ -85,7 +86,7 @@ def of_big(results, name, drafter, verifier, beam):
 
 def of_mixed(results, name, greedy, base, big):
     """A big drafter for a base verifier."""
-    columns = {"Tok.": m.accepted_tokens, "Iter.": m.iterations, "BLEU": BLEU}
+    columns = {"Tok.": m.accepted_without_eos, "Iter.": m.iterations, "BLEU": BLEU}
     rows = {greedy: results.at("k30-beam1").row({"BLEU": BLEU})}
     for system, label in (
         (f"GAD-{base}", "gad"),
@@ -99,12 +100,16 @@ def of_mixed(results, name, greedy, base, big):
 
 def of_xia_6(results):
     """One teacher and an ensemble, pairs of both sizes."""
-    rows = {}
+    rows, further = {}, {}
     for size, start, k, tau in (("Base", "", 25, "3.0"), ("Big", "big-", 30, "6.0")):
+        greedy = f"{size}: AT verifier (b = 1)"
+        engine = f"{greedy}, by `greedy`"
+        further[engine] = greedy
         names = {
             f"{size}: NAT drafter": "nar",
             f"{size}: AT verifier (b = 5)": "beam5",
-            f"{size}: AT verifier (b = 1)": "beam1",
+            greedy: "beam1",
+            engine: "greedy",
             f"{size}: GAD (k = {k})": "gad",
             f"{size}: GAD++ (k = {k}, top-3, τ = 1.0)": "gad++-3-1.0",
             f"{size}: GAD++ (k = {k}, top-5, τ = {tau})": f"gad++-5-{tau}",
@@ -114,8 +119,11 @@ def of_xia_6(results):
             rows[name] = row = {}
             for kind, before in (("Single", start), ("Ensemble", f"ensemble-{start}")):
                 columns = {f"{kind} Iter.": m.iterations, f"{kind} BLEU": BLEU, f"{kind} Speed": m.speed_up}
+                if mode == "greedy":
+                    columns = {f"{kind} Speed": m.speed_up}
                 row |= results.at(f"{before}{mode}", mode=mode, record=f"bench/{before}bench").row(columns)
-    return beside("xia2022/6", rows, greedy="Base: AT verifier (b = 1)", beam="Base: AT verifier (b = 5)")
+    greedy = "Base: AT verifier (b = 1)"
+    return beside("xia2022/6", rows, further=further, greedy=greedy, beam="Base: AT verifier (b = 5)")
 
 
 def of_xia_9(results):

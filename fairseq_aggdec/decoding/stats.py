@@ -54,7 +54,7 @@ class DecodingTotals:
 
     @property
     def mean_accepted_tokens(self) -> float:
-        """Committed tokens per iteration, the verifier's own included (papers/000 Table 5, "Tok.")."""
+        """Committed tokens per iteration, verifier's own and EOS included; "Tok." of papers/000 Table 6 has no EOS."""
         return self.committed / max(1, self.iterations)
 
     @property

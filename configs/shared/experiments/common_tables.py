@@ -7,6 +7,8 @@ from experiments.text_files import read_json_lines, read_lines
 
 AR = ("AR verifier (beam = 5)", "AR verifier (beam = 1)")
 BASELINES = {"NAT with fertility": "nat", "iNAT": "inat", "CMLM": "cmlm10", "LevT": "levt"}
+NO_FERTILITIES = {"NAT with fertility": "no fertilities"}
+"""what differs in fairseq's model"""
 EDITS, REFERENCE_EDITS = ("M2 P", "M2 R", "M2 F0.5"), ("P (references)", "R (references)", "F0.5 (references)")
 """columns of aggdec score"""
 NOTHING = Cell((None,), "")
@@ -40,19 +42,19 @@ def block_drafter(
     rows = {"Teacher": results.at(teacher).row({column: bleu})} if teacher else {}
     rows |= {name: results.at(label).row(columns) for name, label in labels.items()}
     rows |= more.pop("rows", {})
-    but = dict.fromkeys(["Teacher", beam5, beam1], verifier) | more.pop("but", {})
+    but = dict.fromkeys(["Teacher", beam5, beam1], verifier) | NO_FERTILITIES | more.pop("but", {})
     return beside("ge2022/5", rows, differs, but, greedy=beam1, beam=beam5, **more)
 
 
-def baselines(results, column, **columns):
-    """Rows of the other non-autoregressive models, with the BLEU of the record: sacrebleu, where the paper has BLEU."""
+def baselines(results, columns):
+    """Rows of the other non-autoregressive models; their scores are of their own decoded outputs."""
     at = results.at(record="bench/baselines")
-    return {name: at.at(label).row({**columns, column: m.timed_bleu_of_all}) for name, label in BASELINES.items()}
+    return {name: at.at(label).row(columns) for name, label in BASELINES.items()}
 
 
 def full_size_pair(results, column, row14, side14, quality, efficiency):
     """ge2022/5 and ge2022/14 of a full-size pair; `row14` and `side14` name its rows and columns in the second."""
-    rows = baselines(results, column)
+    rows = baselines(results, {column: Score("BLEU")})
     rows["Transformer-base without distillation"] = results.at("undistilled-beam5").row({column: Score("BLEU")})
     first = block_drafter(results, Score("BLEU"), quality, efficiency, column, False, rows=rows)
     return [first, pairs_of_14(results, Score("BLEU"), row14, side14, quality, efficiency)]
@@ -86,7 +88,8 @@ def edits(precision, recall, f):
 def summaries(results, differs="", verifier="", teachers=None, **more):
     """ge2022/10; `teachers` are rows of models that were only scored, with their labels."""
     beam5, beam1 = AR
-    rouge = {column: Score(column) for column in ("R-1", "R-2", "R-L")}
+    # the paper's R-L is files2rouge's, of sentences (docs/metrics.md)
+    rouge = {"R-1": Score("R-1"), "R-2": Score("R-2"), "R-L": Score("R-Lsum")}
     rows = {name: results.at(label).row(rouge) for name, label in (teachers or {}).items()}
     names = {
         "NAR drafter (k = 25)": "nar",
@@ -122,14 +125,14 @@ def tolerances(results, bleu, name, **more):
     for tau in range(1, 6):
         rows[f"τ = {tau}"] = row = {}
         for beta in (3, 5):
-            columns = {f"Top-{beta} Tok.": m.accepted_tokens, f"Top-{beta} BLEU": bleu}
+            columns = {f"Top-{beta} Tok.": m.accepted_without_eos, f"Top-{beta} BLEU": bleu}
             row |= results.at(f"gad++-{beta}-{tau}", set="valid").row(columns)
     return beside(name, rows, **more)
 
 
 def block_sizes(results, bleu, name, whole, drafted, sizes=(10, 15, 20, 25, 30), subset="valid", **more):
     """ge2022/6 and xia2022/2: GAD++ by the drafter's k."""
-    columns = {"Tok.": m.accepted_tokens, "BLEU": bleu, "Speed": m.speed_up}
+    columns = {"Tok.": m.accepted_without_eos, "BLEU": bleu, "Speed": m.speed_up}
     rows = {whole: results.at("beam5", set=subset, record="bench/block-size-25").row(columns)}
     for k in sizes:
         at = results.at(drafted.format(k), set=subset, record=f"bench/block-size-{k}", mode="gad++-3-1")
@@ -158,14 +161,17 @@ def heads(results, one_head=False, **more):
     """stern2018/1: block sizes by how the heads were trained; `one_head`: whether one for k = 1 was, too."""
     kinds = {"Regular": "regular", "Distillation": "distilled", "Fine Tuning": "fine-tuned", "Both": "both"}
     base, rows = "base model (§7.1)", {}
-    sizes = {base: ("base-{}", "greedy"), "k = 1": ("{}-1", "greedy")} if one_head else {base: ("{}-2", "greedy")}
+    sizes = {base: ("{}-2", "greedy", 2)}
+    if one_head:
+        sizes = {base: ("base-{}", "greedy", 1), "k = 1": ("{}-1", "greedy", 2)}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
-        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode) for k in BLOCKS}
-    for name, (record, mode) in sizes.items():
+        sizes |= {f"k = {k}{end}": (f"{{}}-{k}", mode, 4) for k in BLOCKS}
+    for name, (record, mode, columns) in sizes.items():
         rows[name] = row = {}
-        for column, kind in list(kinds.items())[: 2 if mode == "greedy" else 4]:
+        for column, kind in list(kinds.items())[:columns]:
             place = results.at(mode=mode, record=f"blockwise_table/{record.format(kind)}")
             row |= place.row({f"{column} BLEU": m.timed_bleu, f"{column} Tok.": m.accepted_block})
+    rows |= more.pop("rows", {})
     return beside("stern2018/1", rows, greedy="k = 1" if one_head else base, **more)
 
 
@@ -249,6 +255,12 @@ def examples(results):
     return tables
 
 
+def targets(results, *drafters):
+    """What the stages of help_en_de_base have said of drafters that could not learn from the verifier's output."""
+    files = (results.work / drafter / "targets" for drafter in drafters)
+    return "".join(dict.fromkeys(f", {file.read_text().strip()}" for file in files if file.is_file()))
+
+
 def papers_drafter(results):
     """The papers' drafter beside this plugin's, k = 10."""
     drafts = m.module_ms("drafter", "drafter's encoder", an_iteration=True)
@@ -275,7 +287,8 @@ def papers_drafter(results):
                 "over greedy": cell(place.at(over="greedy"), m.speed_up, form="{:.2f}x"),
                 "ms a draft": NOTHING if alone else cell(place, drafts),
             }
-    return [Own("The papers' drafter beside this plugin's of 2 layers, k = 10", "drafter", rows)]
+    told = targets(results, "drafter", "papers-drafter-6-25")
+    return [Own(f"The papers' drafter beside this plugin's of 2 layers, k = 10{told}", "drafter", rows)]
 
 
 def drafter_ablation(results):
@@ -346,7 +359,7 @@ def blockwise_table(results):
 
     both = m.timed_bleu, m.accepted_block
     at = results.at(mode="greedy")
-    base = {kind: cell(at.at(record=f"blockwise_table/base-{kind}"), *both) for kind in kinds[:2]}
+    base = {"regular": cell(at.at(record="blockwise_table/base-regular"), *both)}
     rows = {"base model": base, "1": cells(sizes[0], "greedy", *both, only=kinds[:2])}
     for end, mode in (("", "blockwise"), (", top-2", "blockwise-2"), (", top-3", "blockwise-3")):
         rows |= {f"{k}{end}": cells(k, mode, *both) for k in sizes if k != "1"}

@@ -52,8 +52,12 @@ def _mib(size: int | None) -> float | None:
 iterations = _counted(lambda found: found.mean_iterations)
 """mean iterations of a sentence"""
 accepted_tokens = _counted(lambda found: found.mean_accepted_tokens)
-"""mean committed tokens of an iteration"""
-accepted_block = _of_run(lambda run: run.mean_accepted_block)
+"""mean committed tokens of an iteration, EOS counted"""
+accepted_without_eos = _counted(
+    lambda found: (found.tokens - found.sentences) / found.iterations if found.iterations else None
+)
+"""the same without EOS, as "Tok." of the papers: their published code stops counting before it"""
+accepted_block = _counted(lambda found: found.mean_accepted_block)
 """mean tokens committed by a pass that verifies a block (k-hat of papers/004)"""
 seconds = _of_run(lambda run: run.seconds)
 """seconds of all timed sentences"""
@@ -79,12 +83,6 @@ def speed_up(place: Place) -> float | None:
     """Seconds of the baseline over those of the mode."""
     slow, fast = place.baseline, place.run
     return None if slow is None or fast is None else slow.seconds / fast.seconds
-
-
-def timed_bleu_of_all(place: Place) -> float | None:
-    """`timed_bleu` if the whole test set was timed; only then can it be compared with other scores."""
-    run, test = place.run, place.results.test_set(place.set)
-    return None if run is None or test is None or run.sentences != test[1] else run.bleu
 
 
 def decoding_seconds(place: Place) -> float | None:

@@ -38,6 +38,11 @@ class Decoding:
         return self.iterations / self.sentences if self.iterations else None
 
     @property
+    def mean_accepted_block(self) -> float | None:
+        """As of a `Run`; None if iterations were not counted."""
+        return (self.tokens - self.sentences) / max(1, self.iterations - self.sentences) if self.iterations else None
+
+    @property
     def mean_accepted_tokens(self) -> float | None:
         """Mean committed tokens of an iteration, the verifier's own included; None if they were not counted."""
         return self.tokens / self.iterations if self.iterations else None
@@ -200,9 +205,18 @@ class Place:
             self.results.used.append((self, measure))
         return number
 
-    def row(self, columns: Mapping[str, Measure]) -> dict[str, float | None]:
+    def row(self, columns: Mapping[str, Measure]) -> Row:
         """The numbers of a row, by column."""
-        return {column: self.get(measure) for column, measure in columns.items()}
+        row = Row({column: self.get(measure) for column, measure in columns.items()})
+        row.place, row.columns = self, columns
+        return row
+
+
+class Row(dict[str, float | None]):
+    """The numbers of a row by column, and where they come from."""
+
+    place: Place
+    columns: Mapping[str, Measure]
 
 
 Measure = Callable[[Place], float | None]

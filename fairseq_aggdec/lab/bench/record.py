@@ -95,7 +95,7 @@ class Run:
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Mean committed tokens of an iteration, the verifier's own included (papers/000 Table 6, "Tok.").
+        """Mean committed tokens of an iteration, the verifier's own and EOS included.
 
         None for other programs.
         """

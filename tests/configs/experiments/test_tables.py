@@ -1,6 +1,7 @@
 """Tables of experiments, from work folders with made-up logs, outputs and measurements."""
 
 import json
+import runpy
 import shutil
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,16 @@ def tables_of(text: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> str:
-    aggdec(["report", "experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(work), *map(str, options)])
+def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object, experiment: str = "tatoeba_en_de") -> str:
+    aggdec(["report", "experiment", str(CONFIGS / experiment), "--work", str(work), *map(str, options)])
     return capsys.readouterr().out
+
+
+def write(work: Path, files: dict[str, list[str]]) -> None:
+    """Lines of files in a work folder, by their names."""
+    for name, lines in files.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture
@@ -66,9 +74,7 @@ def pair(tmp_path: Path) -> Path:
             "generate-test.txt": ["H-0\t-1\ta b c d", "H-1\t-1\te f g h", "Generate test with beam=1"],
         }.items()
     }
-    for name, lines in files.items():
-        (work / name).parent.mkdir(parents=True, exist_ok=True)
-        (work / name).write_text("".join(line + "\n" for line in lines))
+    write(work, files)
     (work / "bench").mkdir()
     made_up_record(runs).save(work / "bench/bench.json")
     return work
@@ -97,13 +103,55 @@ def test_numbers_stand_beside_the_papers(pair: Path, capsys: pytest.CaptureFixtu
     assert "Table 5:" not in only
 
 
+def test_tables_of_full_size_tell_drafts_from_the_engine_have_one_metric_in_a_column_and_tokens_without_eos(
+    pair: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [made_up_run(mode, seconds) for mode, seconds in (("beam5", 0.4), ("greedy", 0.2), ("gad", 0.1))]
+    made_up_record(runs).save(pair / "bench/bench.json")
+    # timed with sacrebleu's BLEU, where the column is of outputs with hyphens split
+    made_up_record([made_up_run("nat", 0.1, bleu=12.5)]).save(pair / "bench/baselines.json")
+    for label in ("nat", "k30-gad"):
+        shutil.copytree(pair / "decode/test/gad", pair / f"decode/test/{label}")
+    text = page(capsys, pair, experiment="wmt14_en_de")
+    assert "contain what this plugin's engine gains without drafts: rows by `greedy` have that part alone" in text
+    tables = tables_of(text)
+    rows = {row[0]: row for row in tables["Ge et al. 2022, Table 5"]}
+    below = [*rows][[*rows].index("AR verifier (beam = 1)") + 1]
+    assert [below, *rows[below][4:7]] == ["AR verifier (beam = 1), by `greedy`", "1.1", "2.0", "1.82"]
+    nat = rows["NAT with fertility"]
+    assert (nat[8], nat[-1]) == ("100.00", "no fertilities")
+    # the papers' published code stops counting before EOS: 9 tokens in 5 iterations
+    assert ["GAD-base", "5.53", "1.80"] in [row[:3] for row in tables["Ge et al. 2022, Table 9"]]
+
+
+def test_drafters_that_learned_from_references_are_said_to(
+    pair: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = "trained on references, not distilled"
+    write(pair, {"drafter/targets": [targets]})
+    rows = tables_of(page(capsys, pair, experiment="help_en_de_base"))["Ge et al. 2022, Table 5"]
+    assert "GAD (k = 25)" in {row[0] for row in rows if row[-1].endswith(f", {targets}")}
+    monkeypatch.chdir(pair.parents[1])
+    runpy.run_path(str(CONFIGS.parent / "scripts/evidence.py"))["main"](pair, [pair.name])
+    assert json.loads((pair / "evidence.json").read_text())["targets"] == {f"{pair.name}/drafter": targets}
+
+
+def test_rouge_l_of_summaries_is_that_of_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of files2rouge, which does not mind their order: 1 here, where that of the whole texts is 0.5."""
+    reference = ["the cat sleeps . the dog runs ."]
+    files = dict.fromkeys(["tok/test.source", "tok/test.target", "text/test.target"], reference)
+    files["decode/test/gad/generate-test.txt"] = ["H-0\t-1\tthe dog runs . the cat sleeps .", "Generate test"]
+    write(tmp_path, files)
+    rows = tables_of(page(capsys, tmp_path, experiment="scitldr"))["Ge et al. 2022, Table 10"]
+    assert ["GAD (k = 25)", "39.96", "100.00"] in [[row[0], *row[8:10]] for row in rows]
+
+
 def test_shortened_results_are_named(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On pages of full size, of stand-ins and of own tables."""
     for name in ("decode/test/gad/generate-test.txt", "bench/bench.json"):
         (pair / f"{name}.shortened").write_text("UPDATES=6\n")
     said = "Shortened, not the papers' training or not all of their sentences: UPDATES=6 of bench/bench.json, decode/"
-    aggdec(["report", "experiment", str(CONFIGS / "wmt14_en_de"), "--work", str(pair)])
-    whole = capsys.readouterr().out
+    whole = page(capsys, pair, experiment="wmt14_en_de")
     assert said in whole
     assert "papers' data and model sizes" not in whole
     assert said in page(capsys, pair)
@@ -140,10 +188,7 @@ def test_unfinished_decodings_do_not_count(pair: Path) -> None:
     assert (results.score("test", "gad"), results.decoding("test", "gad"), results.test_set("test")) == ({}, None, None)
 
 
-def test_systems_of_ours_stand_below_those_that_they_are_compared_with() -> None:
-    table = beside("ge2022/5", {"mine": {"Iter.": 3.0}}, "another", further={"mine": "GAD (k = 25)"})
-    names = [row[0] for row in table.grid().rows]
-    assert names[names.index("GAD (k = 25)") + 1] == "mine"
+def test_a_row_that_the_paper_does_not_have_is_refused() -> None:
     with pytest.raises(AggdecError, match=r"table ge2022/5 has no row 'mine': "):
         beside("ge2022/5", {"mine": {"Iter.": 3.0}})
 
