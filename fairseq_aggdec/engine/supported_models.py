@@ -1,4 +1,4 @@
-"""The models that the engine supports: checks by type, for differences that the short run of `self_check` cannot show."""
+"""The models that the engine supports: checks by type, for what the short run of `self_check` cannot show."""
 
 from typing import Any
 
