@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from tests.support.random_models import random_batch, random_drafter, share_encoder
+from tests.support.random_models import random_batch, random_drafter, random_network, share_encoder
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -121,11 +121,29 @@ def test_threads_take_turns(mode: str) -> None:
         which = number % len(BATCHES)
         return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
 
+    assert all(in_threads(is_right, 30))
+
+
+def test_generators_of_several_beams_share_a_bart_that_fairseq_decodes() -> None:
+    """The width of a beam is a setting of the model; whoever makes a generator writes it, too."""
+    model = random_network("bart_base", 1, WORDS, WORDS, 0.1)
+    model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: None)
+
+    def found(number: int) -> list[Any]:
+        mode, beam = [("aggressive-beam", 2), ("aggressive-beam", 4), ("iad", 1)][number % 3]
+        ours = generator([model], mode, beam_size=beam, max_len_b=6)
+        return [tokens(ours.generate([model], batch)) for batch in BATCHES[:2]]
+
+    assert in_threads(found, 9) == [found(number) for number in range(9)]
+
+
+def in_threads(function: Any, calls: int) -> list[Any]:
+    """The results for the numbers of the calls, in three threads that do get into each other's way."""
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that they do get into each other's way
+    sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(3) as pool:
-            assert all(pool.map(is_right, range(30)))
+            return list(pool.map(function, range(calls)))
     finally:
         sys.setswitchinterval(interval)
 
