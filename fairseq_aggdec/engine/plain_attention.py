@@ -6,29 +6,34 @@ from typing import Any
 
 from fairseq.models.bart import BARTModel
 
+from fairseq_aggdec.engine.model_locks import alone_with
+
 
 @contextmanager
 def plain_attention(models: Sequence[Any]) -> Iterator[None]:
-    """Within the block, every row of a decoder reads its own source, as in any Transformer.
+    """Within the block, every row of a decoder reads its own source, as in any Transformer. Other threads wait.
 
     A generator of fairseq with a beam calls `BARTModel.set_beam_size`, which also replaces the encoder's
     `reorder_encoder_out`, and the model stays so. Passes with other rows would fail or read other sentences' sources.
     """
-    beams = {model: model.decoder.layers[0].encoder_attn.beam_size for model in _set_to_beams(models)}
-    make_plain(models)
-    try:
-        yield
-    finally:
-        for model, beam in beams.items():
-            model.set_beam_size(beam)
+    barts = [model for model in models if isinstance(model, BARTModel)]
+    with alone_with(barts):
+        beams = {model: model.decoder.layers[0].encoder_attn.beam_size for model in barts if _is_set_to_a_beam(model)}
+        make_plain(barts)
+        try:
+            yield
+        finally:
+            for model, beam in beams.items():
+                model.set_beam_size(beam)
 
 
 def make_plain(models: Sequence[Any]) -> None:
     """Undo what generators with a beam have set, as a new one of fairseq with a beam of one does not."""
-    for model in _set_to_beams(models):
-        model.set_beam_size(1)
-        del model.encoder.reorder_encoder_out
+    with alone_with(models):
+        for model in filter(_is_set_to_a_beam, models):
+            model.set_beam_size(1)
+            del model.encoder.reorder_encoder_out
 
 
-def _set_to_beams(models: Sequence[Any]) -> list[BARTModel]:
-    return [m for m in models if isinstance(m, BARTModel) and "reorder_encoder_out" in vars(m.encoder)]
+def _is_set_to_a_beam(model: Any) -> bool:
+    return isinstance(model, BARTModel) and "reorder_encoder_out" in vars(model.encoder)

@@ -2,25 +2,21 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.nat import FairseqNATDecoder
 from fairseq.modules import MultiheadAttention
-from torch import Tensor
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
+from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
+from fairseq_aggdec.engine.model_locks import alone_with
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
-
-_WHY_NO_HOOKS = (
-    "are called by fairseq only when it decodes token by token, and not when a draft is verified: remove them (or "
-    "weight_norm, pruning), or decode with --decoding beam"
-)
 
 
 class RecomputeVerifier(Verifier):
@@ -36,17 +32,7 @@ class RecomputeVerifier(Verifier):
                 f"{type(model.decoder).__name__} does not write from left to right: decode with fairseq's task "
                 "translation_lev"
             )
-        if _global_forward_hooks or _global_forward_pre_hooks:
-            raise AggdecError(f"hooks on all modules {_WHY_NO_HOOKS}")
         for name, module in model.decoder.named_modules():
-            parts = module.children() if isinstance(module, MultiheadAttention) else ()
-            if any(part._forward_hooks or part._forward_pre_hooks for part in parts):
-                raise AggdecError(f"hooks within the decoder's {name} {_WHY_NO_HOOKS}")
-            if isinstance(module, MultiheadAttention) and module.scaling != module.head_dim**-0.5:
-                raise AggdecError(
-                    f"the decoder's {name} has another `scaling` than its heads', which fairseq applies only when it "
-                    "decodes token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
-                )
             if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
                 raise AggdecError(
                     f"the decoder's {name} is quantised by PyTorch, whose rounding depends on all tokens of a pass, so "
@@ -98,7 +84,8 @@ class RecomputeVerifier(Verifier):
         read.masked_fill_(behind, self._pad)
         self._read = read
         # padding of the block may lie after the model's last position
-        logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
+        with _projections_called(self._model.decoder):
+            logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
         if log_probs.dtype in (torch.float16, torch.bfloat16):
@@ -111,3 +98,22 @@ class RecomputeVerifier(Verifier):
     def keep(self, order: Order) -> None:
         self._read = self._read[order.tensor]
         self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, order.tensor)
+
+
+@contextmanager
+def _projections_called(decoder: nn.Module) -> Iterator[None]:
+    """Within the block, attention calls its projections and applies its `scaling`, as it does token by token.
+
+    Of a whole text it would read their weights alone, without adapters and hooks, unless heads have been pruned.
+    """
+    with alone_with([decoder]):
+        before = [
+            (part, part.skip_embed_dim_check) for part in decoder.modules() if isinstance(part, MultiheadAttention)
+        ]
+        for part, _ in before:
+            part.skip_embed_dim_check = True
+        try:
+            yield
+        finally:
+            for part, skips in before:
+                part.skip_embed_dim_check = skips

@@ -14,7 +14,15 @@ from fairseq.models.transformer import (
     TransformerEncoderBase,
     TransformerModelBase,
 )
-from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, SinusoidalPositionalEmbedding
+from fairseq.modules import (
+    FairseqDropout,
+    LayerDropModuleList,
+    LearnedPositionalEmbedding,
+    MultiheadAttention,
+    SinusoidalPositionalEmbedding,
+    layer_norm,
+)
+from fairseq.modules.checkpoint_activations import _checkpointed_forward
 from fairseq.modules.transformer_layer import (
     TransformerDecoderLayer,
     TransformerDecoderLayerBase,
@@ -24,8 +32,9 @@ from fairseq.modules.transformer_layer import (
 from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
+from fairseq_aggdec.models.nar_drafter_decoder import TransitionHead
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 STOCK_DECODERS: tuple[type, ...] = (
@@ -36,9 +45,25 @@ STOCK_DECODERS: tuple[type, ...] = (
 )
 VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
 DECODERS: tuple[type, ...] = (*VERIFIERS, NarDrafterDecoder)
-_DECODER_LAYERS = (TransformerDecoderLayer, TransformerDecoderLayerBase)
-_ENCODER_LAYERS = (TransformerEncoderLayer, TransformerEncoderLayerBase)
-_POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedding)
+_PARTS: tuple[type, ...] = (
+    TransformerDecoderLayer,
+    TransformerDecoderLayerBase,
+    TransformerEncoderLayer,
+    TransformerEncoderLayerBase,
+    MultiheadAttention,
+    nn.Linear,
+    nn.Embedding,
+    LearnedPositionalEmbedding,
+    SinusoidalPositionalEmbedding,
+    nn.LayerNorm,
+    getattr(layer_norm, "FusedLayerNorm", nn.LayerNorm),  # of apex
+    FairseqDropout,
+    nn.ModuleList,
+    LayerDropModuleList,
+    ProposalHeads,
+    TransitionHead,
+)
+"""classes of a stack's parts that the engine computes itself; a class derived from one of them may compute otherwise"""
 
 
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
@@ -49,8 +74,8 @@ def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> st
         return "adaptive softmax"
     if decoder.cross_self_attention:
         return "cross-self-attention"
-    reason = _unsupported_stack(decoder, _DECODER_LAYERS)
-    if reason is None and any(layer.encoder_attn is None for layer in layers_of(decoder)):
+    reason = _unsupported_stack(decoder)
+    if reason is None and any(getattr(layer, "encoder_attn", None) is None for layer in layers_of(decoder)):
         return "no attention to the encoder"
     return reason
 
@@ -59,25 +84,31 @@ def unsupported_encoder(encoder: Any) -> str | None:
     """The reason why the engine cannot run an encoder, or None."""
     if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
         return f"{type(encoder).__name__}, which is not fairseq's plain Transformer encoder"
-    return _unsupported_stack(encoder, _ENCODER_LAYERS)
+    return _unsupported_stack(encoder)
 
 
-def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
-    """A part that may differ from fairseq's plain layers in longer sentences or later alone, or None."""
+def _unsupported_stack(stack: Any) -> str | None:
+    """A part that differs from fairseq's plain layers, or may do so in longer sentences or later alone, or None.
+
+    An adapter may change half precision by less than the tolerance of the self-check.
+    """
     if len(stack.layers) == 0:
         return f"{type(stack).__name__} without layers"
     if next(stack.parameters(), None) is None:
         return f"{type(stack).__name__} without parameters"
-    if type(stack.embed_positions) not in _POSITIONS:
-        return f"embed_positions of type {type(stack.embed_positions).__name__}"
+    for name, part in stack.named_modules():
+        if part is stack or "activation_fn" in name:  # which the engine calls
+            continue
+        if type(part) not in _PARTS:
+            return f"{name} of type {type(part).__name__}"
+        if part._forward_hooks or part._forward_pre_hooks:
+            return f"hooks of {name}"
+        # --checkpoint-activations puts a function in place of a layer's method
+        own = vars(part).get("forward")
+        if own is not None and getattr(own, "func", None) is not _checkpointed_forward:
+            return f"{name} with a forward of its own"
     if stack.embed_tokens.max_norm is not None:
         return "embeddings that are scaled when they are read"
-    for layer in layers_of(stack):
-        if type(layer) not in layer_types:
-            return f"a layer of type {type(layer).__name__}"
-        for attention in (layer.self_attn, getattr(layer, "encoder_attn", None)):
-            if type(attention) not in (MultiheadAttention, type(None)):
-                return f"attention of type {type(attention).__name__}"
     words = stack.embed_tokens.weight
     for name, weight in stack.named_parameters():
         if type(weight) not in (nn.Parameter, Tensor):

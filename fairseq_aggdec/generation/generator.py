@@ -32,6 +32,7 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.model_locks import alone_with
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -136,7 +137,9 @@ class AggressiveGenerator(SequenceGenerator):
         how = Decoding(decoding, **of_decoding)
         if not how.row.has_beam:
             of_fairseq["beam_size"] = 1
-        return cls(SequenceGenerator(models, tgt_dict, **of_fairseq), how, src_dict, **own)
+        with alone_with(getattr(models, "models", models)):  # of fairseq's ensemble
+            stock = SequenceGenerator(models, tgt_dict, **of_fairseq)
+        return cls(stock, how, src_dict, **own)
 
     def __prepare_scriptable__(self) -> None:
         """What `torch.jit.script` calls first."""

@@ -17,6 +17,7 @@ from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.model_locks import alone_with
 from fairseq_aggdec.engine.plain_attention import make_plain
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -151,7 +152,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if mode.is_fairseqs or getattr(args, "score_reference", False):
             given |= {"seq_gen_cls": seq_gen_cls, "extra_gen_cls_kwargs": extra_gen_cls_kwargs}
             given = {name: value for name, value in given.items() if value is not None}
-            return super().build_generator(models, args, **given)
+            with alone_with(models):
+                return super().build_generator(models, args, **given)
         of_fairseq, others = split_options(extra_gen_cls_kwargs or {})
         prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(args, "prefix_allowed_tokens_fn", None)
         faults = refused(mode, args, of_fairseq.get("lm_model"), prefix_fn)
@@ -176,7 +178,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if decoding.stats and self._stats_file is None:
             self._stats_file = StatsFile(decoding.stats)
         self._run.report()
-        stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
+        with alone_with(models):
+            stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
         generator = (seq_gen_cls or own)(
             stock,
             replace(decoding, mode=mode.name),

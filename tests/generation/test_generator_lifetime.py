@@ -7,7 +7,6 @@ import copy
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -22,7 +21,7 @@ from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from tests.support.random_models import random_batch, random_drafter, share_encoder
+from tests.support.random_models import random_batch, random_drafter, random_network, share_encoder
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -44,16 +43,33 @@ def put_another_part(model: Any) -> None:
     model.decoder.layers[0] = small_model(2).decoder.layers[0]
 
 
-def step_of_fairseqs_optimizer(model: Any, make: Any = FairseqAdam) -> None:
-    """Which writes through `weight.data`."""
-    optimizer = make(model.parameters(), lr=0.1)
-    for weight in model.parameters():
-        weight.grad = torch.full_like(weight, 0.1) * weight.detach().sign()
+def take_a_step(optimizer: Any) -> None:
+    """Of every trained weight that has no gradient yet all numbers change."""
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            if weight.grad is None:
+                weight.grad = 0.1 * weight.detach().sign()
     optimizer.step()
 
 
+def step_of_fairseqs_optimizer(model: Any) -> None:
+    """Which writes through `weight.data`; two matrices are trained."""
+    layer = model.decoder.layers[1]
+    take_a_step(FairseqAdam([layer.encoder_attn.v_proj.weight, layer.fc1.weight], lr=0.3))
+
+
 def step_of_a_fused_optimizer(model: Any) -> None:
-    step_of_fairseqs_optimizer(model, partial(torch.optim.Adam, fused=True))
+    """An encoder's layer is trained without its norms."""
+    trained = [weight for name, weight in model.encoder.layers[0].named_parameters() if "norm" not in name]
+    take_a_step(torch.optim.AdamW(trained, lr=0.3, fused=True))
+
+
+def step_of_few_symbols(model: Any) -> None:
+    """Plain gradient descent hardly moves the scores of symbols that are rare; EOS is in every sentence."""
+    scores = model.decoder.output_projection.weight
+    scores.grad = torch.zeros_like(scores)
+    scores.grad[[WORDS.eos(), WORDS.index("w3")]] = scores.detach()[[WORDS.eos(), WORDS.index("w3")]]
+    take_a_step(torch.optim.SGD([scores], lr=2.0, fused=True))
 
 
 def add_a_layer(model: Any) -> None:
@@ -65,7 +81,7 @@ def add_a_layer(model: Any) -> None:
     "change",
     [
         load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
-        step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
+        step_of_fairseqs_optimizer, step_of_a_fused_optimizer, step_of_few_symbols,
     ],
 )  # fmt: skip
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
@@ -81,7 +97,7 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sample of the weights arrives while it decodes."""
+    """The bytes of the weights arrive while it decodes."""
     monkeypatch.setattr(weights_snapshot, "is_asynchronous", lambda device: True)
     model = small_model()
     ours = generator([model], mode)
@@ -105,11 +121,29 @@ def test_threads_take_turns(mode: str) -> None:
         which = number % len(BATCHES)
         return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
 
+    assert all(in_threads(is_right, 30))
+
+
+def test_generators_of_several_beams_share_a_bart_that_fairseq_decodes() -> None:
+    """The width of a beam is a setting of the model; whoever makes a generator writes it, too."""
+    model = random_network("bart_base", 1, WORDS, WORDS, 0.1)
+    model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: None)
+
+    def found(number: int) -> list[Any]:
+        mode, beam = [("aggressive-beam", 2), ("aggressive-beam", 4), ("iad", 1)][number % 3]
+        ours = generator([model], mode, beam_size=beam, max_len_b=6)
+        return [tokens(ours.generate([model], batch)) for batch in BATCHES[:2]]
+
+    assert in_threads(found, 9) == [found(number) for number in range(9)]
+
+
+def in_threads(function: Any, calls: int) -> list[Any]:
+    """The results for the numbers of the calls, in three threads that do get into each other's way."""
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that they do get into each other's way
+    sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(3) as pool:
-            assert all(pool.map(is_right, range(30)))
+            return list(pool.map(function, range(calls)))
     finally:
         sys.setswitchinterval(interval)
 

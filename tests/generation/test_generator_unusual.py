@@ -12,9 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook
 
+from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from tests.support.random_models import random_batch, random_network
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from tests.support.random_models import random_batch, random_drafter, random_network
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -29,6 +31,49 @@ class Holder(nn.Module):
 class Cosine(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         return 20 * F.linear(F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
+
+
+class Adapted(nn.Linear):
+    """As LoRA in loralib: a subclass, whose weight is the base model's."""
+
+    def __init__(self, base: nn.Linear, scale: float) -> None:
+        super().__init__(base.in_features, base.out_features)
+        self.weight, self.bias = base.weight, base.bias
+        self.low, self.high = (nn.Parameter(scale * torch.randn(2, size)) for size in self.weight.shape[::-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + x @ self.low.t() @ self.high
+
+
+class Wrapped(nn.Module):
+    """As LoRA in peft: another module with the weight of the one that it holds."""
+
+    def __init__(self, base: nn.Linear, scale: float) -> None:
+        super().__init__()
+        self.base_layer = Adapted(base, scale)
+        self.weight, self.bias = base.weight, base.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base_layer(x)
+
+
+def adapt(layer: Any, scale: float = 0.3) -> None:
+    torch.manual_seed(1)
+    layer.self_attn.q_proj = Adapted(layer.self_attn.q_proj, scale)
+
+
+def wrap(layer: Any, scale: float = 0.3) -> None:
+    torch.manual_seed(1)
+    layer.fc1 = Wrapped(layer.fc1, scale)
+
+
+def adapter_of_queries(model: Any) -> None:
+    adapt(model.decoder.layers[0])
+
+
+def adapter_around_a_layer(model: Any) -> None:
+    wrap(model.encoder.layers[0])
+    wrap(model.decoder.layers[0])
 
 
 def wider_second_layer(model: Any) -> None:
@@ -59,11 +104,19 @@ def without_parameters(model: Any) -> None:
             module.register_buffer(name, weight.detach())
 
 
+def scaled_attention(model: Any) -> None:
+    """fairseq follows it only where it reads token by token."""
+    model.decoder.layers[0].self_attn.scaling *= 7
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
-    [wider_second_layer, own_projection, hook, own_method, without_parameters],
-)
+    [
+        wider_second_layer, own_projection, hook, own_method, adapter_of_queries, adapter_around_a_layer,
+        scaled_attention, without_parameters,
+    ],
+)  # fmt: skip
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
     model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
     with torch.no_grad():
@@ -74,7 +127,7 @@ def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: 
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_hooks_within_attention_are_followed_where_fairseq_decodes_and_refused_elsewhere(everywhere: bool) -> None:
+def test_hooks_within_attention_are_followed(everywhere: bool) -> None:
     """fairseq itself calls them only where it reads token by token."""
 
     def louder(module: nn.Module, inputs: Any, output: Any) -> Any:
@@ -85,16 +138,48 @@ def test_hooks_within_attention_are_followed_where_fairseq_decodes_and_refused_e
     query = model.decoder.layers[0].self_attn.q_proj
     handle = register_module_forward_hook(louder) if everywhere else query.register_forward_hook(louder)
     try:
-        ours = {mode: generator([model], mode) for mode in MODES}
-        expected = stock(model, "aggressive-beam", BATCHES[0])
-        assert expected != before
-        assert tokens(ours["aggressive-beam"].generate([model], BATCHES[0])) == expected
-        where = "on all modules" if everywhere else "within the decoder's layers.0.self_attn"
-        for mode in ("greedy", "iad"):
-            with pytest.raises(AggdecError, match=f"hooks {where} are called by fairseq only when"):
-                ours[mode].generate([model], BATCHES[0])
+        assert stock(model, "aggressive-beam", BATCHES[0]) != before
+        for mode in MODES:
+            assert tokens(generator([model], mode).generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
     finally:
         handle.remove()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("change", "part"), [(adapt, "layers.1.self_attn.q_proj of type Adapted"), (wrap, "layers.1.fc1 of type Wrapped")]
+)
+def test_an_adapter_that_changes_half_precision_a_little_is_read(
+    change: Any, part: str, kind: torch.dtype, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By less than the tolerance of the self-check."""
+    model, source = small_model(), BATCHES[0]["net_input"]
+    for stack in (model.encoder, model.decoder):
+        change(stack.layers[1], 0.02)
+    model.to(kind)
+    found = tokens(generator([model], "aggressive-beam").generate([model], BATCHES[0]))
+    assert found == stock(model, "aggressive-beam", BATCHES[0])
+    assert f"fairseq's own beam search decodes, because this plugin's engine does not support {part}" in caplog.text
+    plain = small_model()
+    change(plain.encoder.layers[1], 0.02)
+    states = Engines().encode(plain.to(kind), source)["encoder_out"][0]
+    assert torch.equal(states, plain.encoder.forward_torchscript(source)["encoder_out"][0])
+    assert f"fairseq's own code encodes, slower and as exact, because of {part}" in caplog.text
+
+
+def test_a_drafter_with_an_adapter_is_refused_by_name_or_drafts_by_fairseqs_code() -> None:
+    block, small = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5), small_model(2)
+    for drafter in (block, small):
+        wrap(drafter.decoder.layers[0])
+    model = small_model()
+    ours = generator([model], "speculative", block_draft=BlockDraftOptions(LoadedDrafter(small), 3))
+    assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "speculative", BATCHES[0])
+    assert ours.block_draft.drafter._why_no_engine == "layers.0.fc1 of type Wrapped"
+    ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(block), 5))
+    with pytest.raises(
+        AggdecError, match=r"cannot be used for decoding: .* not support layers\.0\.fc1 of type Wrapped"
+    ):
+        ours.generate([model], BATCHES[0])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -160,11 +245,6 @@ def quantised(model: Any) -> None:
     model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
 
 
-def scaled_attention(model: Any) -> None:
-    """Which fairseq itself follows only where it reads token by token."""
-    model.decoder.layers[0].self_attn.scaling *= 7
-
-
 def other_symbols(model: Any) -> None:
     model.decoder.output_projection = nn.Linear(model.decoder.embed_dim, 10)
 
@@ -182,7 +262,6 @@ def not_from_left_to_right(model: Any) -> None:
     ("change", "message"),
     [
         (quantised, r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"),
-        (scaled_attention, r"the decoder's layers.0.self_attn has another `scaling` than its heads'"),
         (other_symbols, f"the model has 10 output symbols, and its dictionary {len(WORDS)}"),
         (own_probabilities, "TransformerModel makes probabilities by a get_normalized_probs of its own"),
         (not_from_left_to_right, "NATransformerDecoder does not write from left to right"),

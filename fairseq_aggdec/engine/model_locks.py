@@ -1,0 +1,22 @@
+"""Locks of models: generators share a model without sharing an engine, and fairseq's code has settings in the model."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+_locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
+os.register_at_fork(after_in_child=_locks.clear)  # a thread that held one is not there
+
+
+@contextmanager
+def alone_with(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Hold the locks of these modules within the block, which a thread may enter again."""
+    locks = [_locks.setdefault(module, threading.RLock()) for module in modules]
+    with ExitStack() as held:
+        for lock in sorted(locks, key=id):  # in one order, or two ensembles might wait for each other
+            held.enter_context(lock)
+        yield
