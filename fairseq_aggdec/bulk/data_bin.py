@@ -154,8 +154,8 @@ class DataBin:
         sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
             raise AggdecError(
-                f"{name}.idx and .bin: not binarised data of fairseq; check the split, or give another data folder that "
-                "has it and the same dictionaries (aggdec drafter: --data FOLDER)"
+                f"{name}.idx and .bin: not binarised data of fairseq; check the split, or give another data folder "
+                "that has it and the same dictionaries (aggdec drafter: --data FOLDER)"
             )
         if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
             raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")

@@ -31,9 +31,7 @@ def test_training_splits_in_their_order(data: DataBin) -> None:
 def test_what_cannot_be_used_is_named(data: DataBin) -> None:
     with pytest.raises(AggdecError, match=r"has no dict\.xx\.txt; check --source-lang"):
         DataBin.find(data.folder, "xx", "tgt")
-    with pytest.raises(
-        AggdecError, match=r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"
-    ):
+    with pytest.raises(AggdecError, match=r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"):
         data.source("dev")
     for suffix in ("idx", "bin"):
         shutil.copyfile(data.folder / f"test.src-tgt.tgt.{suffix}", data.folder / f"valid.src-tgt.tgt.{suffix}")
