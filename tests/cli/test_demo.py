@@ -38,9 +38,8 @@ def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
     blocks, _, table = capsys.readouterr().out.partition("\nmode ")
     rows = {line.split()[0]: line for line in table.splitlines()[3:]}
     assert list(rows) == ["beam5", "aggressive-beam:5", "beam1", "greedy", *DRAFTED[task]]
-    (timed,) = re.findall(r"^Timed sentences: (\d+),", blocks, flags=re.MULTILINE)  # on a busy machine a few
     for mode in ("greedy", DRAFTED[task][0]):
-        assert f"{timed} of {timed}" in rows[mode]
+        assert re.search(r" (\d+) of \1$", rows[mode]), "of all, or of a few on a busy machine"
     accepted = re.findall(r"^ +1  \[", blocks, flags=re.MULTILINE)
     assert len(accepted) >= 3, "of first drafts"
     if task == "mt":
@@ -55,7 +54,6 @@ def test_fairseq_decodes_what_fits_into_its_time_and_a_busy_machine_is_said(
         monkeypatch.setattr(time, "thread_time", clock)
         aggdec(["demo", SENTENCE, "He go to school.", "--show", "0"])
         printed = capsys.readouterr().out
-        assert "2 of 2 sentences corrected" in printed
-        assert "Timed sentences: 1, as many as beam5" in printed
+        assert "2 of 2 sentences corrected\n\nTimed sentences: 1, as many as beam5" in printed
         assert "ms a sentence" in printed
         assert ("THE MACHINE WAS BUSY: this program had a processor for 0%" in printed) == is_busy

@@ -22,6 +22,11 @@ from tests.hub.compare import MODELS, NAMES, Imported, differences
 from tests.hub.hostile import hostile_lines
 from tests.support.helpers import PLUGIN, generate_here, parse_generate, run_cli
 
+TEXTS = (
+    "We're going out for Chinese.", "She likes miniskirts.", "Tom's 3,000 \u201cfriends\u201d\u2026 left at 9:30!",
+    "Ünïcödé: 他说 \U0001f600 ½ km\u00b2.", "The old man, who had read the book, gave it to his daughter.",
+)  # fmt: skip
+
 
 @pytest.fixture(scope="module", params=NAMES)
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Imported:
@@ -106,17 +111,25 @@ def test_fairseq_generate_has_the_same_outputs(imported: Imported, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "pair"), [("bart", ""), ("nllb", "-s eng_Latn -t deu_Latn"), ("marian_multi", "-s eng -t deu")]
+    ("name", "pair"),
+    [
+        ("bart", ""),
+        ("m2m_100", "-s en -t de"),
+        ("marian", ""),
+        ("marian_multi", "-s eng -t deu"),
+        ("marian_two", ""),
+        ("nllb", "-s eng_Latn -t deu_Latn"),
+    ],
 )
 def test_verify_compares_a_download_with_transformers_or_says_what_to_install(
     name: str, pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    (tmp_path / "text").write_text("We're going out for Chinese.\n\nShe likes miniskirts.\n", "utf-8")
+    (tmp_path / "text").write_text("\n\n".join(TEXTS), "utf-8")
     command = f"verify {MODELS / name} --against-transformers --input {tmp_path / 'text'} {pair}".split()
     if importlib.util.find_spec("transformers"):
         aggdec(command)
-        assert capsys.readouterr().out == "2 sentences, 0 otherwise than in transformers\n"
+        assert capsys.readouterr().out == f"{len(TEXTS)} sentences, 0 otherwise than in transformers\n"
     else:
         with pytest.raises(AggdecError, match="needs transformers: pip install transformers"):
             aggdec(command)

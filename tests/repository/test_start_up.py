@@ -42,10 +42,7 @@ def test_the_plugin_costs_a_command_little() -> None:
     pytest.fail(f"{TRIES} times at least {TARGET} seconds, the last time {seconds:.2f}")
 
 
-AFTERWARDS = """
-from fairseq import options
-print(options.parse_args_and_arch(options.get_generation_parser(), sys.argv[1:]).decoding)
-"""
+HAS_TASK = "from fairseq.tasks import TASK_REGISTRY; print('aggressive_translation' in TASK_REGISTRY)"
 
 
 @pytest.mark.parametrize(
@@ -57,9 +54,8 @@ print(options.parse_args_and_arch(options.get_generation_parser(), sys.argv[1:])
     ],
 )
 def test_a_program_that_imports_the_plugin_before_fairseq_has_its_tasks(imports: str) -> None:
-    words = ["data-bin", "--path", "model.pt", "--task", "aggressive_translation", "--decoding", "iad"]
-    command = [sys.executable, "-c", f"import sys; {imports}{AFTERWARDS}", *words]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout == "iad\n"
+    command = [sys.executable, "-c", f"{imports}; {HAS_TASK}"]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout == "True\n"
 
 
 HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}

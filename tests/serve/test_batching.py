@@ -145,26 +145,23 @@ def test_a_long_text_is_refused_before_it_is_sent_while_others_are_taken(monkeyp
     model = cast(Model, Shouting())
     with serving(make_app(model, model)) as url:
 
-        def announce(headers: str) -> socket:
-            client = create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
-            request = f"POST /v2/check HTTP/1.1\r\nHost: localhost\r\n{headers}\r\nExpect: 100-continue\r\n\r\n"
-            client.sendall(request.encode())
-            client.settimeout(20)
-            return client
+        def answer_to(client: socket, header: str) -> bytes:
+            """What the server says to the headers of a request, without its body."""
+            words = f"POST /v2/check HTTP/1.1\r\nHost: localhost\r\n{header}\r\nExpect: 100-continue\r\n\r\n"
+            client.sendall(words.encode())
+            return client.recv(1000)
 
-        long = f"Content-Length: {2 * SHORT}"
-        with announce(long) as taken:
-            assert b"100 Continue" in taken.recv(1000)
-            for headers in (long, "Transfer-Encoding: chunked"):
-                with announce(headers) as refused:
-                    assert b" 429 " in refused.recv(1000)
+        address, long = ("127.0.0.1", int(url.rpartition(":")[2])), f"Content-Length: {2 * SHORT}"
+        with create_connection(address, 20) as taken, create_connection(address, 20) as refused:
+            assert b"100 Continue" in answer_to(taken, long)
+            assert b" 429 " in answer_to(refused, "Transfer-Encoding: chunked")
             assert check(url, "Short.").status_code == 200
             assert check(url, "Long. " * 40_000).status_code == 429, "also to clients that listen when all is sent"
         while check(url, "I am. " * 2000).status_code == 429:
             time.sleep(0.01)  # until the server knows that the first client has gone
 
 
-def test_what_nobody_waits_for_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_waits_for_leaves_the_queue() -> None:
     shouting = Shouting(0.3)
     model = cast(Model, shouting)
     texts = [f"Sentence {number} ends." for number in range(300)]
@@ -173,10 +170,8 @@ def test_what_nobody_waits_for_leaves_the_queue(monkeypatch: pytest.MonkeyPatch)
             check(url, " ".join(texts), timeout=0.1)
         same = client.submit(check, url, texts[-1])
         other = check(url, "One more.")
-    decoded = [sentence for batch in shouting.batches for sentence in batch]
     assert (same.result().status_code, other.status_code) == (200, 200)
-    assert {texts[-1], "One more."} <= set(decoded)
-    assert len(decoded) < 200
+    assert sum(map(len, shouting.batches)) < 200
 
 
 def test_a_request_that_takes_too_long_is_ended_and_its_sentences_are_there_when_it_comes_again() -> None:
