@@ -57,7 +57,7 @@ class Row:
     refused: Counter[str] = field(default_factory=Counter)
     """number of tests or calls by the message of the refusal"""
     left_out: Counter[str] = field(default_factory=Counter)
-    """the same of what cannot run here: skipped tests, what the installed fairseq lacks, a search that draws numbers"""
+    """the same of what cannot run here: a skipped test, a part that the installed fairseq lacks, a search by chance"""
     failed: list[str] = field(default_factory=list)
     hypotheses: int = 0
     """number of lists of hypotheses that were compared"""
