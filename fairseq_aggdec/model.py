@@ -428,7 +428,7 @@ class Model:
             found = split_text(text[behind:end], language or "en", markers=self.corrects)
             own = [(behind + first, behind + last) for first, last in found]
             if behind > start:
-                own[:1] = [(start, own[0][1] if own else len(text[:end].rstrip()))]
+                own[:1] = [(start, own[0][1] if own else behind + len(text[behind:end].rstrip()))]
             spans += own
         return spans
 
