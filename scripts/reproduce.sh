@@ -82,8 +82,9 @@ distill() (
     python -m fairseq_aggdec.cli.verbs distill "$input" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"}
 )
 
-# Prints the scores of everything that is decoded.
+# Prints the scores of everything that is decoded, and of what a shortened run has decoded which settings shortened it.
 score() {
+    (cd "$work" && grep -rs "" --include="generate-*.shortened" decode >&2) || true
     python -m fairseq_aggdec.cli.verbs score experiment "$config/prepare.py" --work "$work" --data "$data" "$@"
 }
 
