@@ -120,7 +120,7 @@ run_model() {
 # rate rises for a tenth of the updates, but at most for as many as in celeba_sr (those of Tensor2Tensor for images).
 # `also_shortened` names the variables that shorten the training.
 run_variant() {
-    local name="$1" train_data="$2" place="$3" updates="$4" every="$5" warmup=$(($4 > 120000 ? 12000 : $4 / 10))
+    local name="$1" train_data="$2" place="$3" updates="$4" every="$5" warmup=$(($4 > 120000 ? 12000 : ($4 + 9) / 10))
     shift 5
     if is_done "$place/model.pt" "${also_shortened:-}" "$train_data" "$@"; then
         return

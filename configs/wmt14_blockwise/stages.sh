@@ -9,7 +9,7 @@ regular_base=base distilled_base=base # one baseline for both kinds of pairs: "o
 model="$work/blockwise_table/both-8/model.pt" modes="beam5,beam1,greedy,blockwise,blockwise:2,blockwise:3"
 trace_decodings=blockwise
 search=(--beam 4 --lenpen 0.6) # of Vaswani et al. 2017, as papers/004 §6.2 has it
-blockwise_limit=3000           # all of newstest2013
+blockwise_limit="${BLOCKWISE_LIMIT:-3000}" # all of newstest2013
 blockwise_bench=(--gen-subset valid --reference "$work/text/valid.de")
 if ((gpus)); then
     blockwise_bench+=(--device cuda)
