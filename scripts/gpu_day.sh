@@ -11,7 +11,7 @@
 #   large     BART-large and big, a sentence alone
 #   memory    peak memory of base and big, 32 sentences
 # Others:
-#   loops     AGGDEC_GPU=loops and =costs, which have not run on a GPU: verification; base without and with each, in one run each
+#   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; base without and with it, in one run each
 #   passes    us of a pass of base, now and with each switch of AGGDEC_GPU; equal bits of 100,000 replays (two minutes)
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
@@ -126,7 +126,7 @@ run() {
             [[ $device == cuda ]] || precision=fp32
             export AGGDEC_GPU=loops
             verify 120 loops_verify base --precisions "$precision" --batch-sizes "$batches" --limit "$((sentences / 4 + 1))"
-            for switch in "" loops costs; do
+            for switch in "" loops; do
                 export AGGDEC_GPU=$switch
                 bench 150 "loops_${switch:-off}" base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             done

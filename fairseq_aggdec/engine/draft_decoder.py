@@ -40,11 +40,6 @@ class LateStart:
         self._encode: Encode | None = None  # to be called before the first draft
         self._rows: Tensor | None = None  # B, the rows still to encode; None: all
 
-    def time_of(self, rows: int, size: int) -> float | None:
-        """The measured time of a draft; `rows`: a bucket. None where none has been captured."""
-        captured = getattr(self._engine, "captured", None)
-        return None if captured is None else captured.graphs.times.get(("draft", rows, size))
-
     def start(self, encoder_out: dict[str, Any]) -> None:
         """Start a new batch with the output of the drafter's encoder, or of one with the same weights."""
         self.start_later(lambda rows: _rows_of(encoder_out, rows))
@@ -114,8 +109,8 @@ class DraftDecoder(LateStart):
         if captured is None or shape is None:
             return self._choose(*self._block(texts, block_size))
         numbers_of_row, key = 2 + 2 * shape.width + block_size, ("draft", shape, block_size)
-        size, work = shape.rows * numbers_of_row, ("draft", shape.rows, block_size)
-        graph = captured.graphs.get(key, size, lambda: (self._pass(shape, block_size), ()), work)
+        size = shape.rows * numbers_of_row
+        graph = captured.graphs.get(key, size, lambda: (self._pass(shape, block_size), ()))
         numbers = graph.numbers().reshape(shape.rows, numbers_of_row)
         numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
         captured.graphs.run(graph)

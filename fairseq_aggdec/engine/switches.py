@@ -4,8 +4,8 @@ import os
 
 from fairseq_aggdec.errors import AggdecError
 
-SWITCHES = ("loops", "costs", "early", "middle")
-"""`loops`: see `device_loops`; `costs`: `scheduling.measured`; `early`: `cuda.kernels.wait`; `middle`: `CudaBackend`"""
+SWITCHES = ("loops", "early", "middle")
+"""`loops`: see `device_loops`; `early`: `cuda.kernels.wait`; `middle`: `CudaBackend`"""
 
 
 def is_on(switch: str) -> bool:

@@ -24,19 +24,15 @@ from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, choose_backend, weight_of
-from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.graphs.buffers import rows_bucket, width_bucket
 from fairseq_aggdec.engine.shortlist import shortlisted
-from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.scheduling.costs import PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-from fairseq_aggdec.scheduling.measured import MeasuredGoodput
 
 
 @dataclass(frozen=True)
@@ -102,19 +98,17 @@ class Drafting:
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
         self._schedules: dict[torch.device, Goodput] = {}
-        self._measured: MeasuredGoodput | None = None
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`; raises `AggdecError` where the engine does not support its model."""
         name = self._decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
-    def schedule(self, rows: int, device: torch.device, drafter: Drafter) -> DraftSchedule:
+    def schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule of a batch, by --drafts: it learns from batch to batch how many draft tokens pay.
 
         On a CPU, for one sentence it pays if drafting takes a step per token, or if the verifiers exceed the caches, so
-        that each pass reads their weights from memory. Where padding is free, as on a GPU, drafts by a model are
-        cut by the measured times of passes, with AGGDEC_GPU=costs alone.
+        that each pass reads their weights from memory. Where padding is free, as on a GPU, drafts are verified whole.
         """
         is_auto = self._decoding.drafts == "auto" and self._decoding.row.reads("drafts") and self.accept.is_exact
         if not is_auto:
@@ -123,30 +117,13 @@ class Drafting:
         engine = self._engines.decoder(model.decoder)
         backend = choose_backend(weight_of(model, device), AS_THE_MODEL) if engine is None else engine.backend
         if backend.padding_is_free:
-            return self._measured_schedule(engine, drafter) if is_on("costs") else VERIFY_ALL
+            return VERIFY_ALL
         if device not in self._schedules:
             self._schedules[device] = Goodput(self.costs(), BY_A_MODEL)
         found = self._schedules[device]
         costs = found.costs
         pays_for_one = costs.read > 0 or (costs.draft is not None and costs.draft.steps)
         return found if rows > 1 or pays_for_one else VERIFY_ALL
-
-    def _measured_schedule(self, engine: Decoder | None, drafter: Drafter) -> DraftSchedule:
-        if not isinstance(drafter, BlockDrafter) or len(self._models) > 1 or engine is None or engine.captured is None:
-            return VERIFY_ALL
-        times, model, longest = engine.captured.graphs.times, drafter.model, drafter.block_size
-
-        def time_of(rows: int, size: int) -> float | None:
-            rows = rows_bucket(rows)
-            verified = times.get(("block", rows, width_bucket(1 + size)))
-            drafted = model.time_of(rows, size) if size else 0.0
-            return None if verified is None or drafted is None else verified + drafted
-
-        if self._measured is None:
-            ends = [size for size in range(longest) if width_bucket(2 + size) > width_bucket(1 + size)]
-            self._measured = MeasuredGoodput([*ends, longest], BY_A_MODEL)
-        self._measured.time_of = time_of  # of this batch's engines
-        return self._measured
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""

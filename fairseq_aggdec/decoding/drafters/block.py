@@ -30,10 +30,6 @@ class BlockModel(Protocol):
         Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
 
-    def time_of(self, rows: int, size: int) -> float | None:
-        """The measured time of a draft of `size` tokens; `rows`: rounded up. None where it is not known."""
-        return None
-
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
 

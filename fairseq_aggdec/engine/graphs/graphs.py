@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.process import no_garbage_collection
 
@@ -30,9 +29,6 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 _MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyte beside the pool
 _SECONDS_TO_REPORT = 1.0
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
-
-Work = tuple[str, int, int]
-"""a kind of pass, the bucket of its rows, and its width or the size of its draft"""
 
 _generations = count()
 _capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
@@ -64,18 +60,6 @@ class CudaCapture:
                         graph.capture_end()
             caller.wait_stream(self._stream)
             return graph.replay
-
-
-def milliseconds(replay: Callable[[], None]) -> float:
-    """The time of a replay on the current stream, the shorter one of two; the host waits for them."""
-    began, between, ended = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-    began.record()
-    replay()
-    between.record()
-    replay()
-    ended.record()
-    ended.synchronize()
-    return min(began.elapsed_time(between), between.elapsed_time(ended))
 
 
 @contextmanager
@@ -125,8 +109,6 @@ class Graph:
             inputs: other tensors on the device that the function reads.
         """
         self.name, self.inputs = name, inputs
-        self.work: Work | None = None
-        """what is measured by this graph; None: nothing"""
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
@@ -205,8 +187,6 @@ class Graphs:
             most: number of graphs.
             drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
         """
-        self.times: dict[Work, float] = {}
-        """milliseconds of a replay, measured when a graph of such work was last captured"""
         self._drop_kernels = drop_kernels
         self._device, self._new_capture, self._most = device, new_capture, most
         self._graphs: dict[Hashable, Graph] = {}
@@ -224,13 +204,7 @@ class Graphs:
         stream = torch.cuda.Stream(device)  # one for all pools
         return cls(device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels)
 
-    def get(
-        self,
-        key: tuple[Hashable, ...],
-        size: int,
-        make: Callable[[], tuple[Function, Sequence[Tensor]]],
-        work: Work | None = None,
-    ) -> Graph:
+    def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
         """The graph of a key. `size`: elements of its input; `make` returns its function and its other inputs."""
         graph = self._graphs.pop(key, None)
         if graph is None:
@@ -239,7 +213,6 @@ class Graphs:
             with torch.inference_mode(False):  # inputs outlive the batch
                 function, inputs = make()
             graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
-            graph.work = work
         self._graphs[key] = graph  # the last of the dictionary
         return graph
 
@@ -280,8 +253,6 @@ class Graphs:
         began = time.perf_counter()
         try:
             replay = capture(graph.compute)
-            if graph.work is not None and is_on("costs"):
-                self.times[graph.work] = milliseconds(replay)
         except AggdecError:
             raise
         except Exception as error:  # out of memory, too
