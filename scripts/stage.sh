@@ -52,7 +52,7 @@ is_done() {
     elif [[ "$made" != "$now" ]]; then
         echo "error: $begun was made with ${made:-nothing that shortens it}, and would now be made with" \
             "${now:-nothing that shortens it}: delete it${checkpoints:+, $checkpoints} and what was made from it, or set" \
-            "${made:-nothing} again, or name another folder in AGGDEC_WORK" >&2
+            "${made:-nothing} as then, or name another folder in AGGDEC_WORK" >&2
         exit 1
     fi
     [[ -e "$result" ]]
