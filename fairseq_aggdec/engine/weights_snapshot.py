@@ -32,7 +32,7 @@ class WeightsSnapshot:
         on_one_device = [weight for weight in plain if weight.device == plain[0].device]
         self._lines = list(chain.from_iterable(_lines_of(weight)[:places] for weight in on_one_device))
         # of numpy's ways this one leaves the weights' storage resizable
-        self._buffers = [] if self._waits else [memoryview(np.from_dlpack(line)) for line in self._lines]
+        self._buffers = [] if self._waits else [np.from_dlpack(line).data for line in self._lines]
         self._bytes = self._looked_at()()
         self._seen = self._now()
         self._arriving: Callable[[], bytes] | None = None  # the bytes, until they have been compared

@@ -9,7 +9,7 @@ from torch import nn
 
 from fairseq_aggdec.engine.model_locks import alone_with
 
-MODELS = [nn.Identity(), nn.Identity()]
+MODELS: list[nn.Module] = [nn.Identity(), nn.Identity()]
 
 
 def take(models: list[nn.Module], times: int = 1) -> None:

@@ -171,10 +171,10 @@ def test_a_drafter_with_an_adapter_is_refused_by_name_or_drafts_by_fairseqs_code
     block, small = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5), small_model(2)
     for drafter in (block, small):
         wrap(drafter.decoder.layers[0])
-    model = small_model()
-    ours = generator([model], "speculative", block_draft=BlockDraftOptions(LoadedDrafter(small), 3))
+    model, loaded = small_model(), LoadedDrafter(small)
+    ours = generator([model], "speculative", block_draft=BlockDraftOptions(loaded, 3))
     assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "speculative", BATCHES[0])
-    assert ours.block_draft.drafter._why_no_engine == "layers.0.fc1 of type Wrapped"
+    assert loaded._why_no_engine == "layers.0.fc1 of type Wrapped"
     ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(block), 5))
     with pytest.raises(
         AggdecError, match=r"cannot be used for decoding: .* not support layers\.0\.fc1 of type Wrapped"
