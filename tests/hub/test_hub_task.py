@@ -61,13 +61,13 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     of_search = generate.split(" --beam 4 ")[1]
     assert f" --bpe hub --hub-folder bart {of_search} --user-dir" in last_line
     # drafters learn to read what the model reads, and are tried out with empty targets
-    for name, target in {"hub_translation": None, "block_drafting": [0, 2]}.items():
+    for name, expected in {"hub_translation": None, "block_drafting": [0, 2]}.items():
         config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
         task = TASK_REGISTRY[name].setup_task(config)
         task.load_dataset("test")
         pair = task.dataset("test")[1]
         assert pair["source"].tolist() == [0, *model.encode(TEXTS[1]).tolist()]
-        assert (pair["target"] if target is None else pair["target"].tolist()) == target
+        assert (pair["target"] if expected is None else pair["target"].tolist()) == expected
         config.num_batch_buckets = 2
         with pytest.raises(AggdecError, match=r"^--num-batch-buckets: cannot be used on an imp"):
             task.load_dataset("test")
