@@ -77,8 +77,8 @@ def hold(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None
 class Engines:
     """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
 
-    An engine is rebuilt when weights have changed. Call `clear` after a change of hooks, or of single numbers through
-    `weight.data`. A pickled or copied instance is empty.
+    An engine is rebuilt when weights have changed. Call `clear` after a change of hooks, or of single numbers or
+    rows through `weight.data`. A pickled or copied instance is empty.
     """
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models import FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from fairseq.models.nat import FairseqNATDecoder
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
@@ -85,7 +85,8 @@ class RecomputeVerifier(Verifier):
         self._read = read
         # padding of the block may lie after the model's last position
         with _projections_called(self._model.decoder):
-            logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
+            # as fairseq's search calls it, past hooks of the whole decoder
+            logits, extra = self._model.decoder.forward(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
         if log_probs.dtype in (torch.float16, torch.bfloat16):
@@ -104,12 +105,12 @@ class RecomputeVerifier(Verifier):
 def _projections_called(decoder: nn.Module) -> Iterator[None]:
     """Within the block, attention calls its projections and applies its `scaling`, as it does token by token.
 
-    Of a whole text it would read their weights alone, without adapters and hooks, unless heads have been pruned.
+    Of a whole text it would read their weights alone, without adapters and hooks, unless heads have been pruned. A
+    decoder that cannot read token by token always reads so in fairseq's search, and here.
     """
     with alone_with([decoder]):
-        before = [
-            (part, part.skip_embed_dim_check) for part in decoder.modules() if isinstance(part, MultiheadAttention)
-        ]
+        parts = decoder.modules() if isinstance(decoder, FairseqIncrementalDecoder) else ()
+        before = [(part, part.skip_embed_dim_check) for part in parts if isinstance(part, MultiheadAttention)]
         for part, _ in before:
             part.skip_embed_dim_check = True
         try:

@@ -48,7 +48,7 @@ def decoder_objection(engine: Decoder, decoder: Any) -> str | None:
         state: dict[str, Any] = {}
         steps = []
         for end in range(1, width + 1):
-            read = decoder(tokens[:, :end], encoder_out=encoder_out, incremental_state=state)
+            read = decoder.forward(tokens[:, :end], encoder_out=encoder_out, incremental_state=state)
             steps.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
         expected = torch.cat(steps, dim=1)
         expected = expected.masked_fill(expected < _IMPOSSIBLE, -torch.inf)

@@ -30,6 +30,7 @@ from fairseq.modules.transformer_layer import (
     TransformerEncoderLayerBase,
 )
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
@@ -96,17 +97,19 @@ def _unsupported_stack(stack: Any) -> str | None:
         return f"{type(stack).__name__} without layers"
     if next(stack.parameters(), None) is None:
         return f"{type(stack).__name__} without parameters"
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        return "hooks on all modules"
     for name, part in stack.named_modules():
-        if part is stack or "activation_fn" in name:  # which the engine calls
+        if "activation_fn" in name:  # which the engine calls
             continue
-        if type(part) not in _PARTS:
-            return f"{name} of type {type(part).__name__}"
-        if part._forward_hooks or part._forward_pre_hooks:
-            return f"hooks of {name}"
-        # --checkpoint-activations puts a function in place of a layer's method
-        own = vars(part).get("forward")
-        if own is not None and getattr(own, "func", None) is not _checkpointed_forward:
-            return f"{name} with a forward of its own"
+        if part is not stack:  # whose type is known, and whose hooks fairseq's search does not call
+            if type(part) not in _PARTS:
+                return f"{name} of type {type(part).__name__}"
+            if part._forward_hooks or part._forward_pre_hooks:
+                return f"hooks of {name}"
+        for method, own in vars(part).items():
+            if callable(getattr(type(part), method, None)) and not _is_fairseqs(method, own):
+                return f"{name or type(part).__name__} with another {method}"
     if stack.embed_tokens.max_norm is not None:
         return "embeddings that are scaled when they are read"
     words = stack.embed_tokens.weight
@@ -116,6 +119,11 @@ def _unsupported_stack(stack: Any) -> str | None:
         if (weight.dtype, weight.device) != (words.dtype, words.device):
             return f"{name} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}"
     return None
+
+
+def _is_fairseqs(method: str, own: Any) -> bool:
+    """Whether fairseq itself has replaced a method: of a layer with --checkpoint-activations, or of BART's encoder."""
+    return method == "reorder_encoder_out" or getattr(own, "func", None) is _checkpointed_forward
 
 
 def has_own_probabilities(model: Any) -> bool:

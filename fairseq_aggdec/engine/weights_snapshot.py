@@ -28,7 +28,7 @@ class WeightsSnapshot:
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
         plain = [one for one in self._weights if type(one) in (nn.Parameter, Tensor) and one.numel() > 0]
         self._waits = bool(plain) and is_asynchronous(plain[0].device)
-        places = 1 if self._waits else 3  # of a GPU: its host asks for one after the other
+        places = 2 if self._waits else 3  # of a GPU its host asks for one after the other
         on_one_device = [weight for weight in plain if weight.device == plain[0].device]
         self._lines = list(chain.from_iterable(_lines_of(weight)[:places] for weight in on_one_device))
         # of numpy's ways this one leaves the weights' storage resizable
@@ -45,7 +45,8 @@ class WeightsSnapshot:
         """False where the weights have changed. If it is True on a GPU, `were_current` must be asked later, too.
 
         PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So a
-        few bytes of every weight are compared, too. From a GPU they arrive while the host goes on.
+        few bytes of every weight are compared, too: of plain ones, on the first one's device. From a GPU they arrive
+        while the host goes on.
         """
         things = self._all_things()
         is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))

@@ -103,7 +103,7 @@ def test_the_model_and_random_numbers_stay_as_they_were() -> None:
     assert all(weight.grad is None for weight in some.parameters())
 
 
-def test_parts_that_differ_only_in_long_sentences_are_refused_by_type() -> None:
+def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() -> None:
     class Windowed(type(model().decoder.layers[0].self_attn)):  # type: ignore[misc]
         pass
 
@@ -114,5 +114,14 @@ def test_parts_that_differ_only_in_long_sentences_are_refused_by_type() -> None:
         some = model()
         getattr(some, part).layers.append(nn.Identity())
         assert reason(getattr(some, part)) == "layers.2 of type Identity"
+        some = model()
+        getattr(some, part).layers[1].residual_connection = lambda x, residual: x + residual
+        assert reason(getattr(some, part)) == "layers.1 with another residual_connection"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(nn.modules.module._global_forward_hooks, 0, lambda part, inputs, output: None)
+            assert reason(getattr(model(), part)) == "hooks on all modules"
+    some = model()
+    some.decoder.output_layer = lambda features: features
+    assert unsupported_decoder(some.decoder) == "TransformerDecoderBase with another output_layer"
     without = model(no_cross_attention=True, cross_self_attention=False)
     assert unsupported_decoder(without.decoder) == "no attention to the encoder"

@@ -72,6 +72,14 @@ def step_of_few_symbols(model: Any) -> None:
     take_a_step(torch.optim.SGD([scores], lr=2.0, fused=True))
 
 
+def step_of_a_layer_in_which_a_unit_is_off(model: Any) -> None:
+    """Its row has no gradient; it is the first one that is looked at."""
+    weight = model.decoder.layers[1].fc1.weight
+    weight.grad = weight.detach().sign()
+    weight.grad[2] = 0
+    take_a_step(torch.optim.SGD([weight], lr=1.0, fused=True))
+
+
 def add_a_layer(model: Any) -> None:
     model.decoder.layers.append(small_model(2).decoder.layers[0])
 
@@ -82,6 +90,7 @@ def add_a_layer(model: Any) -> None:
     [
         load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
         step_of_fairseqs_optimizer, step_of_a_fused_optimizer, step_of_few_symbols,
+        step_of_a_layer_in_which_a_unit_is_off,
     ],
 )  # fmt: skip
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
@@ -95,14 +104,17 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     assert tokens(ours.generate([model], BATCHES[0])) == expected
 
 
+@pytest.mark.parametrize("step", [step_of_fairseqs_optimizer, step_of_a_layer_in_which_a_unit_is_off])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
+    mode: str, step: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The bytes of the weights arrive while it decodes."""
     monkeypatch.setattr(weights_snapshot, "is_asynchronous", lambda device: True)
     model = small_model()
     ours = generator([model], mode)
     ours.generate([model], BATCHES[0])
-    step_of_fairseqs_optimizer(model)
+    step(model)
     decode = Mock(side_effect=ours._decode)
     monkeypatch.setattr(ours, "_decode", decode)
     for _ in range(2):
