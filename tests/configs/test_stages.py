@@ -200,6 +200,11 @@ def test_a_drafter_whose_targets_are_late_learns_from_references_and_says_so() -
     done = reproduce("help_en_de_base", "drafter", "--dry-run", TRAIN_HOURS="0.01")
     assert "stage redistill has not ended: drafter is trained on references, not distilled" in done.stderr
     assert "task.data=work/help_en_de_base/data-bin" in done.stdout
+    folder = '"$AGGDEC_WORK"/help_en_de_base/drafter'
+    again = "bash scripts/reproduce.sh help_en_de_base drafter"
+    left = one_after_another(f"mkdir -p {folder}; echo late >{folder}/targets", again, f"ls {folder}").stdout
+    assert "model.pt" in left
+    assert "targets" not in left
 
 
 def one_after_another(*commands: str) -> subprocess.CompletedProcess[str]:
