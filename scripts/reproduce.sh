@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Runs an experiment from raw text to its tables: scripts/reproduce.sh EXPERIMENT [STAGE...] [--small]
 #                                                 scripts/reproduce.sh --list
-# Without STAGE it runs all `stages` of configs/EXPERIMENT/stages.sh in their order; `further_stages` run only if they are
-# named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little data
-# instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
-# and tells whether the stages exist. --dry-run runs nothing either: it prints every command of the stages, and the hours, disk
-# space and memory of the experiment. UPDATES=500 in the environment shortens each training to 500 updates; BENCH_LIMIT=100
-# times and DECODE_LIMIT=100 decodes only the first 100 sentences of a set: FILE.shortened beside each result says so, and so do
-# tables; a run with other settings stops at it. PRECISIONS=fp32 or PRECISIONS=fp16 decodes and times an experiment of full size
-# in that alone, where a GPU does so in both.
+# Without STAGE it runs all `stages` of configs/EXPERIMENT/stages.sh in their order; `further_stages` run only if they
+# are named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little
+# data instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check
+# runs nothing and tells whether the stages exist. --dry-run runs nothing either: it prints every command of the stages,
+# and the hours, disk space and memory of the experiment. UPDATES=500 in the environment shortens each training to 500
+# updates (those of variants: ABLATION_UPDATES, BASELINE_UPDATES, BLOCKWISE_UPDATES, FINE_TUNING_UPDATES,
+# SR_HEADS_UPDATES); BENCH_LIMIT=100 times and DECODE_LIMIT=100 decodes only the first 100 sentences of a set:
+# FILE.shortened beside each result says so, and so do tables; a run with other settings stops at it. PRECISIONS=fp32 or
+# PRECISIONS=fp16 decodes and times an experiment of full size in that alone, where a GPU does so in both.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 small=0 check=0 dry=0 arguments=()

@@ -49,10 +49,12 @@ is_done() {
             mkdir -p -- "${result%/*}"
             echo "$now" >"$result.shortened"
         fi
+    elif [[ -z "$made" && -n "$now" ]]; then
+        echo "error: $begun is whole: unset $now, or name another folder in AGGDEC_WORK" >&2
+        exit 1
     elif [[ "$made" != "$now" ]]; then
-        echo "error: $begun was made with ${made:-nothing that shortens it}, and would now be made with" \
-            "${now:-nothing that shortens it}: delete it${checkpoints:+, $checkpoints} and what was made from it, or set" \
-            "${made:-nothing} as then, or name another folder in AGGDEC_WORK" >&2
+        echo "error: $begun was shortened by $made${now:+, and would now be by $now}: set $made again, or" \
+            "delete it${checkpoints:+, $checkpoints} and what was made from it" >&2
         exit 1
     fi
     [[ -e "$result" ]]

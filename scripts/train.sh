@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Trains a model of an experiment: scripts/train.sh EXPERIMENT [--config NAME] [--as MODEL] [--data FOLDER]
 #                                  [--place FOLDER] [--of EXPERIMENT] [--updates NUMBER] [hydra overrides]
-# NAME is a file of configs/EXPERIMENT without .yaml (default train), or of the experiment --of names; MODEL, the name of the
-# model's folder, is NAME unless given; --place names another folder altogether; --updates is the length of the training,
-# also for a schedule of the learning rate that ends with it. A value that begins with / is a path, whatever its characters. It continues from checkpoint_last.pt if there is one, and does nothing if max_update
-# has been reached.
+# NAME is a file of configs/EXPERIMENT without .yaml (default train), or of the experiment --of names; MODEL, the name
+# of the model's folder, is NAME unless given; --place names another folder altogether; --updates is the length of the
+# training, also for a schedule of the learning rate that ends with it. A value that begins with / is a path, whatever
+# its characters. It continues from checkpoint_last.pt if there is one, and does nothing if max_update has been reached.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 name=train model="" place="" updates="" train_data="$work/data-bin"

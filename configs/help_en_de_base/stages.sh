@@ -27,10 +27,13 @@ stage_redistill() {
 # Says, and leaves in FOLDER/targets for the tables, what a drafter is trained on where that is not the verifier's output:
 # say_targets FOLDER.
 say_targets() {
-    if [[ -n "$targets" && ! -f "$work/$1/model.pt" ]]; then
+    local place="$work/$1"
+    if [[ -n "$targets" && ! -f "$place/model.pt" ]]; then
         echo "$experiment: stage redistill has not ended: $1 is $targets" >&2
-        mkdir -p "$work/$1"
-        echo "$targets" >"$work/$1/targets"
+        mkdir -p "$place"
+        echo "$targets" >"$place/targets"
+    elif [[ ! -f "$place/model.pt" && ! -f "$place/checkpoints/checkpoint_last.pt" ]]; then
+        rm -f -- "$place/targets" # said of a drafter that has been deleted
     fi
 }
 

@@ -8,14 +8,15 @@ trace_set=test trace_decodings=""
 trace_sentences="${TRACE_SENTENCES:-10}"
 
 stage_trace() {
-    local decoding source drafted=()
+    local decoding source drafted
     local options=(--path "$model" --beam 1 --batch-size 1 --retain-iter-history
         ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"})
     source="$(sed -n 's/.*sides=("\([a-z]*\)",.*/\1/p' "$config/prepare.py")"
     has_gpu || options+=(--cpu)
     mkdir -p "$work/traces"
     for decoding in greedy ${trace_decodings:-$(if [[ -n "$drafter" ]]; then echo gad gad++; else echo iad; fi)}; do
-        if [[ "$decoding" == gad* ]]; then # other modes refuse a drafter
+        drafted=()
+        if [[ "$decoding" == gad* && -n "$drafter" ]]; then # other modes refuse a drafter
             drafted=(--drafter-path "$drafter")
         fi
         head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \

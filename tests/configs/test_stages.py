@@ -200,6 +200,11 @@ def test_a_drafter_whose_targets_are_late_learns_from_references_and_says_so() -
     done = reproduce("help_en_de_base", "drafter", "--dry-run", TRAIN_HOURS="0.01")
     assert "stage redistill has not ended: drafter is trained on references, not distilled" in done.stderr
     assert "task.data=work/help_en_de_base/data-bin" in done.stdout
+    folder = '"$AGGDEC_WORK"/help_en_de_base/drafter'
+    again = "bash scripts/reproduce.sh help_en_de_base drafter"
+    left = one_after_another(f"mkdir -p {folder}; echo late >{folder}/targets", again, f"ls {folder}").stdout
+    assert "model.pt" in left
+    assert "targets" not in left
 
 
 def one_after_another(*commands: str) -> subprocess.CompletedProcess[str]:
@@ -226,18 +231,24 @@ def test_a_shortened_run_never_passes_for_the_whole_one() -> None:
     assert "wmt16_en_ro/distilled/data-bin.shortened:UPDATES=6\n" in done.stdout
     assert "wmt16_en_ro/bench/bench.json.shortened:UPDATES=6\n" in done.stdout
     assert "wmt16_en_ro/decode/test/gad/generate-test.txt.shortened:DECODE_LIMIT=9 UPDATES=6\n" in done.stdout
-    said = r"error: .*/(\S+) was made with (.*), and would now be made with (.*): delete it.*\nended with 1\n"
+    said = r"error: .*/(\S+) was shortened by (.*): set (.*) again, or delete it.*\nended with 1\n"
     assert re.findall(said, done.stderr) == [
-        ("model.pt", "UPDATES=6", "nothing that shortens it"),
-        ("generate-test.txt", "DECODE_LIMIT=9 UPDATES=6", "UPDATES=6"),
-        ("model.pt", "UPDATES=6", "UPDATES=7"),
+        ("model.pt", "UPDATES=6", "UPDATES=6"),
+        (
+            "generate-test.txt",
+            "DECODE_LIMIT=9 UPDATES=6, and would now be by UPDATES=6",
+            "DECODE_LIMIT=9 UPDATES=6",
+        ),
+        ("model.pt", "UPDATES=6, and would now be by UPDATES=7", "UPDATES=6"),
     ]
 
 
 def test_values_of_the_scripts_themselves_shorten_nothing() -> None:
     """UPDATES=3000 of tatoeba_en_de_base is its whole training."""
-    marks = 'find "$AGGDEC_WORK" -name "*.shortened"'
-    assert "shortened" not in one_after_another("bash scripts/reproduce.sh tatoeba_en_de_base teacher", marks).stdout
+    run = "bash scripts/reproduce.sh tatoeba_en_de_base teacher"
+    done = one_after_another(run, 'find "$AGGDEC_WORK" -name "*.shortened"', f"UPDATES=7 {run}")
+    assert "shortened" not in done.stdout
+    assert "teacher/model.pt is whole: unset UPDATES=7, or name another folder" in done.stderr
 
 
 @pytest.mark.parametrize("experiment", ["wmt16_en_ro", "tatoeba_en_de", "help_en_de"])

@@ -132,8 +132,9 @@ def shortened(work: Path) -> str:
     """What of an experiment was made with settings that shorten it, by the settings; empty where all is whole."""
     made: dict[str, list[str]] = {}
     for mark in sorted(work.rglob("*.shortened")):  # of scripts/stage.sh
-        result = str(mark.relative_to(work)).removesuffix(".shortened")
-        made.setdefault(mark.read_text().strip(), []).append(result)
+        result = mark.with_suffix("")
+        if result.exists():
+            made.setdefault(mark.read_text().strip(), []).append(str(result.relative_to(work)))
     said = "; ".join(f"{settings} of {', '.join(results)}" for settings, results in made.items())
     return said and f"Shortened, not the papers' training or not all of their sentences: {said}."
 
@@ -144,7 +145,7 @@ def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, 
     Raises:
         AggdecError: none of their numbers was measured.
     """
-    grids = [grid for table in tables if (grid := table.grid()) is not None]
+    grids = [grid for table in tables if (grid := table.grid())]
     if not grids:
         raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.config.name} first")
     parts = []

@@ -147,8 +147,8 @@ def test_rouge_l_of_summaries_is_that_of_sentences(tmp_path: Path, capsys: pytes
 
 
 def test_shortened_results_are_named(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On pages of full size, of stand-ins and of own tables."""
-    for name in ("decode/test/gad/generate-test.txt", "bench/bench.json"):
+    """On pages of full size, of stand-ins and of own tables; but not the marks of results that were deleted."""
+    for name in ("a-deleted-file", "decode/test/gad/generate-test.txt", "bench/bench.json"):
         (pair / f"{name}.shortened").write_text("UPDATES=6\n")
     said = "Shortened, not the papers' training or not all of their sentences: UPDATES=6 of bench/bench.json, decode/"
     whole = page(capsys, pair, experiment="wmt14_en_de")
