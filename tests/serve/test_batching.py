@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from socket import create_connection, socket
 from threading import Event
 from typing import Any, cast
@@ -16,7 +15,7 @@ from fairseq_aggdec.model import Model
 from fairseq_aggdec.serve import batching
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT
+from fairseq_aggdec.serve.requests import SHORT
 from fairseq_aggdec.text.sentences import split_text
 from tests.serve.serving import Shouting, serving
 
@@ -163,24 +162,14 @@ def test_a_long_text_is_refused_before_it_is_sent_while_others_are_taken(monkeyp
 
 
 def test_a_text_that_comes_without_its_length_is_short_until_more_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "MOST_TAKEN", 3 * SHORT)
+    monkeypatch.setattr(batching, "MOST_TAKEN", SHORT)
     model = cast(Model, Shouting())
-    with serving(make_app(model, model)) as url, ExitStack() as opened:
-        address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        clients = [opened.enter_context(create_connection(address, 20)) for _ in range(4)]
-        form, spaces = b"language=en&text=I am.", b" " * SHORT
-        for client in clients:
-            client.sendall(b"POST /v2/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
-            client.sendall(b"%x\r\n%s\r\n" % (len(form), form))
-        clients[-1].sendall(b"%x\r\n%s\r\n" % (len(spaces), spaces))
-        for client in clients:
-            client.sendall(b"0\r\n\r\n")
-        answers = [client.recv(len("HTTP/1.1 200")) for client in clients]
-        assert [answer[-3:] for answer in answers] == [b"200", b"200", b"200", b"429"]
-        # a long one is counted until its answer
-        monkeypatch.setattr(batching, "MOST_TAKEN", 2 * MOST_BYTES)
-        for _ in range(3):
-            assert requests.post(f"{url}/v2/check", iter([form, spaces])).status_code == 200
+    with serving(make_app(model, model)) as url:
+
+        def send(*more: bytes) -> int:
+            return requests.post(f"{url}/v2/check", iter([b"language=en&text=I am.", *more])).status_code
+
+        assert [send(), send(b" " * SHORT)] == [200, 429]
 
 
 def test_what_nobody_waits_for_leaves_the_queue() -> None:
