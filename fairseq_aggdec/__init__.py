@@ -1,7 +1,8 @@
 """fairseq_aggdec: lossless acceleration of sequence-to-sequence decoding, as a fairseq plugin.
 
 `--user-dir fairseq_aggdec`, or this import in a program, before fairseq's or after it, makes the tasks and options
-known to fairseq. Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
+known to fairseq. Only a program that imports a module of this package first, and then fairseq without `fairseq_cli`,
+must call `register`. Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
 """
 
 import logging
@@ -21,21 +22,18 @@ def register() -> None:
     from fairseq_aggdec.compat.install import install
 
     install()
-    for module in (
-        "criterions.blockwise_loss",
-        "criterions.edit_weighted_loss",
-        "criterions.glancing_block_loss",
-        "hub.tokenizers",
-        "models.architectures",
-        "models.blockwise_transformer",
-        "models.hub_transformer",
-        "models.nar_drafter",
-        "tasks.aggressive_translation",
-        "tasks.block_drafting",
-        "tasks.super_resolution",
-        "text.tokenizer",
-    ):
-        import_module(f"{__name__}.{module}")
+    import fairseq_aggdec.criterions.blockwise_loss
+    import fairseq_aggdec.criterions.edit_weighted_loss
+    import fairseq_aggdec.criterions.glancing_block_loss
+    import fairseq_aggdec.hub.tokenizers
+    import fairseq_aggdec.models.architectures
+    import fairseq_aggdec.models.blockwise_transformer
+    import fairseq_aggdec.models.hub_transformer
+    import fairseq_aggdec.models.nar_drafter
+    import fairseq_aggdec.tasks.aggressive_translation
+    import fairseq_aggdec.tasks.block_drafting
+    import fairseq_aggdec.tasks.super_resolution
+    import fairseq_aggdec.text.tokenizer  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:

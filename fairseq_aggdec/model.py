@@ -177,6 +177,8 @@ class Model:
                 bpe, options[option] = kind, str(folder / name)
         languages = {"source_lang": self.source_lang, "target_lang": self.target_lang}
         self._tokenizer, self._bpe = _encoders(tokenizer, bpe or None, options, languages)
+        if self._of_tags is not None:
+            self.target_lang = None  # each text names its own; what the task has is a marker
         same_language = tokenizer == "as_written" or self.source_lang == self.target_lang
         self.corrects = same_language if corrects is None else corrects
         running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
@@ -456,7 +458,9 @@ class Model:
         spans = self._spans(text, self.source_lang, whole)
         drafts = []
         if draft is not None:
-            drafts = [draft[start:end] for start, end in self._spans(draft, self.target_lang, whole)]
+            named = None if self._of_tags is None else _TAG.search(text)
+            language = self.target_lang if named is None else named[1].strip("<>")
+            drafts = [draft[start:end] for start, end in self._spans(draft, language, whole)]
         if len(drafts) != len(spans):
             drafts = [" ".join(drafts)] * len(spans)  # in which each finds its own
         # cutting asks for the number of tokens of many pieces

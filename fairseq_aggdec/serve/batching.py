@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -72,20 +72,34 @@ class Batcher:
         return len(self._turns)
 
     @contextmanager
-    def taking(self, request: Request) -> Iterator[None]:
+    def taking(self, request: Request) -> Iterator[Callable[[int], None]]:
         """The time from a request's headers to its answer: a long text is refused before it is sent, read and split.
 
+        Gives a function that is to be told the number of bytes that have come: a text that comes without its length is
+        a short one until it has more.
+
         Raises:
-            HTTPException: the text is long, and as many wait as can (429).
+            HTTPException: the text is long, and as many wait as can (429). The function raises it, too.
         """
-        size = 0 if request.method == "GET" else min(int(request.headers.get("Content-Length", MOST_BYTES)), MOST_BYTES)
-        if size > SHORT and (self._taken + size > MOST_TAKEN or self.waiting >= MOST_WAITING):
-            raise busy()
-        self._taken += size
+        counted = 0
+
+        def count(size: int) -> None:
+            nonlocal counted
+            more = size - counted
+            if size > SHORT and (self._taken + more > MOST_TAKEN or self.waiting >= MOST_WAITING):
+                raise busy()
+            self._taken += more
+            counted = size
+
+        def has_come(size: int) -> None:
+            if size > counted:  # its length was not known, and may be any
+                count(MOST_BYTES)
+
+        count(0 if request.method == "GET" else min(int(request.headers.get("Content-Length", SHORT)), MOST_BYTES))
         try:
-            yield
+            yield has_come
         finally:
-            self._taken -= size
+            self._taken -= counted
 
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.

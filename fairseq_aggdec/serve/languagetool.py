@@ -29,10 +29,11 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     async def check(request: Request) -> Response:
         if request.method in ("HEAD", "OPTIONS"):
             return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
-        with corrector.taking(request):
+        with corrector.taking(request) as has_come:
             fields = read_form(request.url.query)
             if request.method == "POST":
-                fields |= await read_fields(request, FORM, "text/plain", "")  # as clients call a form that they wrote
+                kinds = FORM, "text/plain", ""  # as clients call a form that they wrote
+                fields |= await read_fields(request, has_come, *kinds)
             language = fields.get("language")
             if not language:
                 raise HTTPException(400, "Error: Missing 'language' parameter")

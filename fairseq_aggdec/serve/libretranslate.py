@@ -18,8 +18,8 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
     async def translate(request: Request) -> Response:
         if translator is None:
             raise HTTPException(404, "no translator here: start with --translator CKPT, or with --demo to try one")
-        with translator.taking(request):
-            fields = await read_fields(request, JSON, FORM)
+        with translator.taking(request) as has_come:
+            fields = await read_fields(request, has_come, JSON, FORM)
             for name in ("q", "source", "target"):
                 if name not in fields:
                     raise HTTPException(400, f"Invalid request: missing {name} parameter")

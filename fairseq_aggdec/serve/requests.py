@@ -50,10 +50,11 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _M
         working.cancel()
 
 
-async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
+async def read_fields(request: Request, has_come: Callable[[int], None], *kinds: str) -> dict[str, Any]:
     """The fields of a body, which is read as JSON only if the request calls it so.
 
     Args:
+        has_come: told the number of bytes of the body so far, up to `MOST_BYTES`; it may refuse the rest.
         kinds: the content types that are taken; "" is a request without one.
 
     Raises:
@@ -63,6 +64,7 @@ async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
     async for chunk in request.stream():  # to its end: clients listen only when they have sent all
         size += len(chunk)
         if size <= MOST_BYTES:
+            has_come(size)
             body += chunk
     if size > MOST_BYTES:
         raise HTTPException(413, f"the text is too long: {size} bytes, and at most {MOST_BYTES} are taken")

@@ -4,6 +4,7 @@ import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.text.sentences import split_text
 from fairseq_aggdec.train.drafter.plan import Measured
 from fairseq_aggdec.train.drafter.recipe import Recipe
 from fairseq_aggdec.train.drafter.stages import _Stages
@@ -140,3 +142,11 @@ def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_b
     aggdec(f"decode {folders} --decoding greedy".split())
     assert (tmp_path / "out/text.000000.txt").read_text("utf-8") == f"{rows[0]['decoded']}\n\n\n\n"
     assert (tmp_path / "out/skipped.tsv").read_text("utf-8").count("\n") == 2
+
+
+def test_a_draft_is_split_by_the_rules_of_the_language_that_its_text_names(tmp_path: Path) -> None:
+    model = load.hub(Imported("marian_multi", tmp_path / "imported").folder)
+    with mock.patch("fairseq_aggdec.model.split_text", wraps=split_text) as split:
+        model.decode("\n>>deu<< Tom is here.", "iad", drafts="Tom ist hier.")
+    assert split.call_args.args == ("Tom ist hier.", "deu")
+    assert model.target_lang is None

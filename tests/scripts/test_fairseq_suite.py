@@ -12,12 +12,12 @@ from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 import torch
 
-class TestGenerator(unittest.TestCase):
-    def decode(self, **options):
+class TestSamplingSearch(unittest.TestCase):
+    def decode(self, copies=1, **options):
         (model,), _, task = load_model_ensemble_and_task(["CHECKPOINT"], {"data": "DATA"})
         if options:
             options["search_strategy"] = Sampling(task.target_dictionary)
-        generator = SequenceGenerator([model], task.target_dictionary, beam_size=2, **options)
+        generator = SequenceGenerator([model] * copies, task.target_dictionary, beam_size=2, **options)
         source = torch.tensor([[5, 6, task.target_dictionary.eos()]])
         return generator.forward({"net_input": {"src_tokens": source, "src_lengths": torch.tensor([3])}})[0]
 
@@ -29,6 +29,15 @@ class TestGenerator(unittest.TestCase):
 
     def test_sampling(self):
         self.decode(search_strategy=None)
+
+    def test_one_model_twice(self):
+        self.decode(copies=2)
+
+    def test_what_is_left_when_sampling_is_refused(self):
+        try:
+            self.decode(search_strategy=None)
+        except RuntimeError:
+            self.assertEqual(4, 5)
 """
 COMMANDS = """
 import unittest
@@ -64,9 +73,11 @@ def test_what_passes_is_refused_or_fails_is_told_apart(toy_model_dir: ToyModel, 
     done = run_whatever_comes("fairseq_suite", str(tmp_path), data=tmp_path, work=tmp_path)
     assert done.returncode == 1
     for line in (
-        "tests/test_sequence_generator.py, our generators: 1 passed, 1 refused by name, 1 failed\n",
+        "tests/test_sequence_generator.py, our generators: 1 passed, 1 refused by name, 3 failed\n",
         "  refused, 1 times: search_strategy Sampling: the plugin's modes have BeamSearch, only\n",
-        "  FAILED tests.test_sequence_generator.TestGenerator.test_three_hypotheses: AssertionError: 2 != 3\n",
+        "  FAILED tests.test_sequence_generator.TestSamplingSearch.test_three_hypotheses: AssertionError: 2 != 3\n",
+        "test_one_model_twice: refused unexpectedly: an ensemble has the same decoder twice: give it once, or a copy",
+        "test_what_is_left_when_sampling_is_refused: AssertionError: 4 != 5\n",
         "tests/test_binaries.py, as it is: 3 passed, 0 refused by name, 0 failed\n",
         "tests/test_binaries.py, --decoding greedy: 2 passed, 2 refused by name, 0 failed; 30 outputs compared",
         "tests/test_binaries.py, --decoding iad: 1 passed, 2 refused by name, 1 failed; 30 outputs compared",
