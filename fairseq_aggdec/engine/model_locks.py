@@ -1,9 +1,10 @@
-"""Locks of models: generators share a model without sharing an engine, and fairseq's code has settings in the model."""
+"""Locks and settings of models: generators share a model without an engine, and fairseq's code has settings in it."""
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import nn
@@ -20,3 +21,16 @@ def alone_with(modules: Sequence[nn.Module]) -> Iterator[None]:
         for lock in sorted(locks, key=id):  # in one order, or two ensembles might wait for each other
             held.enter_context(lock)
         yield
+
+
+@contextmanager
+def with_setting(parts: Iterable[nn.Module], name: str, value: Any) -> Iterator[None]:
+    """Within the block, the attribute `name` of all parts is `value`; afterwards each part has its own again."""
+    before = [(part, getattr(part, name)) for part in parts]
+    for part, _ in before:
+        setattr(part, name, value)
+    try:
+        yield
+    finally:
+        for part, own in before:
+            setattr(part, name, own)

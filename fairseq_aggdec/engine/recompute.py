@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
-from fairseq_aggdec.engine.model_locks import alone_with
+from fairseq_aggdec.engine.model_locks import alone_with, with_setting
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
 
@@ -108,13 +108,7 @@ def _projections_called(decoder: nn.Module) -> Iterator[None]:
     Of a whole text it would read their weights alone, without adapters and hooks, unless heads have been pruned. A
     decoder that cannot read token by token always reads so in fairseq's search, and here.
     """
-    with alone_with([decoder]):
-        parts = decoder.modules() if isinstance(decoder, FairseqIncrementalDecoder) else ()
-        before = [(part, part.skip_embed_dim_check) for part in parts if isinstance(part, MultiheadAttention)]
-        for part, _ in before:
-            part.skip_embed_dim_check = True
-        try:
-            yield
-        finally:
-            for part, skips in before:
-                part.skip_embed_dim_check = skips
+    parts = decoder.modules() if isinstance(decoder, FairseqIncrementalDecoder) else ()
+    attention = (part for part in parts if isinstance(part, MultiheadAttention))
+    with alone_with([decoder]), with_setting(attention, "skip_embed_dim_check", True):
+        yield

@@ -17,6 +17,7 @@ from fairseq_aggdec.decoding.tokens import Block, Ragged
 from fairseq_aggdec.engine.choose_backend import is_asynchronous
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
+from fairseq_aggdec.engine.model_locks import with_setting
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
@@ -136,14 +137,8 @@ def _left_padding() -> Tensor:
 @contextmanager
 def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
     device = next(module.parameters()).device
-    with torch.no_grad(), torch.random.fork_rng([device] if is_asynchronous(device) else []):
+    own_random_state = torch.random.fork_rng([device] if is_asynchronous(device) else [])
+    with torch.no_grad(), own_random_state, with_setting(module.modules(), "training", False):
         torch.manual_seed(1)
-        for part, _ in modes:
-            part.training = False
-        try:
-            yield
-        finally:
-            for part, mode in modes:
-                part.training = mode
+        yield
