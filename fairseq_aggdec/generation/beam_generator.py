@@ -28,8 +28,6 @@ from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 
 logger = logging.getLogger(__name__)
 
-_AHEAD = 16
-"""prefixes of a sentence to score ahead in a pass, where this pays"""
 _LEAST_SHARE = 0.7
 """least share of a source's words that its output has, too, in a running mean"""
 _WEIGHT_OF_LAST = 0.3
@@ -45,12 +43,12 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def __init__(self, *given: Any, budget: int | None = None, **options: Any) -> None:
         """See `AggressiveGenerator`; `budget`: number of prefixes per sentence to score ahead in a pass, about; None:
-        `_AHEAD` where this pays, otherwise none.
+        the number that pays.
         """
         super().__init__(*given, **options)
         self.totals = BeamTotals()
         self._budget = budget
-        self._free_rows: dict[torch.device, float] = {}  # that a pass multiplies while it reads the weights
+        self._fixed_costs: dict[torch.device, float] = {}  # of a pass, in prefixes
         self._share = _LEAST_SHARE
 
     def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
@@ -91,13 +89,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             max(0.0, -self.unk_penalty),
         )
         # how far to look ahead, and the sources as outputs that copy them would have them
-        may_pay = self._budget is None and self._may_pay(first_tokens.size(0))
-        budget = self._budget or 0
-        if may_pay and self._share >= _LEAST_SHARE:
-            budget = _AHEAD
-        sources: list[list[int]] = []
-        if may_pay or budget:
-            sources = [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])]
+        most = self._most_ahead(first_tokens.size(0)) if self._budget is None else self._budget
+        sources = [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])] if most else []
+        budget = most if self._budget is not None or self._share >= _LEAST_SHARE else 0
 
         # search: in a loop on the device, in C with a step a pass, or over the rows that are known
         found = None
@@ -116,9 +110,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         elif found is None:
             plan = partial(look_ahead, sources=sources, prefixes=budget)
             found = aggressive_beam_search(verifier, rules, options, first_tokens, plan, device)
-        if may_pay:
-            for source, (outputs, _) in zip(sources, found, strict=True):
-                self._learn(source, outputs)
+        for source, (outputs, _) in zip(sources, found, strict=bool(sources)):
+            self._learn(source, outputs)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
@@ -129,18 +122,21 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Sequence[float]:
         return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
 
-    def _may_pay(self, sentences: int) -> bool:
-        """Whether looking ahead saves time where outputs resemble their sources (docs/aggressive-beam.md).
+    def _most_ahead(self, sentences: int) -> int:
+        """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
 
-        It does where a pass takes longer to read the weights than to multiply a beam of each sentence.
+        As many as cost what a pass costs before its first prefix, for calls and for reading weights; none where these
+        are fewer than two beams (docs/aggressive-beam.md).
         """
         engine = self._engines.decoder(self.model.models[0].decoder)
         if self.src_dict is None or (engine is not None and engine.backend.padding_is_free):
-            return False  # a GPU takes a step of a beam in the time of a token
+            return 0  # a GPU takes a step of a beam in the time of a token
         device = weight_of(self.model.models[0]).device
-        if device not in self._free_rows:
-            self._free_rows[device] = self._drafting.costs().read
-        return self._free_rows[device] >= self.beam_size * sentences
+        if device not in self._fixed_costs:
+            costs = self._drafting.costs()
+            self._fixed_costs[device] = costs.least + costs.read
+        prefixes = int(self._fixed_costs[device] / sentences)
+        return prefixes if prefixes >= 2 * self.beam_size else 0
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
         """Learn from a sentence how much outputs resemble their sources."""
