@@ -28,6 +28,8 @@ from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 
 logger = logging.getLogger(__name__)
 
+_MOST_AHEAD = 32
+"""most prefixes of a sentence to score ahead in a pass; a tiny model's calls cost thousands"""
 _LEAST_SHARE = 0.7
 """least share of a source's words that its output has, too, in a running mean"""
 _WEIGHT_OF_LAST = 0.3
@@ -125,8 +127,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _most_ahead(self, sentences: int) -> int:
         """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
 
-        As many as cost what a pass costs before its first prefix, for calls and for reading weights; none where these
-        are fewer than two beams (docs/aggressive-beam.md).
+        As many as cost what a pass costs before its first prefix, for calls and for reading weights, and at most
+        `_MOST_AHEAD`; none where these are fewer than two beams (docs/aggressive-beam.md).
         """
         engine = self._engines.decoder(self.model.models[0].decoder)
         if self.src_dict is None or (engine is not None and engine.backend.padding_is_free):
@@ -135,7 +137,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         if device not in self._fixed_costs:
             costs = self._drafting.costs()
             self._fixed_costs[device] = costs.least + costs.read
-        prefixes = int(self._fixed_costs[device] / sentences)
+        prefixes = min(_MOST_AHEAD, int(self._fixed_costs[device] / sentences))
         return prefixes if prefixes >= 2 * self.beam_size else 0
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
