@@ -64,7 +64,7 @@ def test_no_draft_changes_the_output(case: Case, batch: int) -> None:
         elif kind == 2:
             assert record["iterations"] <= 2, "only EOS is not in the draft"
         elif kind == 3:
-            assert record["accepted"] == 0, "an unknown word matches nothing"
+            assert record["accepted"] <= 1, "an unknown word matches nothing, and EOS the end"
         elif kind == 4:
             assert record["iterations"] == copied[number]["iterations"], "the source is copied"
         assert record["edit_ratio"] == copied[number]["edit_ratio"], "of source and output"
@@ -102,8 +102,9 @@ def test_translations_need_few_iterations_with_drafts_of_a_text() -> None:
     joined = model.decode(ENGLISH, "iad", drafts=alone.text.replace("? ", ", "))
     assert joined.text == alone.text
     assert max(iterations(joined)) <= 3
+    by_itself = model.decode(ENGLISH, "iad", batch_size=1)
     some = model.decode([ENGLISH, ENGLISH], "iad", drafts=[None, alone.text], batch_size=1)
-    assert list(map(iterations, some)) == [iterations(alone), [1, 1]]
+    assert list(map(iterations, some)) == [iterations(by_itself), [1, 1]]
     with pytest.raises(AggdecError, match="drafts: 1 for 2 texts"):
         model.decode([ENGLISH, ENGLISH], drafts=[alone.text])
     with pytest.raises(AggdecError, match=r"drafts .* are read by iad, iad\+\+, aggressive only, not by gad"):
