@@ -58,29 +58,28 @@ class Outside:
     model: Any
 
     @classmethod
-    def of(cls, source: Dictionary, target: Dictionary, weights: Weights, **options: Any) -> "Outside":
-        """Build the architecture of these options and fill it with all of these weights."""
-        shape = Namespace(dropout=0.0, encoder_learned_pos=True, decoder_learned_pos=True)
-        vars(shape).update(options)
-        ARCH_CONFIG_REGISTRY[shape.arch](shape)
+    def of(
+        cls, source: Dictionary, target: Dictionary, weights: Weights, arch: str = "hub_transformer", **alike: Any
+    ) -> "Outside":
+        """Build a Transformer with 8 heads and fill it with all of these weights.
+
+        `alike`: fairseq's options of its encoder and of its decoder.
+        """
+        alike |= {"attention_heads": 8, "learned_pos": True}
+        sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in alike.items()}
+        longest = len(weights["encoder.embed_positions.weight"]) - 2
+        args = Namespace(arch=arch, dropout=0.0, max_source_positions=longest, max_target_positions=longest, **sides)
+        ARCH_CONFIG_REGISTRY[arch](args)
         task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
-        model = ARCH_MODEL_REGISTRY[shape.arch].build_model(shape, task)
+        model = ARCH_MODEL_REGISTRY[arch].build_model(args, task)
         newest = torch.Tensor([3])  # of fairseq's formats: with an older one it drops the last norm
         model.load_state_dict({**weights, "encoder.version": newest, "decoder.version": newest})
-        return cls(source, target, shape, model.eval())
+        return cls(source, target, args, model.eval())
 
     def save(self, path: Path) -> None:
         """Write a checkpoint that fairseq-generate reads."""
         cfg = {"model": self.options, "task": {"_name": "translation"}}
         torch.save(without_training({"args": None, "cfg": cfg, "model": self.model.state_dict()}), path)
-
-
-def sizes(layers: int, width: int, inner: int, positions: int, pre_norm: bool = False) -> dict[str, Any]:
-    """fairseq's options for a Transformer with 8 heads whose encoder and decoder have the same sizes."""
-    of_side = {"layers": layers, "embed_dim": width, "ffn_embed_dim": inner, "attention_heads": 8}
-    both = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in of_side.items()}
-    norms = {"encoder_normalize_before": pre_norm, "decoder_normalize_before": pre_norm}
-    return {**both, **norms, "max_source_positions": positions, "max_target_positions": positions}
 
 
 def dictionary(symbols: Iterable[str]) -> Dictionary:
@@ -91,15 +90,21 @@ def dictionary(symbols: Iterable[str]) -> Dictionary:
     return result
 
 
-def searched(generator: Any, model: Any, sources: Sequence[Sequence[int]], size: int = 1) -> list[list[dict[str, Any]]]:
-    """The hypotheses that a generator of fairseq finds for sources of token numbers, `size` of them in a batch."""
+def searched(
+    generator: Any, model: Any, sources: Sequence[list[int]], size: int = 1, drafts: Sequence[list[int]] = ()
+) -> list[list[dict[str, Any]]]:
+    """The hypotheses that a generator finds for sources of token numbers, `size` of them in a batch.
+
+    `drafts`: for each source the text to copy from, for `iad`; fairseq's own generator leaves them unread.
+    """
     found = []
     for first in range(0, len(sources), size):
         rows = sources[first : first + size]
         longest = max(map(len, rows))
-        tokens = torch.tensor([[PAD] * (longest - len(row)) + [*row] for row in rows])  # B x S
+        tokens = torch.tensor([[PAD] * (longest - len(row)) + row for row in rows])  # B x S
         net_input = {"src_tokens": tokens, "src_lengths": torch.tensor([len(row) for row in rows])}
-        found += generator.generate([model], {"net_input": net_input})
+        sample = {"net_input": net_input, "drafts": drafts[first : first + size]}
+        found += generator.generate([model], sample)
     return found
 
 
@@ -183,7 +188,7 @@ def transliterator(folder: Path) -> Outside:
     angles = torch.arange(1, 1025)[:, None] * rates
     with_positions(weights, [torch.cat([angles.sin(), angles.cos()], dim=1)] * 2)
     source, target = (dictionary(names[3:]) for names in symbols)
-    return Outside.of(source, target, weights, arch="hub_transformer", **sizes(6, 32, 128, 1024, pre_norm=True))
+    return Outside.of(source, target, weights, layers=6, embed_dim=32, ffn_embed_dim=128, normalize_before=True)
 
 
 def ctranslate2_weights(path: Path) -> Weights:
@@ -229,14 +234,14 @@ def stress_marker(theirs: Mapping[str, Tensor], symbols: Sequence[str]) -> Outsi
     `symbols`: theirs in their order, which begins with padding, start, end and unknown.
     """
     weights = fairseqs(theirs, STRESS_MARKER)
-    positions = weights.pop("embed.pos_encoding")[0]
-    with_positions(weights, [positions] * 2)
+    with_positions(weights, [weights.pop("embed.pos_encoding")[0]] * 2)
     embedding = weights.pop("embed.char_embed.weight")
     weights |= {f"{side}.embed_tokens.weight": embedding for side in ("encoder", "decoder")}
     rows = [1, 0, *range(2, len(symbols)), 0]
     in_fairseqs_order(weights, rows, rows, start=1, never=[PAD])
     names = dictionary([*(symbol.replace(" ", "▁") for symbol in symbols[4:]), PADDING])
-    return Outside.of(names, names, weights, arch="last_norm_transformer", **sizes(4, 256, 1024, len(positions)))
+    sizes = {"layers": 4, "embed_dim": 256, "ffn_embed_dim": 1024}
+    return Outside.of(names, names, weights, "last_norm_transformer", **sizes)
 
 
 MOLECULE_EDITOR = {
@@ -258,9 +263,8 @@ def molecule_editor(theirs: Mapping[str, Tensor], symbols: Sequence[str]) -> Out
     `symbols`: theirs in their order, which begins with unknown, padding, start and end.
     """
     weights = fairseqs(theirs, MOLECULE_EDITOR)
-    positions = [weights.pop(f"{side}.pos_embedding.weight") for side in ("encoder", "decoder")]
-    with_positions(weights, positions)
+    with_positions(weights, [weights.pop(f"{side}.pos_embedding.weight") for side in ("encoder", "decoder")])
     rows = [2, 1, 3, 0, *range(4, len(symbols))]
     in_fairseqs_order(weights, rows, rows, start=2, never=[0, PAD])
     names = dictionary(symbols[4:])
-    return Outside.of(names, names, weights, arch="hub_transformer", **sizes(3, 256, 512, len(positions[0])))
+    return Outside.of(names, names, weights, layers=3, embed_dim=256, ffn_embed_dim=512)

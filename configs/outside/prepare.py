@@ -1,7 +1,7 @@
 """Checkpoints and data of models that others trained, a folder of the work folder for each.
 
-The texts are russian.txt, of sentences written for this experiment; molecules.txt, of well-known medicines; and random
-words of Arabic letters. The target side has the outputs of the models' own decoders, which fairseq's search has to find.
+The texts are random words of Arabic letters; russian.txt, sentences written for this experiment; and molecules.txt,
+well-known medicines. The target side has the outputs of the models' own decoders, which fairseq's search has to find.
 """
 
 import pickle
@@ -97,24 +97,22 @@ class PlainUnpickler(pickle.Unpickler):
 def molecule_editor(steps: Steps, folder: Path) -> None:
     package = steps.work / "packages/annalog"
     sys.path.insert(0, str(package))  # what the package itself imports is not installed
-    from model_files import seq2seq_attention, vocabulary
+    from model_files.seq2seq_attention import Decoder, Encoder, Seq2Seq
+    from model_files.vocabulary import SMILESTokenizer
 
     with (package / "ckpt_and_vocab/stereo_experiment_vocab_ttf.pkl").open("rb") as file:
         symbols = PlainUnpickler(file).load()["itos"]
     weights = torch.load(package / "ckpt_and_vocab/Lev_extended.pt", map_location="cpu", weights_only=True)
     cpu = torch.device("cpu")
-    encoder, decoder = (
-        side(len(symbols), 256, 3, 8, 512, 0.1, cpu, 102)
-        for side in (seq2seq_attention.Encoder, seq2seq_attention.Decoder)
-    )
-    theirs = seq2seq_attention.Seq2Seq(encoder, decoder, 1, 1, cpu)
+    sides = (side(len(symbols), 256, 3, 8, 512, 0.1, cpu, 102) for side in (Encoder, Decoder))
+    theirs = Seq2Seq(*sides, 1, 1, cpu)
     theirs.load_state_dict(weights)
     theirs.eval()
-    tokenise = vocabulary.SMILESTokenizer().tokenize
+    tokenise = SMILESTokenizer().tokenize
     molecules = [[symbols.index(atom) for atom in tokenise(line)] for line in read_lines(HERE / "molecules.txt")]
-    model = models.molecule_editor(weights, symbols)
     sources = [[0, *molecule, models.EOS] for molecule in molecules]
-    write(folder, model, sources, [edited(theirs, molecule) for molecule in molecules], longest=99)
+    outputs = [edited(theirs, molecule) for molecule in molecules]
+    write(folder, models.molecule_editor(weights, symbols), sources, outputs, longest=99)
 
 
 @torch.no_grad()
@@ -141,7 +139,7 @@ def write(folder: Path, model: models.Outside, sources: list[Tokens], outputs: l
     greedy = SequenceGenerator([model.model], model.target, beam_size=1, max_len_a=0, max_len_b=longest)
     found = [best["tokens"].tolist() for best, *_ in models.searched(greedy, model.model, sources)]
     if found != targets:
-        raise AggdecError(f"{folder.stem}: fairseq's outputs are not its own decoder's: is the package another version?")
+        raise AggdecError(f"{folder.stem}: fairseq's outputs are not its own decoder's; is it another version?")
     model.save(folder / "checkpoint.pt")
     model.source.save(str(folder / "dict.src.txt"))
     model.target.save(str(folder / "dict.tgt.txt"))

@@ -26,30 +26,35 @@ def milliseconds(place):
 
 
 def as_greedy(place):
-    """Sentences with the output of `greedy`, which is compared with fairseq's."""
+    """Sentences with the output of `greedy`."""
     return place.run and place.run.identical
 
 
+COLUMNS = {
+    "sentences as `greedy`": ("iad", as_greedy, "{}"),
+    "tokens": ("greedy", tokens, "{:.1f}"),
+    "passes, paper's rule": ("iad, paper's rule", passes, "{:.1f}"),
+    "passes, `iad`": ("iad", passes, "{:.1f}"),
+    "ms, fairseq's beam 1": ("beam1", milliseconds, "{:.1f}"),
+    "`greedy`": ("greedy", milliseconds, "{:.2f}"),
+    "`iad`, paper's rule": ("iad, paper's rule", milliseconds, "{:.2f}"),
+    "`iad`": ("iad", milliseconds, "{:.2f}"),
+}
+"""{heading: mode, number and its form}"""
+
+
 def models(results):
-    """Passes and times of each model."""
+    """Tokens, passes and times of each model, and the time of the best length by hand."""
     rows = {}
     for name in MODELS:
         at = results.at(record=f"bench/{name}")
-        record = results.record(f"bench/{name}")
-        by_hand = [run for run in record.runs if run.mode.endswith(" at most")] if record else []
-        best = at.at(min(by_hand, key=lambda run: run.seconds).mode if by_hand else "")
-        rows[name.replace("_", " ")] = {
-            "tokens": cell(at.at("greedy"), tokens, form="{:.1f}"),
-            "passes, paper's rule": cell(at.at("iad, paper's rule"), passes, form="{:.1f}"),
-            "passes, `iad`": cell(at.at("iad"), passes, form="{:.1f}"),
-            "ms, fairseq's beam 1": cell(at.at("beam1"), milliseconds, form="{:.1f}"),
-            "`greedy`": cell(at.at("greedy"), milliseconds, form="{:.2f}"),
-            "`iad`, paper's rule": cell(at.at("iad, paper's rule"), milliseconds, form="{:.2f}"),
-            "`iad`": cell(at.at("iad"), milliseconds, form="{:.2f}"),
-            "best `--max-draft-len`": cell(best, milliseconds, form=f"{{:.2f}} ({best.label[5:]})"),
-            "equal": cell(at.at("iad"), as_greedy, form="{}"),
-        }
-    return [Own("Models of others: tokens and passes a sentence, milliseconds a sentence", "model", rows)]
+        row = {head: cell(at.at(mode), number, form=form) for head, (mode, number, form) in COLUMNS.items()}
+        if record := results.record(at.record):
+            by_hand = [run for run in record.runs if run.mode.endswith(" at most")]
+            best = min(by_hand, key=lambda run: run.seconds).mode
+            row["best by hand"] = cell(at.at(best), milliseconds, form=f"{{:.2f}} ({best[5:]})")
+        rows[name.replace("_", " ")] = row
+    return [Own("Models of others: tokens, passes and milliseconds of a sentence", "model", rows)]
 
 
 OWN = {"models": models}
