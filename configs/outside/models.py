@@ -9,9 +9,7 @@ import struct
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,7 +68,7 @@ class Outside:
         longest = len(weights["encoder.embed_positions.weight"]) - 2
         args = Namespace(arch=arch, dropout=0.0, max_source_positions=longest, max_target_positions=longest, **sides)
         ARCH_CONFIG_REGISTRY[arch](args)
-        task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
+        task = Namespace(source_dictionary=source, target_dictionary=target)
         model = ARCH_MODEL_REGISTRY[arch].build_model(args, task)
         newest = torch.Tensor([3])  # of fairseq's formats: with an older one it drops the last norm
         model.load_state_dict({**weights, "encoder.version": newest, "decoder.version": newest})
@@ -184,7 +182,7 @@ def transliterator(folder: Path) -> Outside:
     # theirs begin with <blank>, <s> and </s>, and end with an unknown symbol that the files do not name
     rows = [[1, 0, 2, len(names), *range(3, len(names))] for names in symbols]
     in_fairseqs_order(weights, *rows, start=1, never=[0])
-    rates = torch.exp(torch.arange(16) * -(log(10000) / 15))
+    rates = 10000 ** -(torch.arange(16) / 15)
     angles = torch.arange(1, 1025)[:, None] * rates
     with_positions(weights, [torch.cat([angles.sin(), angles.cos()], dim=1)] * 2)
     source, target = (dictionary(names[3:]) for names in symbols)

@@ -8,7 +8,6 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,28 +47,19 @@ def install(steps: Steps, folder: Path) -> None:
 
 
 def transliterator(steps: Steps, folder: Path) -> None:
-    theirs = given_file(steps.data / TRANSLITERATOR / "model.bin").parent
-    model = models.transliterator(theirs)
-    words = random_words(model, 100)
-    write(folder, model, words, transliterated(theirs, model, words), longest=59)
-
-
-def random_words(model: models.Outside, count: int) -> list[Tokens]:
-    """Always the same words of 2 to 14 of the commonest letters."""
-    draw = random.Random(1)
-    return [draw.choices(range(4, 38), k=draw.randint(2, 14)) for _ in range(count)]
-
-
-def transliterated(folder: Path, model: models.Outside, words: Sequence[Tokens]) -> list[Tokens]:
-    """The outputs of CTranslate2's greedy search, without an end symbol."""
     try:
         from ctranslate2 import Translator
     except ModuleNotFoundError:
         raise AggdecError("the transliterator's own decoder is CTranslate2: pip install ctranslate2") from None
-    translator = Translator(str(folder), intra_threads=1)
+    theirs = given_file(steps.data / TRANSLITERATOR / "model.bin").parent
+    model = models.transliterator(theirs)
+    # always the same words, of the commonest letters
+    draw = random.Random(1)
+    words = [draw.choices(range(4, 38), k=draw.randint(2, 14)) for _ in range(100)]
     texts = [[model.source[letter] for letter in word] for word in words]
-    found = translator.translate_batch(texts, beam_size=1, max_decoding_length=60)
-    return [[model.target.index(letter) for letter in one.hypotheses[0]] for one in found]
+    found = Translator(str(theirs), intra_threads=1).translate_batch(texts, beam_size=1, max_decoding_length=60)
+    names = [[model.target.index(letter) for letter in one.hypotheses[0]] for one in found]
+    write(folder, model, words, names, longest=59)
 
 
 def stress_marker(steps: Steps, folder: Path) -> None:

@@ -1,8 +1,7 @@
 """The table of models that others trained."""
 
+from experiments.measures import iterations
 from experiments.tables import Own, cell
-
-MODELS = ("transliterator", "stress_marker", "molecule_editor")
 
 
 def papers(results):
@@ -13,11 +12,6 @@ def papers(results):
 def tokens(place):
     """Tokens of an output, its end counted."""
     return place.run and place.run.tokens / place.run.sentences
-
-
-def passes(place):
-    """Passes of the decoder for a sentence."""
-    return place.run and place.run.mean_iterations
 
 
 def milliseconds(place):
@@ -33,8 +27,8 @@ def as_greedy(place):
 COLUMNS = {
     "sentences as `greedy`": ("iad", as_greedy, "{}"),
     "tokens": ("greedy", tokens, "{:.1f}"),
-    "passes, paper's rule": ("iad, paper's rule", passes, "{:.1f}"),
-    "passes, `iad`": ("iad", passes, "{:.1f}"),
+    "passes, paper's rule": ("iad, paper's rule", iterations, "{:.1f}"),
+    "passes, `iad`": ("iad", iterations, "{:.1f}"),
     "ms, fairseq's beam 1": ("beam1", milliseconds, "{:.1f}"),
     "`greedy`": ("greedy", milliseconds, "{:.2f}"),
     "`iad`, paper's rule": ("iad, paper's rule", milliseconds, "{:.2f}"),
@@ -46,11 +40,11 @@ COLUMNS = {
 def models(results):
     """Tokens, passes and times of each model, and the time of the best length by hand."""
     rows = {}
-    for name in MODELS:
+    for name in ("transliterator", "stress_marker", "molecule_editor"):
         at = results.at(record=f"bench/{name}")
         row = {head: cell(at.at(mode), number, form=form) for head, (mode, number, form) in COLUMNS.items()}
         if record := results.record(at.record):
-            by_hand = [run for run in record.runs if run.mode.endswith(" at most")]
+            by_hand = (run for run in record.runs if run.mode.endswith(" at most"))
             best = min(by_hand, key=lambda run: run.seconds).mode
             row["best by hand"] = cell(at.at(best), milliseconds, form=f"{{:.2f}} ({best[5:]})")
         rows[name.replace("_", " ")] = row
