@@ -13,7 +13,7 @@ BY_HAND = (4, 6, 8, 12)
 """longest drafts in tokens"""
 MODES = [
     *parse_modes("beam1,greedy,iad"),
-    Mode("iad, paper's rule", "iad", options={"drafts": "auto"}),
+    Mode("iad, paper's rule", "iad", options={"copies": "paper"}),
     *(Mode(f"iad, {longest} at most", "iad", options={"max_draft_len": longest}) for longest in BY_HAND),
 ]
 
