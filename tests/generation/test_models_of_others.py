@@ -4,6 +4,8 @@ The experiment `outside` makes its checkpoint and its words, and refuses them wh
 of CTranslate2 itself.
 """
 
+import io
+import pickle
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +21,7 @@ from fairseq.sequence_generator import SequenceGenerator
 import fairseq_aggdec
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.engine.drafter import LoadedDrafter
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -100,3 +103,13 @@ def test_fairseq_generate_prints_ctranslate2s_names(transliterator: Transliterat
     printed = parse_generate(generate_here(*command, *mode))
     names = [[transliterator.model.target[one] for one in text[:-1]] for text in transliterator.theirs]
     assert [printed[number].tokens for number in range(len(names))] == names
+
+
+def test_what_cannot_be_installed_or_is_no_plain_data_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(AggdecError, match=f"pip install --no-deps --target {tmp_path}/packages ruaccent-predictor=="):
+        experiment().install(Steps(experiment().EXPERIMENT, tmp_path, tmp_path), tmp_path / "new")
+    with pytest.raises(pickle.UnpicklingError, match="only plain data"):
+        experiment().PlainUnpickler(io.BytesIO(pickle.dumps(Path))).load()
