@@ -180,8 +180,8 @@ def transliterator(folder: Path) -> Outside:
     symbols = [(folder / f"{side}_vocabulary.txt").read_text("utf-8").split("\n")[:-1] for side in ("source", "target")]
     weights = fairseqs(ctranslate2_weights(folder / "model.bin"), TRANSLITERATOR)
     # theirs begin with <blank>, <s> and </s>, and end with an unknown symbol that the files do not name
-    rows = [[1, 0, 2, len(names), *range(3, len(names))] for names in symbols]
-    in_fairseqs_order(weights, *rows, start=1, never=[0])
+    letters, latin = ([1, 0, 2, len(names), *range(3, len(names))] for names in symbols)
+    in_fairseqs_order(weights, letters, latin, start=1, never=[0])
     rates = 10000 ** -(torch.arange(16) / 15)
     angles = torch.arange(1, 1025)[:, None] * rates
     with_positions(weights, [torch.cat([angles.sin(), angles.cos()], dim=1)] * 2)

@@ -9,7 +9,7 @@ stage_prepare() { prepare; }
 stage_verify() { of_models verify; }
 
 # one thread: the models are too small for more
-stage_bench() { of_models bench --repeats 5 --no-profile --no-memory ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"}; }
+stage_bench() { of_models bench --repeats 5 --no-profile --no-memory; }
 
 stage_table() { own_table models --output "$work/table.md"; }
 
@@ -24,7 +24,8 @@ of_models() {
             mkdir -p "$work/$verb"
             echo "== $verb: $model" >&2
             python "$config/measure.py" "$verb" "$work/$model" --path "$work/$model/checkpoint.pt" --threads 1 \
-                --max-len-b "${longest[$model]}" --json "$output" "$@"
+                --max-len-b "${longest[$model]}" --json "$output" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} ||
+                { rm -f -- "$output" && exit 1; } # where outputs differ it has been written
         fi
     done
 }
