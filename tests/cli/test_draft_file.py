@@ -64,7 +64,7 @@ def test_no_draft_changes_the_output(case: Case, batch: int) -> None:
         elif kind == 2:
             assert record["iterations"] <= 2, "only EOS is not in the draft"
         elif kind == 3:
-            assert record["accepted"] == 0, "an unknown word matches nothing"
+            assert record["accepted"] <= 1, "an unknown word matches nothing, and EOS the end"
         elif kind == 4:
             assert record["iterations"] == copied[number]["iterations"], "the source is copied"
         assert record["edit_ratio"] == copied[number]["edit_ratio"], "of source and output"
