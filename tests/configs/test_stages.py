@@ -53,7 +53,7 @@ def commands(request: pytest.FixtureRequest) -> tuple[str, list[list[str]]]:
 def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
     experiment, given = commands
     trainings = [command for command in given if command[0] == "fairseq-hydra-train"]
-    assert trainings
+    assert trainings or experiment == "outside"
     folders = [[word for word in command if word.startswith("checkpoint.save_dir=")][-1] for command in trainings]
     assert len(set(folders)) == len(folders), "two models in one folder"
     languages = set()
@@ -65,7 +65,7 @@ def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
             assert batch(OmegaConf.merge(of_paper, sizes)) == batch(of_paper)
         task = compose(folder, name, overrides).task
         languages.add((task.get("source_lang"), task.get("target_lang")))
-    assert len(languages) == 1, experiment
+    assert len(languages) <= 1, experiment
 
 
 def model_and_overrides(command: list[str]) -> tuple[str, str, tuple[str, ...]]:
