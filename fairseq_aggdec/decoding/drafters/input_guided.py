@@ -84,8 +84,7 @@ class SourceMatcher:
         `is_first`: the output is the start symbol and a forced prefix; `limit`: the longest draft. The kind is
         `first_kind` and the length of the suffix, at most `MAX_KIND`; 0 for the first draft; `GUESS` if none is unique.
         """
-        new = _characters(output[self._read :])
-        self._read = len(output)
+        new, self._read = _characters(output[self._read :]), len(output)
         expected = self._expected(new)
         self._append(new)
         is_unique = len(self._ends) == 1
