@@ -116,7 +116,7 @@ class Model:
                 ...), with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A
                 file `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
             drafter: the checkpoint of a block drafter, for `gad`, `gad++` and `nar`, or of an ordinary, smaller model,
-                for `speculative`; either for `aggressive-beam`.
+                for `speculative`.
             corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps
                 the spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
                 `source_lang` and `target_lang` are the same.

@@ -230,7 +230,7 @@ class SubjectOrRandom(Search, Subject, Verb):
     task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
     data: Positional[Maybe[str]] = None  # folder made by fairseq-preprocess
     path: Maybe[str] = None  # checkpoint, or several joined by ':'
-    drafter_path: Maybe[str] = None  # checkpoint of the drafter, for nar, gad, gad++, speculative and aggressive-beam
+    drafter_path: Maybe[str] = None  # checkpoint of the drafter, for nar, gad, gad++ and speculative
     #: use a model of this size, not trained, instead of DATA and --path; drafts are made of its greedy output
     random_model: Annotated[str | None, choice(SIZES), NO_DEFAULT] = None
     length: Count = 25  # of a random model: number of tokens of source and output

@@ -132,11 +132,6 @@ class DraftDecoder(LateStart):
         tokens, log_probs = on_host(choice, chosen.tokens, chosen.log_probs)
         return tokens.long().view(logits.shape[:2]), log_probs.view(logits.shape[:2])
 
-    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
-        scores = self._scores(texts, block_size).float().log_softmax(dim=-1)
-        values, names = self._engine.backend.choice.best_entries(scores.flatten(0, 1), count)
-        return values.cpu(), names.cpu()
-
     def _scores(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """The logits from which `draft` chooses, B x k x V.
 
@@ -148,10 +143,6 @@ class DraftDecoder(LateStart):
             before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
             features = head(features, self._decoder.embed(before))
         return self._engine.parts.project(features)
-
-    def go_back(self, lengths: Sequence[int]) -> None:
-        if self._encode is None:
-            self._read = list(map(min, self._read, lengths))
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._read = [0] * encoder_out["encoder_out"][0].size(1)

@@ -128,11 +128,11 @@ class LoadedDrafter:
         decoder = self.model.decoder
         if not self.is_stepwise:
             return made(DraftDecoder, decoder, arithmetic)
-        choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
         if self._why_no_engine is None:
-            return SmallModel(made(Decoder, decoder, arithmetic), decoder, choice)
+            return SmallModel(made(Decoder, decoder, arithmetic), decoder)
         logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
-        return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder, choice)
+        choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
+        return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> Encoder | None:
         encoder = self.model.encoder

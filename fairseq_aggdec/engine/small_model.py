@@ -1,6 +1,6 @@
 """Drafting by an ordinary model, such as a smaller one: greedily, token by token."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, takewhile
 from operator import eq
 from typing import Any
@@ -13,7 +13,6 @@ from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.graphs.steps import continued
-from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.shortlist import Shortlist
 
@@ -28,12 +27,11 @@ class SmallModel(LateStart):
     _engine: Decoder | RecomputeVerifier
     reads_wait = False  # its drafts are on the host: it has read each token or, from a graph, all of them
 
-    def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any, choice: Choice) -> None:
-        """`engine`: of `decoder`, for a cache of its own; `choice` finds the highest scores."""
+    def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any) -> None:
+        """`engine`: of `decoder`, for a cache of its own."""
         super().__init__(engine)
         self.max_positions: int = decoder.max_positions()
         self._device = next(decoder.parameters()).device
-        self._choice = choice
         self._shortlist = Shortlist(engine, decoder)
         words = decoder.dictionary
         self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
@@ -45,27 +43,7 @@ class SmallModel(LateStart):
             drafts = continued(self._engine.captured, self._unread(texts), block_size, self._rules)
             if drafts is not None:
                 return self._have_drafted(texts, drafts)
-        return self._drafted(texts, block_size, lambda block: self._engine.verify(block, self._rules).tokens)
-
-    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
-        found: list[tuple[Tensor, Tensor]] = []
-
-        def best(block: Block) -> Tensor:
-            lasts = _lasts(block)
-            scores = torch.cat(list(self._engine.score(block)))[lasts].float().log_softmax(dim=-1)
-            scores[:, self._rules.pad] = -torch.inf
-            found.append(self._choice.best_entries(scores, count))
-            tokens = block.tokens.new_zeros(block.ragged.size)
-            tokens[lasts] = found[-1][1][:, 0].long()
-            return tokens
-
-        self.begin()
-        self._drafted(texts, block_size, best)
-        values, names = (torch.stack(steps, dim=1).flatten(0, 1).cpu() for steps in zip(*found, strict=True))
-        return values, self._shortlist.symbols(names)
-
-    def go_back(self, lengths: Sequence[int]) -> None:
-        """Nothing is dropped: a draft begins by comparing its texts with the cached tokens."""
+        return self._drafted(texts, block_size)
 
     def replace_drafts(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
         """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
@@ -74,17 +52,15 @@ class SmallModel(LateStart):
             for text, draft, read in zip(texts, drafts, self._cached, strict=True)
         ]
 
-    def _drafted(self, texts: Sequence[Sequence[int]], size: int, best: Callable[[Block], Tensor]) -> Tensor:
-        """At most `size` tokens after each text, B x k on the host; fewer where all rows have drafted EOS.
-
-        `best` reads a block, and returns the best token after each of its tokens, N.
-        """
+    def _drafted(self, texts: Sequence[Sequence[int]], size: int) -> Tensor:
+        """At most `size` tokens after each text, B x k on the host; fewer where all rows have drafted EOS."""
         self._shortlist.see(texts)
         block, columns = self._unread(texts), list[list[int]]()
         ended = [False] * len(texts)
         none = torch.empty(len(texts), 0, dtype=torch.long)
         while True:
-            columns.append(self._shortlist.symbols(best(block)[_lasts(block)]).tolist())
+            best = self._engine.verify(block, self._rules).tokens[_lasts(block)]
+            columns.append(self._shortlist.symbols(best).tolist())
             ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
             if len(columns) == size or all(ended):
                 break

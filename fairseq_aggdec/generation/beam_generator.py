@@ -4,17 +4,16 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.loop import NotNumbersError, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
-from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
-from fairseq_aggdec.decoding.beam.roles import Planner
+from fairseq_aggdec.decoding.beam.planner import look_ahead
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
@@ -26,9 +25,15 @@ from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
-from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
 logger = logging.getLogger(__name__)
+
+_AHEAD = 16
+"""prefixes of a sentence to score ahead in a pass, where this pays"""
+_LEAST_SHARE = 0.7
+"""least share of a source's words that its output has, too, in a running mean"""
+_WEIGHT_OF_LAST = 0.3
+"""weight of the last sentence in this mean"""
 
 
 class AggressiveBeamGenerator(AggressiveGenerator):
@@ -40,13 +45,13 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def __init__(self, *given: Any, budget: int | None = None, **options: Any) -> None:
         """See `AggressiveGenerator`; `budget`: number of prefixes per sentence to score ahead in a pass, about; None:
-        the number that pays.
+        `_AHEAD` where this pays, otherwise none.
         """
         super().__init__(*given, **options)
         self.totals = BeamTotals()
         self._budget = budget
-        self._schedules: dict[torch.device, AheadSchedule] = {}
-        self._resemblance = Resemblance()
+        self._free_rows: dict[torch.device, float] = {}  # that a pass multiplies while it reads the weights
+        self._share = _LEAST_SHARE
 
     def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
         if self._falls_back():
@@ -85,9 +90,18 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             self.len_penalty,
             max(0.0, -self.unk_penalty),
         )
-        planner = self._planner(net_input, encoder_outs, options)
+        # how far to look ahead, and the sources as outputs that copy them would have them
+        may_pay = self._budget is None and self._may_pay(first_tokens.size(0))
+        budget = self._budget or 0
+        if may_pay and self._share >= _LEAST_SHARE:
+            budget = _AHEAD
+        sources: list[list[int]] = []
+        if may_pay or budget:
+            sources = [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])]
+
+        # search: in a loop on the device, in C with a step a pass, or over the rows that are known
         found = None
-        if planner is None and self._may_loop(rules):
+        if budget == 0 and self._may_loop(rules):
             found = search_beams(verifier, rules, options, first_tokens)
             if found is None:
                 verifier = self._make_verifier(encoder_outs)
@@ -95,13 +109,16 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             raise NotNumbersError  # fairseq's own search decodes: the weights have changed since `_falls_back`
         forced = rules.common_prefix
         is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
-        is_plain = planner is None and is_common
+        is_plain = budget == 0 and is_common
         step = beam_step(first_tokens.size(0), options.size, options.eos) if is_plain and found is None else None
         if step is not None:
             found = plain_beam_search(verifier, rules, options, first_tokens, step, device)
         elif found is None:
-            planner = planner or LookAhead(FixedBudget(0))
-            found = aggressive_beam_search(verifier, rules, options, planner, first_tokens, device)
+            plan = partial(look_ahead, sources=sources, prefixes=budget)
+            found = aggressive_beam_search(verifier, rules, options, first_tokens, plan, device)
+        if may_pay:
+            for source, (outputs, _) in zip(sources, found, strict=True):
+                self._learn(source, outputs)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
@@ -112,27 +129,25 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Sequence[float]:
         return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
 
-    def _planner(
-        self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
-    ) -> Planner | None:
-        """The planner of a batch; None where looking ahead does not pay."""
-        source = net_input["src_tokens"]
-        device = source.device
+    def _may_pay(self, sentences: int) -> bool:
+        """Whether looking ahead saves time where outputs resemble their sources (docs/aggressive-beam.md).
+
+        It does where a pass takes longer to read the weights than to multiply a beam of each sentence.
+        """
         engine = self._engines.decoder(self.model.models[0].decoder)
-        if self._budget is None and engine is not None and engine.backend.padding_is_free:
-            return None  # a GPU takes a step of a beam in the time of a token, and the planner works on the host
-        if device not in self._schedules:
-            own = AheadGoodput(self._drafting.costs()) if self._budget is None else FixedBudget(self._budget)
-            self._schedules[device] = own
-        schedule = self._schedules[device]
-        if not schedule.pays(options.size, source.size(0)):
-            return None
-        if self.block_draft is not None:
-            model = self._drafting.block_model(net_input, encoder_outs)
-            return LookAhead(schedule, drafter=RowDrafter(model, self.block_draft.block_size, options.entries))
-        if self.src_dict is None:
-            return LookAhead(schedule)
-        return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
+        if self.src_dict is None or (engine is not None and engine.backend.padding_is_free):
+            return False  # a GPU takes a step of a beam in the time of a token
+        device = weight_of(self.model.models[0]).device
+        if device not in self._free_rows:
+            self._free_rows[device] = self._drafting.costs().read
+        return self._free_rows[device] >= self.beam_size * sentences
+
+    def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
+        """Learn from a sentence how much outputs resemble their sources."""
+        words = set(source)
+        if words and outputs:
+            share = len(words.intersection(outputs[0].tokens)) / len(words)
+            self._share += _WEIGHT_OF_LAST * (share - self._share)
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""

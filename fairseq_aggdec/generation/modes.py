@@ -157,11 +157,10 @@ for _mode in (
     ),
     Mode(
         AGGRESSIVE_BEAM,
-        "the n-best list of fairseq's beam search with any --beam, in fewer passes of the model; --drafter-path helps "
-        "where the output is no copy of the input",
-        BLOCK_MODEL,
+        "the n-best list of fairseq's beam search with any --beam; in fewer passes of a large model where outputs are "
+        "copies of their inputs",
         has_beam=True,
-        options=(*_BLOCK_OPTIONS, "int8"),
+        options=("int8",),
     ),
 ):
     add(_mode)

@@ -75,8 +75,7 @@ class Decoding:
     min_block: int = _option(0, "commit at least this many tokens in an iteration, accepted or not")
     drafter: str | None = _option(
         None,
-        "checkpoint of the drafter, for speculative an ordinary model, for aggressive-beam either kind, else a block "
-        "drafter; --path is the verifier",
+        "checkpoint of the drafter, for speculative an ordinary model, else a block drafter; --path is the verifier",
         "drafter_path",
     )
     block_size: int = _option(
@@ -205,7 +204,7 @@ class Decoding:
         mode = self.resolved(heads or 0, drafter or BLOCK_MODEL)
         if mode.needs_drafter and not self.drafter:
             yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
-        by_nobody = mode.has_beam or (mode.copies and heads is not None)
+        by_nobody = mode.copies and heads is not None
         if self.block_size > 0 and self.row.reads("block_size") and by_nobody and not self.drafter:
             yield (
                 f"--block-size {self.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
@@ -218,7 +217,7 @@ class Decoding:
             )
         elif mode.drafter == HEADS and heads is not None and self.block_size > heads:
             yield f"--block-size {self.block_size}: the model has {heads} heads; give no more"
-        if drafter is not None and mode.drafts_by_model and not mode.has_beam and mode.drafter != drafter:
+        if drafter is not None and mode.drafts_by_model and mode.drafter != drafter:
             right = MODES[AGGRESSIVE].by(drafter).name
             swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
             yield (

@@ -162,7 +162,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if self.source_dictionary is None and (decoding.drafter or (mode.copies and not decoding.draft_file)):
             faults.append(
                 f"--decoding {decoding.mode} drafts from the source's text, and this task's source is none: take "
-                "--decoding greedy, aggressive-beam without a drafter, or iad with --draft-file"
+                "--decoding greedy, aggressive-beam, or iad with --draft-file"
             )
         own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
         if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
@@ -200,7 +200,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         """The mode by the kind of its drafter, which is loaded once, and what drafts in it; `heads`: see `resolved`."""
         if mode.drafter == HEADS:
             return mode, BlockDraftOptions(None, decoding.block_size or heads)
-        if not mode.drafts_by_model or (mode.verifies and not decoding.drafter):
+        if not mode.drafts_by_model:
             return mode, None
         if not decoding.drafter:
             drafter = LoadedDrafter(only_drafter(models, self._options.path))

@@ -164,13 +164,11 @@ def test_the_drafter_alone(models: Models) -> None:
 
 
 def test_aggressive_beam_gives_the_lists_of_the_beam(models: Models) -> None:
-    """Without a drafter by fairseq-interactive."""
     lists = ["--beam", 4, "--nbest", 4, *WITHOUT_LONG]
     stock = generate_here(models.verifier, None, *lists)
-    for drafter in ("--drafter-path DRAFTER --batch-size 6", "--drafter-path SMALL"):
-        output = generate_here(models.verifier, "aggressive-beam", *lists, *models.options(drafter))
-        assert_same_lists(output, stock, hypotheses=4)
-        assert "Generate test with beam=4: BLEU" in output
+    output = generate_here(models.verifier, "aggressive-beam", *lists, "--batch-size", 6)
+    assert_same_lists(output, stock, hypotheses=4)
+    assert "Generate test with beam=4: BLEU" in output
 
 
 def test_search_options_and_an_ensemble(models: Models) -> None:

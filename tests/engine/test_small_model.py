@@ -5,7 +5,6 @@ from unittest import mock
 
 import pytest
 import torch
-from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.drafter import LoadedDrafter
@@ -13,18 +12,17 @@ from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS, cached_model
 
 
-def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count: int) -> tuple[list[int], Tensor]:
-    """The next tokens by full forward passes up to the first EOS, and the log-probabilities of each, k x V."""
+def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count: int) -> list[int]:
+    """The next tokens by full forward passes, up to the first EOS."""
     net_input = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
-    encoded, text, scores, drafted = small.encoder(**net_input), list(text), [], list[int]()
+    encoded, text, drafted = small.encoder(**net_input), list(text), list[int]()
     while len(drafted) < count and FEW_WORDS.eos() not in drafted:
         logits = small.decoder(torch.tensor([text]), encoder_out=encoded)
-        scores.append(small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[0, 0])
-        allowed = scores[-1].clone()
+        allowed = small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[0, 0]
         allowed[[FEW_WORDS.pad(), FEW_WORDS.eos()] if len(text) == 1 else [FEW_WORDS.pad()]] = -torch.inf
         drafted.append(int(allowed.argmax()))
         text.append(drafted[-1])
-    return drafted, torch.stack(scores)
+    return drafted
 
 
 @pytest.mark.parametrize(
@@ -55,11 +53,6 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
             # the bonus token, of a draft that passed as a whole the last one, too
             assert max(read) <= 2 + (turn % 2 == 0)
             for place, row in enumerate(rows):
-                own, _ = greedy(small, sample, row, texts[place], 4)
+                own = greedy(small, sample, row, texts[place], 4)
                 assert drafts[place][: len(own)] == own
                 texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + turn % 2)]
-    values, _ = model.entries(texts, 3, 5)
-    for of_row, row, text in zip(values.unflatten(0, (len(rows), -1)), rows, texts, strict=True):
-        own, scores = greedy(small, sample, row, text, 3)
-        scores[:, FEW_WORDS.pad()] = -torch.inf
-        torch.testing.assert_close(of_row[: len(own)], scores.topk(5).values, atol=1e-4, rtol=1e-4)

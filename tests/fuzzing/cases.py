@@ -114,7 +114,7 @@ def case_of(seed: int, most: int = 256) -> Case:
         search=search,
         block_ngrams=rng.chance(50),
         modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.randint(1, 3))]
-        + [_beam(rng, models, joined) for _ in range(rng.randint(0, 1))],
+        + [_beam(rng) for _ in range(rng.randint(0, 1))],
         backend=backend,
         threads=1 + rng.chance(5),
     )
@@ -280,14 +280,11 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
     return mode
 
 
-def _beam(rng: Drawing, models: list[Options], joined: bool) -> Options:
+def _beam(rng: Drawing) -> Options:
     """`aggressive-beam`."""
     mode: Options = {"decoding": "aggressive-beam", "beam": rng.choice((*range(1, 9), 20))}
     if rng.chance(50):
         mode["budget"] = rng.choice((1, 9, 20, 60))
-    if models[0]["kind"] != "speech" and rng.chance(30):
-        drafter = _small_model(rng, joined) if rng.chance(40) else _drafter(rng, models[0], joined)
-        mode.update(block_size=rng.choice((1, 3, 8)), drafter=drafter)
     return mode
 
 

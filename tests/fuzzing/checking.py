@@ -144,10 +144,9 @@ class _Checker:
             expected = self._lists(self._stock(mode["beam"]), self.samples)
         except Exception:  # as where a forced prefix is empty
             return None
-        drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
         generator = self._used(AggressiveBeamGenerator.of(
             self.models, self.target, src_dict=None if self.is_speech else self.source, decoding="aggressive-beam",
-            beam_size=mode["beam"], budget=mode.get("budget"), block_draft=drafter,
+            beam_size=mode["beam"], budget=mode.get("budget"),
             engines=self._engines.setdefault(Arithmetic(), Engines()), block_ngrams=self.case.block_ngrams,
             **self._search(),
         ))  # fmt: skip

@@ -1,10 +1,8 @@
 """The generator of n-best lists against fairseq's own, where tests/fuzzing does not look; and what it refuses."""
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
@@ -12,12 +10,11 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.beam import plain, search
 from fairseq_aggdec.engine import choose_backend
-from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import beam_generator
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.drafting import Drafting
+from fairseq_aggdec.scheduling.costs import Costs
 from tests.support.oracle import assert_fairseqs
 from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch, twin_words
 from tests.support.small_generators import WORDS, cached_model, generator
@@ -58,15 +55,24 @@ def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.M
         assert len(set(scores)) < len(scores)
 
 
-def test_a_drafter_that_knows_the_model_saves_passes_and_is_not_asked_in_each() -> None:
-    model, sample = model_of_shape(ENGINE_SHAPES[0], 0, WORDS, WORDS, 0.02), random_batch(0, WORDS, [7, 5])
-    knowing, passes = BlockDraftOptions(LoadedDrafter(copy.deepcopy(model)), 10), []
-    with mock.patch.object(SmallModel, "entries", autospec=True, side_effect=SmallModel.entries) as asked:
-        for drafter in (None, knowing):
-            ours = generator([model], MODE, beam_size=4, block_draft=drafter, budget=40, max_len_b=30)
-            ours.generate([model], sample)
-            passes.append(ours.totals.iterations / 2)  # of each sentence
-    assert 2 * asked.call_count < passes[1] < 0.7 * passes[0]
+def test_it_looks_ahead_where_outputs_resemble_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where a pass reads its weights for longer than it multiplies a beam of each sentence."""
+    monkeypatch.setattr(Drafting, "costs", lambda self: Costs(0.0, read=9.0))
+    models, alone, two = (
+        [cached_model(ENGINE_SHAPES[0], 1, 30)],
+        random_batch(0, WORDS, [7]),
+        random_batch(1, WORDS, [7, 5]),
+    )
+    for share, looks_ahead in ((0.0, True), (1.1, False)):
+        monkeypatch.setattr(beam_generator, "_LEAST_SHARE", share)
+        ours, drafted = generator(models, MODE, beam_size=5), [0]
+        for sample in (alone, alone, two):
+            ours.generate(models, sample)
+            drafted.append(ours.totals.drafted)
+        _, first, second, last = drafted
+        assert first > 0, "it begins by trying"
+        assert (second > first) == looks_ahead
+        assert last == second, "two beams of five are ten rows"
 
 
 @pytest.mark.parametrize("backend", ["", "graphs"])

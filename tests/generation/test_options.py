@@ -114,7 +114,6 @@ def test_refused_once_the_models_are_loaded() -> None:
         with pytest.raises(AggdecError, match=message):
             decoding.check(heads, drafter)
     Decoding("aggressive", block_size=3).check(heads=6)
-    Decoding("aggressive-beam", drafter="d.pt").check(0, SMALL_MODEL)
 
 
 def accepts(mode: str, symbols: Dictionary = WORDS, **options: Any) -> Any:

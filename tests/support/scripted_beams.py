@@ -4,6 +4,7 @@ import functools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +16,10 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
-from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
-from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.roles import Entries, Planner, Sentence, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch
+from fairseq_aggdec.decoding.beam.planner import look_ahead
+from fairseq_aggdec.decoding.beam.prefix_tree import Node
+from fairseq_aggdec.decoding.beam.roles import Entries, Plan, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.native.beam_step import beam_step
@@ -128,26 +129,18 @@ class TableVerifier(TreeVerifier):
         self.read = [self.read[row] for row in order.rows]
 
 
-class WildPlanner(Planner):
+class WildPlan:
     """Any prefixes in any order: likely, unlikely and impossible ones, dead branches, some of them twice."""
 
     def __init__(self, seed: int, vocabulary: int) -> None:
         self.rng = random.Random(seed)
         self.vocabulary = vocabulary
 
-    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        return [self._plan(sentence.search, sentence.tree, sentence.needed) for sentence in sentences]
-
-    def learn(self, sentences: Sequence[Sentence]) -> None:
-        pass
-
-    def keep(self, order: Order) -> None:
-        pass
-
-    def _plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
+    def __call__(self, sentence: Sentence) -> list[Node]:
+        live = [hypothesis.node for hypothesis in sentence.search.live]
         wanted: list[Node] = []
         for _ in range(self.rng.choice([0, 1, 5, 20])):
-            node = self.rng.choice([tree.root, *needed, *[hypothesis.node for hypothesis in search.live]])
+            node = self.rng.choice([sentence.tree.root, *sentence.needed, *live])
             for _ in range(self.rng.choice([0, 1, 1, 2, 3, 70])):
                 if node.row is not None and self.rng.random() < 0.8:
                     token = self.rng.choice(node.row.tokens[:3])
@@ -157,6 +150,11 @@ class WildPlanner(Planner):
             wanted += [node] * self.rng.choice([1, 2])
         self.rng.shuffle(wanted)
         return wanted
+
+
+def ahead(prefixes: int, sources: Sequence[Sequence[int]] = ()) -> Plan:
+    """Look ahead by so many prefixes, with copies of these sources."""
+    return partial(look_ahead, sources=sources, prefixes=prefixes)
 
 
 def by_fairseq(
@@ -173,14 +171,12 @@ def by_fairseq(
     ]
 
 
-def by_us(
-    verifier: TableVerifier, rules: SearchRules, options: BeamOptions, planner: Planner | None = None
-) -> list[Outputs]:
-    """The n-best lists of `aggressive_beam_search`; without a planner, of `plain_beam_search` where it can do this."""
+def by_us(verifier: TableVerifier, rules: SearchRules, options: BeamOptions, plan: Plan | None = None) -> list[Outputs]:
+    """The n-best lists of `aggressive_beam_search`; without a plan, of `plain_beam_search` where it can do this."""
     first = torch.full((len(verifier.sentences),), rules.eos)
     step = beam_step(len(first), options.size, options.eos)
-    if planner is None and step is not None and rules.prefix is None:
+    if plan is None and step is not None and rules.prefix is None:
         found = plain_beam_search(verifier, rules, options, first, step)
     else:
-        found = aggressive_beam_search(verifier, rules, options, planner or LookAhead(FixedBudget(0)), first)
+        found = aggressive_beam_search(verifier, rules, options, first, plan or ahead(0))
     return [[(one.tokens, one.score, one.log_probs) for one in outputs] for outputs, _ in found]

@@ -1,7 +1,7 @@
 """The loop of aggressive beam search: plan, score the planned prefixes in one pass, search as far as rows are known.
 
-The output does not depend on the planner: a row is a function of its prefix alone (a token attends only to its prefix),
-and the search reads only the rows of its own hypotheses. The planner decides the number of passes. Every pass scores
+The output does not depend on the plan: a row is a function of its prefix alone (a token attends only to its prefix),
+and the search reads only the rows of its own hypotheses. The plan decides the number of passes. Every pass scores
 the prefixes that the search waits for, and so advances it by at least a step.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
-from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import Plan, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -34,14 +34,14 @@ def aggressive_beam_search(
     verifier: TreeVerifier,
     rules: SearchRules,
     options: BeamOptions,
-    planner: Planner,
     first_tokens: Tensor,
+    plan: Plan,
     device: torch.device = HOST,
 ) -> list[tuple[list[Output], BeamStats]]:
-    """Search a batch; the outputs do not depend on the planner.
+    """Search a batch; the outputs do not depend on the plan.
 
-    `verifier` and `planner` are ready for this batch; `first_tokens`: the decoder's first input, B, on the
-    host; `device`: the verifier's. Returns the finished hypotheses of each sentence, best first, and its statistics.
+    `verifier` is ready for this batch; `first_tokens`: the decoder's first input, B, on the host; `device`: the
+    verifier's. Returns the finished hypotheses of each sentence, best first, and its statistics.
     Raises `NotNumbersError`.
     """
     sentences = list(_started(rules, options, first_tokens))
@@ -49,12 +49,12 @@ def aggressive_beam_search(
     going = list(sentences)
     while going:
         # plan: the prefixes that the searches wait for, and those that they will probably need soon
-        plans = planner.plan(going)
         planned, needed = [], []
-        for sentence, plan in zip(going, plans, strict=True):
+        for sentence in going:
+            ahead = plan(sentence)
             nodes = sentence.tree.admit(sentence.needed, options.vocabulary, options.max_len)
             needed.append(len(nodes))
-            planned.append(nodes + sentence.tree.admit(plan, options.vocabulary, options.max_len))
+            planned.append(nodes + sentence.tree.admit(ahead, options.vocabulary, options.max_len))
 
         # score the plans of all sentences in one pass
         block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going))
@@ -64,7 +64,6 @@ def aggressive_beam_search(
 
         # search as far as rows are known
         steps = [_advance(sentence) for sentence in going]
-        planner.learn(going)
         for sentence, nodes, waited_for, made in zip(going, planned, needed, steps, strict=True):
             stats[sentence.number].add(len(nodes), waited_for, made)
         staying = fewest_moves([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
@@ -72,7 +71,6 @@ def aggressive_beam_search(
             remaining = Order(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
-            planner.keep(remaining)
         going = [going[place] for place in staying]
     found = [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
     for sentence in sentences:
@@ -99,8 +97,6 @@ def _advance(sentence: Sentence) -> int:
     search, before = sentence.search, sentence.search.taken
     while not search.has_ended:
         nodes = [hypothesis.node for hypothesis in search.live]
-        for node in nodes:
-            node.was_live = True
         missing = search.step([node.row for node in nodes])
         if missing:
             sentence.needed = [nodes[number] for number in missing]

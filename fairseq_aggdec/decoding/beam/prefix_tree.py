@@ -37,8 +37,8 @@ class Row:
     def __init__(self, scores: list[float], tokens: list[int], whole: Rows | None = None, number: int = 0) -> None:
         """Store the best log-probabilities, in descending order, and their tokens.
 
-        `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is a
-        guess, is no longer needed, or where equal sums keep their order.
+        `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is no
+        longer needed, or where equal sums keep their order.
         """
         self.scores = scores
         self.tokens = tokens
@@ -49,7 +49,7 @@ class Row:
 class Node:
     """A prefix: its last token, and the prefix before it."""
 
-    __slots__ = ("children", "depth", "parent", "path", "row", "token", "was_live")
+    __slots__ = ("children", "depth", "parent", "path", "row", "token")
 
     def __init__(self, token: int, parent: Node | None) -> None:
         """Append a token to the prefix `parent`; None: the token is the start symbol."""
@@ -61,8 +61,6 @@ class Node:
         self.path = _NO_PATH
         """the cache slot of each token of the prefix; empty where it was not read"""
         self.row: Row | None = None
-        self.was_live = False
-        """whether the prefix has been a hypothesis of the search"""
 
     def child(self, token: int) -> Node:
         """The prefix extended by a token."""
@@ -82,7 +80,7 @@ class Node:
 
 
 class PrefixTree:
-    """All prefixes of one sentence that a search or a planner has reached."""
+    """All prefixes of one sentence that a search or its plan has reached."""
 
     def __init__(self, first_token: int) -> None:
         self.root = Node(first_token, None)

@@ -1,9 +1,9 @@
-"""The roles of aggressive beam search, planner and verifier, and the data that they exchange."""
+"""The roles of aggressive beam search, plan and verifier, and the data that they exchange."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -100,14 +100,5 @@ class Sentence:
     """the prefixes that the search waits for"""
 
 
-class Planner(Protocol):
-    """Chooses prefixes that will probably be needed soon. The output does not depend on the planner."""
-
-    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        """The prefixes of each sentence to score beside the needed ones; `Node.child` makes them."""
-
-    def learn(self, sentences: Sequence[Sentence]) -> None:
-        """Learn from the progress of each search with the last plan."""
-
-    def keep(self, order: Order) -> None:
-        """Keep only these sentences."""
+Plan = Callable[[Sentence], Sequence[Node]]
+"""Chooses the prefixes of a sentence to score beside the needed ones; `Node.child` makes them"""

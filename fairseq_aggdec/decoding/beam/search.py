@@ -123,12 +123,6 @@ class BeamSearch:
         self._prefix = prefix
         self._last_length = last_length
         self._finished: list[tuple[Hypothesis, float]] = []  # hypotheses without EOS, and their scores with EOS
-        self._outputs: list[Output] | None = None
-
-    @property
-    def size(self) -> int:
-        """N"""
-        return self._options.size
 
     def copy(self) -> BeamSearch:
         """A copy that can run ahead of this search."""
@@ -169,12 +163,7 @@ class BeamSearch:
 
     def outputs(self) -> list[Output]:
         """The finished hypotheses, best first; as in fairseq there can be fewer than N."""
-        if self._outputs is not None:
-            return self._outputs
-        outputs = best_first([self._output(*finished) for finished in self._finished])
-        if self.has_ended:
-            self._outputs = outputs
-        return outputs
+        return best_first([self._output(*finished) for finished in self._finished])
 
     def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
         """The best candidates of the known rows, up to the N-th that is not EOS, and one more.

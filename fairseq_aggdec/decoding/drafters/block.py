@@ -24,12 +24,6 @@ class BlockModel(Protocol):
         `texts`: the start symbol and the output of each row; each extends that row's text of the last call.
         """
 
-    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
-        """The highest log-probabilities of each position and their tokens, B k x `count` each, on the host.
-
-        Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
-        """
-
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
 

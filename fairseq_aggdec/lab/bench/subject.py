@@ -168,7 +168,7 @@ def _random_subject(args: Any, modes: Sequence[Mode], folder: Path, sentences: i
     """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences."""
     if args.keep:
         folder = args.keep / f"{args.random_model}-{args.trained_in}"
-    drafters = {mode.row.drafter for mode in modes if not mode.row.has_beam}  # a beam search does without one
+    drafters = {mode.row.drafter for mode in modes}
     block_size = args.block_size or _RANDOM_BLOCK
     model = random_models.write_random_model(
         folder,

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.beam import prefix_tree
-from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.support.random_models import dictionary
-from tests.support.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
+from tests.support.scripted_beams import Outputs, Table, TableVerifier, WildPlan, ahead, by_fairseq, by_us
 from tests.support.scripted_decoding import examples
 
 WORDS = dictionary(16)
@@ -87,16 +86,10 @@ def check(
     stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options, **(fairseq or {}))
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
-    planners = (
-        None,
-        LookAhead(FixedBudget(0)),
-        WildPlanner(table.seed, len(WORDS)),
-        LookAhead(FixedBudget(24)),
-        LookAhead(FixedBudget(9), sources),
-    )
-    for planner, piece in zip(planners, (1000, 3, 7, 5, 1000), strict=True):
+    plans = (None, ahead(0), WildPlan(table.seed, len(WORDS)), ahead(24, [()] * batch), ahead(9, sources))
+    for plan, piece in zip(plans, (1000, 3, 7, 5, 1000), strict=True):
         verifier = TableVerifier(table, sentences, piece, options.get("temperature", 1.0))
-        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), plan) == stock
     return stock
 
 
@@ -134,11 +127,11 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:
-    """A wild planner asks for many more prefixes than there are slots, and the output is the same."""
+    """A wild plan asks for many more prefixes than there are slots, and the output is the same."""
     table = Table(WORDS, 1, 60, 100_000, end=-4.0)
     rules, options = rules_of({"max_len_b": 50}), beam_of({}, 5, 50)
     verifier = TableVerifier(table, [4])
-    found = by_us(verifier, rules, options, WildPlanner(1, len(WORDS)))
+    found = by_us(verifier, rules, options, WildPlan(1, len(WORDS)))
     assert found == by_us(TableVerifier(table, [4]), rules, options)
     assert sum(sizes[0] for sizes in verifier.sizes) > 300
     assert verifier.slots < 150
