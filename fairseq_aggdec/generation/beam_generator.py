@@ -139,7 +139,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             return False  # a GPU takes a step of a beam in the time of a token
         device = weight_of(self.model.models[0]).device
         if device not in self._free_rows:
-            self._free_rows[device] = self._drafting.costs().read
+            self._free_rows[device] = self._drafting.costs().free
         return self._free_rows[device] >= self.beam_size * sentences
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:

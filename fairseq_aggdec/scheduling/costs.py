@@ -6,8 +6,8 @@ from typing import Any
 
 _WEIGHTS_IN_CACHE = 8e6
 """number of weights of the largest model that fits into a processor's caches"""
-_READING_CACHE = 5.0
-"""tokens computed in the time of reading weights from the caches, or from memory where they have 16 bits"""
+_READING_CACHE = 4.0
+"""tokens computed in the time of reading weights from the caches"""
 _INT8_COST_RATIO = 0.4
 """cost of a draft in int8 as a share of its cost in fp32"""
 
@@ -30,7 +30,7 @@ PYTORCH = Processor(call=30e6, layer=30e6, draft=60e6, reading=10)
 """PyTorch's operations"""
 KERNELS = Processor(call=3e6, layer=0.5e6, draft=10e6, reading=10)
 """the engine's kernels"""
-KERNELS_16_BITS = replace(KERNELS, reading=_READING_CACHE)
+KERNELS_16_BITS = replace(KERNELS, reading=5)
 """the engine's kernels with weights stored in 16 bits"""
 
 

@@ -3,7 +3,7 @@
     p     rate at which draft tokens of a kind pass, as far as they were judged: accepted / (accepted + failed drafts)
     G(l)  = 1 + p + ... + p^l               tokens that a row commits in an iteration with a draft of l tokens
     C(l)  = c + max(free, B (1 + l)) + d(l) its cost for B rows, in tokens of a pass (`costs`); d: a model drafts
-    choose l to maximise G / C; draft nothing where that is less than a tenth above G(0) / C(0)
+    choose l to maximise G / C; draft nothing where that is less than a fifth above G(0) / C(0)
 
 Each row's length follows from the rate of its draft's kind alone. The first tokens of a pass are free, as many as it
 computes while it reads its weights: with one row or two drafts pay nearly always, from about five rows on nearly never.
@@ -20,13 +20,15 @@ from fairseq_aggdec.scheduling.costs import Costs
 
 _PRIOR_RATE, _PRIOR_TRIES = 0.9, 4.0
 """a kind begins as if it had been tried so often, at a rate with which it is tried"""
+_UNTRIED = -2
+"""stands for a kind that was not tried yet"""
 _MEMORY = 300
 """iterations in which counts fade to a third, so that a kind that has failed is tried again"""
 _LONGEST = 64
 """tokens; where so many pay, drafts have no limit"""
-_MIN_SPEEDUP = 1.1
+_MIN_SPEEDUP = 1.2
 """least G / C over that without a draft; smaller gains are within the error of the estimates"""
-_MIN_ACCEPTED = 0.1
+_MIN_ACCEPTED = 0.3
 """accepted tokens of a row and iteration, on an average; below it drafts are not worth looking for"""
 _SMOOTHING = 0.1
 """weight of the latest iteration in this average"""
@@ -57,7 +59,7 @@ class DraftLengths(DraftSchedule):
         if self._costs.draft is not None:
             longest = self.length(rows, BY_A_MODEL)
         else:
-            longest = sys.maxsize * any(self.length(rows, kind) for kind in (*self._failed, None))
+            longest = sys.maxsize * any(self.length(rows, kind) for kind in (*self._failed, _UNTRIED))
         self._drafts = longest > 0 > self._paused
         return [longest * self._drafts] * rows
 
@@ -81,8 +83,8 @@ class DraftLengths(DraftSchedule):
         if self._pauses:
             self._paused = min(1 << self._pauses, _MAX_PAUSE)
 
-    def length(self, rows: int, kind: int | None) -> int:
-        """The best length for drafts of a kind among so many rows; `None`: of a kind that was not tried yet."""
+    def length(self, rows: int, kind: int) -> int:
+        """The best length for drafts of a kind among so many rows."""
         passed = self._passed.get(kind, 0.0) + _PRIOR_RATE * _PRIOR_TRIES
         failed = self._failed.get(kind, 0.0) + (1 - _PRIOR_RATE) * _PRIOR_TRIES
         percent = round(100 * passed / (passed + failed))
