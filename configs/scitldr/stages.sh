@@ -6,6 +6,7 @@ source "$shared/decode_pair.sh"
 stages=(prepare pretrain verifier distill drafter decode score bench table)
 further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
+export COPIES=paper # of `iad`
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 
 # How a summary is searched for, in the place of the recipe's --lenpen 2.0 --max-len-b 140 --min-len 55

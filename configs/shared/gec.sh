@@ -4,6 +4,7 @@ source "$shared/full_size.sh"
 stages=(prepare scratch shallow decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/scratch/model.pt"
+export COPIES=paper # of `iad`, as scripts/decode.sh and measuring.sh read it
 
 stage_prepare() { prepare; }
 

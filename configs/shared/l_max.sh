@@ -18,5 +18,5 @@ stage_l_max() {
 decode_l_max() {
     local label="l-max-$1"
     shift
-    run decode --subset "$l_max_subset" --label "$label" --model "$model" "$@"
+    COPIES=paper run decode --subset "$l_max_subset" --label "$label" --model "$model" "$@"
 }

@@ -18,6 +18,8 @@ stage_trace() {
         drafted=()
         if [[ "$decoding" == gad* && -n "$drafter" ]]; then # other modes refuse a drafter
             drafted=(--drafter-path "$drafter")
+        elif [[ "$decoding" == iad ]]; then
+            drafted=(--copies paper)
         fi
         head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \
             --user-dir "$plugin" --task aggressive_translation --decoding "$decoding" "${options[@]}" \

@@ -9,6 +9,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Maybe, Number, Verb
 from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.generation.modes import COPY_RULES
 from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
 from fairseq_aggdec.lab.bench.search_settings import check_peers, given_settings
 
@@ -24,6 +25,7 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
     modes: Annotated[
         str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole verifies whole drafts")
     ] = "beam5,beam1,greedy,iad"
+    copies: Annotated[str, options.choice(COPY_RULES)] = COPY_RULES[0]  # --copies of iad
     #: ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as
     #: ctranslate2:greedy,ctranslate2:greedy@int8; needs the package ctranslate2
     peers: Annotated[str, NO_DEFAULT] = ""

@@ -71,8 +71,7 @@ class Draft:
     lengths: list[int] | None
     """length of each row's draft; None while it is only known on the GPU, see `on_device`"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
-    """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
-    found in the source, 0 for the start symbol alone; larger values for drafts that the user gives. Of a model:
+    """kind of each row's draft, by which acceptance rates are counted. Of a copy: see `SourceMatcher.copy`. Of a model:
     `BY_A_MODEL`. Empty: a model made all drafts"""
     limits: Sequence[int] = field(default=(), kw_only=True)
     """where `lengths` is None: the longest draft of each row"""

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, output_of
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
+from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
@@ -47,16 +47,19 @@ _LARGEST_BEAM = 32  # N; a program sorts N (N + 2) candidates in its registers
 _WAITS = 2  # as in engine.cuda.loops
 RowState = namedtuple(
     "RowState",
-    "lengths going drafted copied turns block positions contexts following copyable texts log_probs history",
+    "lengths going drafted copied turns guessed left_out block positions contexts following copyable texts log_probs "
+    "history",
 )
 """The state of a loop over blocks: R rows, W tokens in a block, S in a source, T positions.
 
 lengths, turns: R x 1, the length of each text, the start symbol counted; the number of turns taken
 going: R x 1, 0 where a sentence has ended, else `cuda.loops.GOES` or `WAITS`
 drafted, copied: R x 1, the length of the block's draft, of a model's the limit, and its first place in `following`
+guessed, left_out: R x 1, whether a copy is a guess; the number of tokens that the next guess leaves out
 block, positions: R x W, the last token and its draft, and their positions
-contexts, following, copyable: R x S, see `SourceMatcher.context`, `source` and `copyable`. Where a model drafts, only
-`following` is there, R x T k, the drafts of all turns
+contexts, following, copyable: R x S, the token before each place of a source, -2 before the first and behind the last;
+see `SourceMatcher.source` and `copyable`. Where a model drafts, only `following` is there, R x T k, the drafts
+of all turns
 texts, log_probs: R x T, the output by position, the first position 1, and its log-probabilities
 history: R x 4 x T, of each turn the number of drafted, of accepted and of committed tokens, and `copied`
 
@@ -174,12 +177,13 @@ class _RowLoop(_Loop):
         if isinstance(drafter, BlockDrafter):
             self._model, self._reach, width = drafter.model, drafter.model.max_positions, 1 + drafter.block_size
         super().__init__(captured, rules, width, 1, rules.max_len + 1 + width)
+        self._key = self._resumes = any(own.resumes for own in self._matchers)
         self.memories += [own for own in [self._model] if own is not None]
 
     def sizes(self, rows: int, capacity: int) -> _State:
         one, block, source, text = (rows, 1), (rows, self._width), (rows, self._places), (rows, capacity)
         following = source if self._model is None else (rows, capacity * (self._width - 1))
-        return RowState._make([*[one] * 5, block, block, source, following, source, text, text, (rows, 4, capacity)])
+        return RowState._make([*[one] * 7, block, block, source, following, source, text, text, (rows, 4, capacity)])
 
     def shape(self, capacity: int) -> Shape | None:
         shape = super().shape(capacity)
@@ -193,13 +197,14 @@ class _RowLoop(_Loop):
 
     def start(self, state: _State, first_tokens: np.ndarray) -> None:
         """Fill in a state of zeros before the first turn."""
-        state.lengths[:] = state.going[:] = 1
+        state.lengths[:] = state.going[:] = state.left_out[:] = 1
         state.block[:, 0], state.positions[:], state.contexts[:] = first_tokens, np.arange(self._width), -2
         rules = self._rules
         for row, own in enumerate(self._matchers):
             length, many = len(own.source), min(own.copyable[0], rules.max_len, self._width - 1)
             known = np.clip(own.source, 0, math.inf if rules.symbols is None else rules.symbols - 1)  # see `Outputs`
-            state.contexts[row, :length], state.copyable[row, :length] = own.context[:-1], own.copyable[:-1]
+            before = np.where(np.array(own.source[:-1]) == rules.eos, FOREIGN, own.source[:-1])
+            state.contexts[row, 1:length], state.copyable[row, :length] = before, own.copyable[:-1]
             state.following[row, :length], state.block[row, 1 : 1 + many] = known, known[:many]
             state.drafted[row] = many
         if self._model is not None:
@@ -212,7 +217,7 @@ class _RowLoop(_Loop):
         captured, rules, draft = self.captured, self._rules, self._draft
         sizes = (state.texts.size(1), self._width, state.following.size(1))
         options = {"wide": rows_bucket(self._width), "places": self._places, "reach": self._reach}
-        options |= launch_options(captured.device)
+        options |= {"resumes": self._resumes, **launch_options(captured.device)}
 
         def turn(limits: Tensor) -> tuple[Tensor]:
             if draft is not None:

@@ -58,8 +58,6 @@ class Batch(NamedTuple):
     """The batch for which a drafter is built."""
 
     net_input: dict[str, Any]
-    first_token: int
-    """the decoder's first input"""
     encoder_outs: list[dict[str, Any]]
     """output of each verifier's encoder"""
     drafts: Sequence[list[int]] = ()
@@ -129,12 +127,15 @@ class Drafting:
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
         """A drafter that copies from each row's own draft, or from its source."""
-        limit, first = self._decoding.max_draft_len, batch.first_token
+        decoding = self._decoding
+        resumes = decoding.row.reads("copies") and decoding.copies != "paper"
         texts = [(source, 0) for source in self.align(batch.net_input["src_tokens"])]
         for row, draft in enumerate(batch.drafts):
             if draft:
                 texts[row] = [*draft, self._eos], OWN
-        return SourceCopyDrafter(SourceMatcher(text, self._eos, first, limit, kind) for text, kind in texts)
+        return SourceCopyDrafter(
+            SourceMatcher(text, self._eos, decoding.max_draft_len, kind, resumes) for text, kind in texts
+        )
 
     def block_drafter(self, batch: Batch) -> BlockDrafter:
         """A drafter by the model of `BlockDraftOptions`."""

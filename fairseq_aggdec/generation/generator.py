@@ -251,7 +251,7 @@ class AggressiveGenerator(SequenceGenerator):
             seen = {**net_input, "src_tokens": net_input["src_tokens"].cpu()}
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
-        batch = Batch(seen, start, encoder_outs, sample.get("drafts", ()))
+        batch = Batch(seen, encoder_outs, sample.get("drafts", ()))
         drafter = self.make_drafter(batch)
         accept, schedule = self._drafting.accept, self._drafting.schedule(device)
         if self._may_loop(rules, drafter, accept, schedule):

@@ -15,6 +15,8 @@ COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordin
 """drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
+COPY_RULES = ("resync", "paper")
+"""values of --copies"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Mode:
         return next(found, self)
 
 
-_COPYING = ("draft_file", "max_draft_len")
+_COPYING = ("draft_file", "max_draft_len", "copies")
 _BLOCK_OPTIONS = ("drafter", "block_size")
 CRITERION_OPTIONS = ("top_beta", "tolerance")
 _BLOCK_CRITERION_OPTIONS = (*CRITERION_OPTIONS, "accept_distance", "min_block")

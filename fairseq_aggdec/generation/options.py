@@ -16,6 +16,7 @@ from fairseq_aggdec.generation.modes import (
     BEAM,
     BLOCK_MODEL,
     COPIES,
+    COPY_RULES,
     DRAFTS,
     HEADS,
     MODES,
@@ -55,6 +56,11 @@ class Decoding:
         "drafts to copy in place of the source: a line for each sentence of the data set, in the output's subwords",
     )
     max_draft_len: int = _option(0, "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit")
+    copies: str = _option(
+        COPY_RULES[0],
+        "where a copy goes on behind an edit. resync: at once, at the likeliest place; paper: as soon as the output's "
+        "last tokens stand in the source exactly once (Ge et al. 2022, Algorithm 1)",
+    )
     top_beta: int | None = _option(
         None,
         "accept a draft token up to this rank of the verifier's scores: beta of Ge et al. 2022, Eq. 8 "
@@ -172,8 +178,9 @@ class Decoding:
     def _faults_of_values(self) -> Iterable[str]:
         yield from too_small(self, 0, "max_draft_len", "tolerance", "accept_distance", "min_block")
         yield from too_small(self, 1, "top_beta")
-        if self.drafts not in DRAFTS:
-            yield f"--drafts {self.drafts}: choose {' or '.join(DRAFTS)}"
+        for name, choices in (("drafts", DRAFTS), ("copies", COPY_RULES)):
+            if getattr(self, name) not in choices:
+                yield f"{option_name(name)} {getattr(self, name)}: choose {' or '.join(choices)}"
         if self.block_size < 0:
             yield f"--block-size {self.block_size}: give at least 1, or leave it out for the default of the checkpoint"
         if self.draft_file is not None and self.drafter is not None:

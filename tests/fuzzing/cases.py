@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq_aggdec.generation.modes import COPY_RULES
+
 _ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2, "speech": 3}
 """kinds of models that the block engine runs, and how often each is drawn"""
 KINDS = {
@@ -273,6 +275,8 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
             mode.update(block_size=rng.choice((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
         elif rng.chance(30):
             mode["longest_copy"] = rng.choice((0, 1, 5))
+    if decoding == "iad":
+        mode["copies"] = rng.choice(COPY_RULES)
     if rng.chance(60 if decoding == "speculative" else 40):  # tiny models cost a verifier's steps
         mode["whole"] = True
     if arithmetic is not None:

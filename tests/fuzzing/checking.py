@@ -23,6 +23,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.modes import COPY_RULES
 from fairseq_aggdec.lab.verify.differences import Decode, beam_gap_of, gap_of
 from tests.fuzzing.cases import Case
 from tests.support.oracle import OracleGenerator, compare, tokens_by_number
@@ -204,6 +205,7 @@ class _Checker:
             "decoding": mode["decoding"],
             "block_draft": block_draft,
             "max_draft_len": mode.get("longest_copy", 0),
+            "copies": mode.get("copies", COPY_RULES[0]),
             "engines": engines,
             "drafts": "whole" if mode.get("whole") else "auto",
             "block_ngrams": self.case.block_ngrams,

@@ -38,6 +38,8 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
         ("gad", {}, "--drafter-path"),
         ("gad", {"drafter": "d.pt", "min_block": 2}, r"--min-block is read by"),
         ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
+        ("iad", {"copies": "some"}, "--copies some: choose resync or paper"),
+        ("iad++", {"copies": "paper"}, r"--copies is read by --decoding iad, aggressive only"),
         ("blockwise", {"top_beta": 0}, "--top-beta 0: must be at least 1"),
         ("iad", {"block_size": 4}, "--block-size"),
         ("blockwise", {"tolerance": math.nan}, "--tolerance nan"),
@@ -61,7 +63,7 @@ def test_half_precision_has_the_same_bits_on_a_gpu_alone() -> None:
 
 def test_every_mode_takes_the_options_of_its_row() -> None:
     values: dict[str, Any] = {"drafts": "whole", "drafter": "d.pt", "block_size": 4, "top_beta": 2}
-    values |= {"tolerance": 3.0, "min_block": 2, "bit_exact": True, "int8": True, "max_draft_len": 3}
+    values |= {"tolerance": 3.0, "min_block": 2, "bit_exact": True, "int8": True, "max_draft_len": 3, "copies": "paper"}
     for name, mode in MODES.items():
         Decoding(name, **{option: values[option] for option in mode.options if option in values}).check()
 

@@ -21,6 +21,7 @@ from fairseq_aggdec.generation import beam_generator, generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.modes import COPY_RULES
 from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter, share_encoder
 from tests.support.small_generators import tokens
 
@@ -154,10 +155,12 @@ def test_copies_are_found_and_accepted_as_on_the_host(
         greedy = decoded_twice(made(model, "greedy", words, **limits), sample, passes)
         assert tokens(greedy) == by_fairseq(model, words, sample, **limits)
         sample["drafts"] = edited([one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed)
-        found = decoded_twice(made(model, "iad", words, max_draft_len=seed * 3, **limits), sample, passes)
-        assert tokens(found) == tokens(greedy)
-        accepted += sum(sum(one["stats"].accepted) for (one,) in found)
-    assert accepted > 2 * rows
+        for copies in COPY_RULES:
+            decoder = made(model, "iad", words, max_draft_len=seed * 3, copies=copies, **limits)
+            found = decoded_twice(decoder, sample, passes)
+            assert tokens(found) == tokens(greedy)
+            accepted += sum(sum(one["stats"].accepted) for (one,) in found)
+    assert accepted > 4 * rows
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Input-guided Aggressive Decoding: the source is the draft (papers/000 §3.1, Algorithm 1; papers/002 §3.1)."""
 
+import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,8 +15,12 @@ FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
 MAX_KIND = 4
 """copies after longer suffixes count as this kind"""
-OWN = MAX_KIND + 1
+GUESS = MAX_KIND + 1
+"""the kind of copies where no suffix says where to begin"""
+OWN = GUESS + 1
 """the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
+_START = chr(0)
+"""the start symbol, see `_characters`"""
 
 
 class Form(NamedTuple):
@@ -34,67 +40,97 @@ class Form(NamedTuple):
 
 
 class SourceMatcher:
-    """Finds the position in the source that an output has reached.
+    """Finds the place in the source from which an output goes on, which is the number of source tokens before it.
 
-    Algorithm 1, line 3 looks for the shortest suffix of the output that occurs exactly once in the source. If it is
-    absent there is no match; if it is ambiguous one token more is compared. Let c(i) be the length of the longest
-    suffix of the output that ends at source position i. The wanted suffix exists where c has a single maximum, and
-    that position is the match. A further output token updates c(i + 1) to c(i) + 1 where the source has that token,
-    and to 0 elsewhere.
+    The paper's rule (Algorithm 1, line 3): behind the shortest suffix of the output that occurs exactly once in the
+    source. If it is absent there is no place; if it is ambiguous one token more is compared: there is a place where the
+    longest suffix that occurs occurs once. Matching covers the start symbol, and a draft runs to EOS.
 
-    Unlike in the first implementations, matching covers the start symbol and the draft runs to EOS, so that an unedited
-    sentence takes one iteration.
+    Behind an edit this may be long after. Our rule goes on at once: behind the longest suffix, where that is nearest to
+    the expected place. This lies behind what has been copied, and behind one token more if the output has another one
+    there: a substitution. If no suffix occurs, it is a guess. If its first token is wrong, the next guess in the
+    sentence is an insertion, which leaves out no token; if that is wrong, a substitution again.
     """
 
     def __init__(
-        self, source: Sequence[int], eos: int, start: int | None = None, max_draft_len: int = 0, first_kind: int = 0
+        self, source: Sequence[int], eos: int, max_draft_len: int = 0, first_kind: int = 0, resumes: bool = True
     ) -> None:
         """
         Args:
             source: tokens in the target's vocabulary or `FOREIGN`, EOS last; of a source or a draft of one's own.
             eos: end of sentence.
-            start: the decoder's first input, x_0 = o_0 of Algorithm 1; None for `eos`.
             max_draft_len: L_max of papers/002 Table 3; 0: no limit.
             first_kind: the kind of a copy after the start symbol alone; the others follow.
+            resumes: whether drafts go on behind an edit; False: the paper's rule alone.
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
-        # matches
-        self.context = [eos if start is None else start, *(FOREIGN if token == eos else token for token in source)]
-        """what an output's suffixes are looked for in: its last token stands where the draft after it begins"""
-        self._places: dict[int, list[int]] = {}  # positions of each token in start symbol and source
-        for place, token in enumerate(self.context):
-            self._places.setdefault(token, []).append(place)
-        longest = max_draft_len or len(source)
+        # matches; a suffix that ends at index i stands before place i
+        self._context = _START + _characters([FOREIGN if token == eos else token for token in source])
         copyable = [0]  # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
         for token in reversed(source):
             copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
-        self.copyable = [min(tokens, longest) for tokens in reversed(copyable)]
+        self.copyable = [min(tokens, max_draft_len or tokens) for tokens in reversed(copyable)]
         """the longest draft from each place of `source`, and none behind it"""
-        self.source, self._first_kind = list(source), first_kind
-        self._read = 0  # number of output tokens matched so far
-        self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
+        self.source, self._first_kind, self.resumes = list(source), first_kind, resumes
+        self._read = 1  # number of output tokens read so far
+        self._suffix = _START  # the longest suffix of these that occurs
+        self._ends = [0]  # the first two places behind it
+        self._place = 0  # of the last draft
+        self._left_out = 1  # number of tokens that the next edit leaves out
 
-    def copy(self, output: Sequence[int], is_first: bool = False) -> tuple[list[int], int]:
+    def copy(self, output: Sequence[int], is_first: bool = False, limit: int = sys.maxsize) -> tuple[list[int], int]:
         """The draft after an output, and its kind. The output begins with the start symbol and only grows.
 
-        `is_first`: the output is the start symbol and a forced prefix. The kind is `first_kind` and the length of the
-        suffix found, at most `MAX_KIND`; 0 for the first draft.
+        `is_first`: the output is the start symbol and a forced prefix; `limit`: the longest draft. The kind is
+        `first_kind` and the length of the suffix, at most `MAX_KIND`; 0 for the first draft; `GUESS` if none is unique.
         """
-        for token in output[self._read :]:
-            self._suffixes = {place: self._suffixes.get(place - 1, 0) + 1 for place in self._places.get(token, ())}
+        new = _characters(output[self._read :])
         self._read = len(output)
-        longest = max(self._suffixes.values(), default=0)
-        places = [place for place, length in self._suffixes.items() if length == longest]
-        if is_first and len(places) != 1:
+        expected = self._expected(new)
+        self._append(new)
+        is_unique = len(self._ends) == 1
+        kind = 0 if is_first else min(len(self._suffix), MAX_KIND) if is_unique else GUESS
+        if is_first and not is_unique:
             # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
-            lacks_prefix = self._first_kind == OWN and not places
-            places = [0 if lacks_prefix else min(len(output), len(self.source)) - 1]
-            self._suffixes = {places[0]: len(output)}
-        if len(places) != 1:
+            lacks_prefix = self._first_kind == OWN and self._suffix == ""
+            self._place = 0 if lacks_prefix else min(len(output), len(self.source)) - 1
+            self._suffix, self._ends = "", [self._place]
+        elif is_unique or self.resumes:
+            self._place = self._ends[0] if is_unique else self._nearest(expected)
+        else:
             return [], 0
-        place = places[0]
-        draft = self.source[place : place + self.copyable[place]]
-        return draft, self._first_kind + (0 if is_first else min(longest, MAX_KIND))
+        end = self._place + min(self.copyable[self._place], limit)
+        return self.source[self._place : end], self._first_kind + kind
+
+    def _append(self, new: str) -> None:
+        """Find the longest suffix that occurs, behind new tokens of the output; before them, no longer one did."""
+        suffix = self._suffix + new
+        ends = [end + len(new) for end in self._ends if self._context.startswith(new, end + 1)]
+        if ends == [] or len(ends) < len(self._ends):  # else nothing is searched: long texts may repeat one token
+            begin = bisect_left(range(len(suffix)), True, key=lambda begin: suffix[begin:] in self._context)
+            suffix = suffix[begin:]
+            first = self._context.find(suffix)
+            second = self._context.find(suffix, first + 1)
+            ends = [begin + len(suffix) - 1 for begin in (first, second) if begin >= 0 and suffix]
+        self._suffix, self._ends = suffix, ends
+
+    def _expected(self, new: str) -> int:
+        """The place behind new tokens of the output, of which the last one may differ from the source's."""
+        behind = self._context[self._place + 1 :][: len(new)]
+        if new == behind:
+            return self._place + len(new)
+        if self._suffix == "" and new[0] != behind[0]:
+            self._left_out = 1 - self._left_out
+        return min(self._place + len(new) - 1 + self._left_out, len(self.source) - 1)
+
+    def _nearest(self, expected: int) -> int:
+        """The place behind the longest suffix that is the nearest to the expected one; of two the later."""
+        if self._suffix == "":
+            return expected
+        wanted = expected - len(self._suffix) + 1
+        found = self._context.find(self._suffix, max(0, wanted)), self._context.rfind(self._suffix, 0, expected)
+        nearest = min((begin for begin in found if begin >= 0), key=lambda begin: abs(begin - wanted))
+        return nearest + len(self._suffix) - 1
 
 
 class SourceCopyDrafter(Drafter):
@@ -105,9 +141,8 @@ class SourceCopyDrafter(Drafter):
         """of each row"""
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        found = [
-            matcher.copy(text, outputs.are_new) for matcher, text in zip(self.matchers, outputs.texts, strict=True)
-        ]
+        rows = zip(self.matchers, outputs.texts, limits, strict=True)
+        found = [matcher.copy(text, outputs.are_new, limit) for matcher, text, limit in rows]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
         tokens = flat([*draft, *[0] * (width - len(draft))] for draft, _ in found).view(len(found), width)
@@ -138,3 +173,8 @@ def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | 
         text = symbols[first:end]
         sentences.append([*(text if to_target is None else [to_target[symbol] for symbol in text]), eos])
     return sentences
+
+
+def _characters(tokens: Sequence[int]) -> str:
+    """A character for each token: text is found in text in linear time, without a loop of ours."""
+    return "".join([chr(token + 2) for token in tokens])

@@ -21,8 +21,9 @@ _PLACES = tl.constexpr(64)
 
 @triton.jit
 def advance(
-    state, found, limits, sizes, wide: tl.constexpr, places: tl.constexpr, reach: tl.constexpr, pdl: tl.constexpr
-):
+    state, found, limits, sizes, wide: tl.constexpr, places: tl.constexpr, resumes: tl.constexpr, reach: tl.constexpr,
+    pdl: tl.constexpr,
+):  # fmt: skip
     """Commit what a row's block has brought, and write its next block. Grid: R.
 
     Races: the pass before wrote `found`, which the wait makes visible; a program writes its own row alone. Barrier 1
@@ -35,10 +36,11 @@ def advance(
         limits: pad, eos, min_len, max_len.
         sizes: T, W, and the number of a row's entries in `following`.
         wide, places: W and S rounded up to powers of two; `places` 0: nothing is copied.
+        resumes: see `SourceMatcher`.
         reach: the number of positions of the model whose draft the block has; 0: no model drafts.
     """
-    lengths, going, drafted, copied, turns, block, positions = state[:7]
-    contexts, following, copyable, texts, scores, history = state[7:]
+    lengths, going, drafted, copied, turns, guessed, left_out, block, positions = state[:9]
+    contexts, following, copyable, texts, scores, history = state[9:]
     capacity, width, source = sizes
     row, rows, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, wide)
     wait(pdl)
@@ -78,19 +80,32 @@ def advance(
     if places > 0:
         tl.debug_barrier()  # 2
         place, of_row = tl.arange(0, places), row * source
-        # the shortest suffix of the output that occurs once in the source, see `SourceMatcher`
-        alive = tl.load(contexts + of_row + place, mask=place < source, other=-2) == token
+        context = tl.load(contexts + of_row + place, mask=place < source, other=-2)
+        # the place that is expected, see `SourceMatcher`
+        expected = begins + last
+        is_next = tl.sum(tl.where((place == expected + 1) & (context == token), 1, 0), 0) == 1
+        skipped = tl.load(left_out + row)
+        skipped = tl.where((tl.load(guessed + row) == 1) & (last == 0) & (is_next == 0), 1 - skipped, skipped)
+        expected = tl.minimum(expected + tl.where(is_next, 1, skipped), tl.max(tl.where(context != -2, place, 0), 0))
+        # the shortest suffix of the output that occurs once in the source, or the longest one that occurs
+        alive = context == token
         count = tl.sum(alive.to(tl.int32), 0)
-        depth = length * 0 + 1
+        is_guess, depth = count == 0, length * 0 + 1
         while count > 1:
             before = tl.load(texts + row * capacity + length - 1 - depth, mask=was_going, other=-3)
             shifted = tl.load(contexts + of_row + place - depth, mask=(place >= depth) & (place < source), other=-2)
             # the start symbol stands for itself, wherever else the source has it
             longer = alive & tl.where(depth < length - 1, shifted == before, place == depth)
             count = tl.sum(longer.to(tl.int32), 0)
-            alive, depth = longer, depth + 1
-        begins = tl.sum(tl.where(alive, place, 0), 0)
-        many = tl.load(copyable + of_row + begins, mask=count == 1, other=0)
+            alive, depth = tl.where(count > 0, longer, alive), depth + 1
+        # of its places the nearest, and of two the later
+        far = 2 * tl.abs(place - expected) + tl.where(place < expected, 1, 0)
+        least = tl.min(tl.where(alive, far, 4 * places), 0)
+        away = tl.where(is_guess, 0, tl.where(least % 2 == 1, -(least // 2), least // 2))
+        begins = expected + away
+        many = tl.load(copyable + of_row + begins, mask=(count == 1) | resumes, other=0)
+        tl.store(guessed + row, is_guess.to(tl.int64), mask=was_going)
+        tl.store(left_out + row, skipped, mask=was_going)
         many = tl.minimum(tl.minimum(many, width - 1), tl.maximum(max_len + 1 - length, 0))
         draft = tl.load(following + of_row + begins + column - 1, mask=(column > 0) & (column <= many), other=0)
     tl.store(block + own, tl.where(column == 0, token, draft), mask=inside & was_going)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -31,7 +32,8 @@ def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
     Raises:
         AggdecError: files or options cannot be used.
     """
-    with chosen_subject(args, modes) as subject:
+    with chosen_subject(args, modes) as chosen:
+        subject = replace(chosen, copies=args.copies)
         references = _references(args.reference, subject) if args.reference else []
         measured: list[Run] = []
         ratios: list[float] = []

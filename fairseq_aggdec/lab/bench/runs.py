@@ -100,7 +100,8 @@ class Runs(ExitStack):
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         texts = self._oracle_texts(mode.row, precision, batch_size)
-        options: dict[str, Any] = {"drafts": subject.drafts} if mode.row.reads("drafts") else {}
+        given = {"drafts": subject.drafts, "copies": subject.copies}
+        options: dict[str, Any] = {name: value for name, value in given.items() if mode.row.reads(name)}
         if mode.row.drafter == SMALL_MODEL and subject.small_drafter is not None:
             options["drafter"] = subject.small_drafter
         mode = mode.having(**{**options, **mode.options})

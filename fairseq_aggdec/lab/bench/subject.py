@@ -13,7 +13,7 @@ from fairseq.data import data_utils
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPY_RULES, SMALL_MODEL
 from fairseq_aggdec.lab.bench import random_models
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.search_settings import OTHER_OPTIONS, SOURCE_OPTIONS, given_settings
@@ -54,6 +54,8 @@ class Subject:
     """options of the search and of reading the sources that differ from the defaults, see `given_settings`"""
     drafts: str = "auto"
     """the value of --drafts, for modes whose names do not say `+whole`"""
+    copies: str = COPY_RULES[0]
+    """the value of --copies"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
     small_drafter: str | None = None

@@ -1,6 +1,11 @@
-"""Input-guided drafting against a direct transcription of papers/000 Algorithm 1, line 3."""
+"""Input-guided drafting against direct transcriptions of papers/000 Algorithm 1, line 3, and of our rule."""
 
 import random
+import sys
+import time
+from collections.abc import Sequence
+from itertools import takewhile
+from operator import eq
 
 import pytest
 import torch
@@ -9,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.drafters.input_guided import (
     FOREIGN,
+    GUESS,
     MAX_KIND,
     SourceCopyDrafter,
     SourceMatcher,
@@ -41,13 +47,24 @@ def slow_match(source: list[int], output: list[int]) -> int | None:
     return None
 
 
-def slow_draft(source: list[int], output: list[int], max_draft_len: int) -> list[int]:
-    """The source behind the match, EOS after it; no further than an EOS or a token that the target does not have."""
-    match = slow_match(source, output)
-    if match is None:
+def slow_nearest(source: list[int], output: list[int], expected: int) -> tuple[int, bool]:
+    """The place behind the longest suffix that occurs, nearest to the expected one; whether one of a token occurs."""
+    x: list[object] = [BOS_MARK, *source]
+    o: list[object] = [BOS_MARK, *output]
+    for size in range(len(o), 0, -1):
+        suffix = o[len(o) - size :]
+        ends = [end for end in range(size - 1, len(x)) if x[end - size + 1 : end + 1] == suffix]
+        if ends and FOREIGN not in suffix and EOS not in suffix:
+            return min(ends, key=lambda end: (abs(end - expected), -end)), True
+    return expected, False
+
+
+def slow_draft(source: list[int], place: int | None, max_draft_len: int) -> list[int]:
+    """The source behind a place, EOS after it; no further than an EOS or a token that the target does not have."""
+    if place is None:
         return []
     draft = []
-    for token in [*source, EOS][match:]:
+    for token in [*source, EOS][place:]:
         if token == FOREIGN:
             break
         draft.append(token)
@@ -62,20 +79,96 @@ def test_drafts_follow_the_shortest_unique_suffix(
     source: list[int], output: list[int], longest: int, rng: random.Random
 ) -> None:
     """While the output grows by some tokens at a time."""
-    matcher = SourceMatcher([*source, EOS], EOS, None, longest)
+    matcher = SourceMatcher([*source, EOS], EOS, longest, resumes=False)
     for end in range(len(output) + 1):
         if rng.random() < 0.6 or end == len(output):
             draft, kind = matcher.copy([EOS, *output[:end]], end == 0)
-            assert draft == slow_draft(source, output[:end], longest)
+            assert draft == slow_draft(source, slow_match(source, output[:end]), longest)
             assert kind <= min(end + 1, MAX_KIND)
+
+
+@examples(300)
+@given(texts, st.lists(tokens, max_size=12), st.sampled_from([0, 1, 2, sys.maxsize]), st.sampled_from([0, 0, 2]))
+def test_drafts_resume_at_the_place_that_is_expected(
+    source: list[int], output: list[int], limit: int, longest: int
+) -> None:
+    """A pass commits what is right of a draft, which may be cut, or left out, and one token more."""
+    matcher, place, left_out, is_guess, known, end = SourceMatcher([*source, EOS], EOS, longest), 0, 1, False, 0, 0
+    while True:
+        expected, new = place, output[known:end]
+        for number, token in enumerate(new):
+            if expected < len(source) and token == source[expected] != EOS:
+                expected += 1
+            else:
+                left_out = 1 - left_out if is_guess and number == 0 else left_out
+                expected = min(expected + left_out, len(source))
+        place, occurs = slow_nearest(source, output[:end], expected)
+        is_guess = not occurs
+        draft, kind = matcher.copy([EOS, *output[:end]], end == 0, limit)
+        assert draft == slow_draft(source, place, longest)[:limit]
+        assert (kind == GUESS) == (slow_match(source, output[:end]) is None)
+        known = end
+        while end < len(output) and end - known < len(draft) and output[end] == draft[end - known]:
+            end += 1
+        if end == len(output):
+            break
+        end += 1
+
+
+def passes(source: Sequence[int], output: Sequence[int], resumes: bool = True, limit: int = sys.maxsize) -> int:
+    """The number of passes in which an output is decoded: what is right of a draft, and one token more, in each."""
+    matcher, text, count = SourceMatcher([*source, EOS], EOS, resumes=resumes), [EOS], 0
+    wanted = [EOS, *output, EOS]
+    while len(text) < len(wanted):
+        draft, _ = matcher.copy(text, count == 0, limit)
+        rest = wanted[len(text) : len(text) + len(draft) + 1]
+        text += rest[: 1 + sum(takewhile(bool, map(eq, draft, rest)))]
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "by_paper", "resumed"),
+    [
+        ("abcd abcd", "abcd abcd", 1, 1),
+        ("abcd abcd", "abXd abcd", 4, 2),  # a substitution
+        ("abcd abcd", "ab+cd abcd", 5, 3),  # an insertion: one guess is wrong
+        ("stress the word", "str+ess th+e wo+rd", 10, 5),  # and the next ones are right
+        ("abcd abcd", "abd abcd", 3, 2),  # a deletion: the longest suffix is nearest there
+        ("no no no no", "no no no", 1, 1),
+        ("one two one six", "one two two one six", 2, 2),  # a word is repeated
+        ("abcd", "abX", 2, 2),  # the source ends in the middle of an edit
+        ("abcd", "abXYZcd", 5, 5),
+        ("abc", "xyz", 4, 4),  # nothing in common
+        ("", "xyz", 4, 4),
+        ("aaaaaa", "aaXaaa", 5, 2),
+    ],
+)
+def test_passes_of_an_edit(source: str, output: str, by_paper: int, resumed: int) -> None:
+    by_number = [*map(ord, source)], [*map(ord, output)]
+    assert passes(*by_number, resumes=False) == by_paper
+    assert passes(*by_number) == resumed
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+@pytest.mark.parametrize("limit", [1, 8, sys.maxsize])
+def test_a_long_source_of_one_token_takes_no_quadratic_time(limit: int, resumes: bool) -> None:
+    began = time.process_time()
+    passes([A] * 20_000, [*[A] * 5, B] * 3_333, resumes, limit)
+    assert time.process_time() - began < 2
 
 
 def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     drafter = SourceCopyDrafter([SourceMatcher([*source, EOS], EOS) for source in ([A, B], [B, C, D], [C], [D])])
-    draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9] * 4)
-    assert draft.lengths == [2, 2, 2, 0]
-    assert draft.tokens[:3].tolist() == [[B, EOS], [D, EOS], [C, EOS]]
-    assert draft.kinds == [2, 1, 1, 0]
+    draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9, 9, 1, 9])
+    assert draft.lengths == [2, 2, 1, 1]
+    assert [row[:length] for row, length in zip(draft.tokens.tolist(), draft.lengths, strict=True)] == [
+        [B, EOS],
+        [D, EOS],
+        [C],
+        [EOS],
+    ]
+    assert draft.kinds == [2, 1, 1, GUESS]
     drafter.keep(Order([2, 1], torch.device("cpu")))
     assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [[EOS], [EOS]]
 
