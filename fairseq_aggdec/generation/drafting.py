@@ -101,7 +101,7 @@ class Drafting:
         name = self._decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
-    def schedule(self, device: torch.device) -> DraftSchedule:
+    def schedule(self, source: Tensor) -> DraftSchedule:
         """The schedule of a batch, by --drafts: it learns from batch to batch how many draft tokens pay.
 
         Where padding is free, as on a GPU, drafts are verified whole.
@@ -109,13 +109,14 @@ class Drafting:
         is_auto = self._decoding.drafts == "auto" and self._decoding.row.reads("drafts") and self.accept.is_exact
         if not is_auto:
             return VERIFY_ALL
-        model = self._models[0]
+        model, device = self._models[0], source.device
         engine = self._engines.decoder(model.decoder)
         backend = choose_backend(weight_of(model, device), AS_THE_MODEL) if engine is None else engine.backend
         if backend.padding_is_free:
             return VERIFY_ALL
         if device not in self._schedules:
             self._schedules[device] = DraftLengths(self.costs())
+        self._schedules[device].start(source.size(1))
         return self._schedules[device]
 
     def align(self, source: Tensor) -> list[list[int]]:

@@ -8,6 +8,8 @@ _WEIGHTS_IN_CACHE = 8e6
 """number of weights of the largest model that fits into a processor's caches"""
 _READING_CACHE = 4.0
 """tokens computed in the time of reading weights from the caches"""
+_KEY_COST = 16
+"""multiplications in the time of reading a number of a source's keys and values, which a row's tokens share"""
 _INT8_COST_RATIO = 0.4
 """cost of a draft in int8 as a share of its cost in fp32"""
 
@@ -28,7 +30,7 @@ class Processor:
 
 PYTORCH = Processor(call=30e6, layer=30e6, draft=60e6, reading=10)
 """PyTorch's operations"""
-KERNELS = Processor(call=3e6, layer=0.5e6, draft=10e6, reading=10)
+KERNELS = Processor(call=3e6, layer=0.5e6, draft=15e6, reading=10)
 """the engine's kernels"""
 KERNELS_16_BITS = replace(KERNELS, reading=5)
 """the engine's kernels with weights stored in 16 bits"""
@@ -90,18 +92,24 @@ class Costs:
     """tokens that a pass computes while it reads the weights"""
     draft: DraftCost | None = None
     """costs of a model that drafts; None without such a model"""
+    position: float = 0.0
+    """attention of a row's tokens to a position of the source"""
 
-    def iteration(self, rows: int, length: int) -> float:
-        """The cost of verifying a draft of so many tokens for each row, and of drafting it if a model does so."""
+    def iteration(self, rows: int, length: int, attention: float = 0.0) -> float:
+        """The cost of verifying a draft of so many tokens for each row, and of drafting it if a model does so.
+
+        `attention`: `position` times the length of the sources.
+        """
         drafting = self.draft.whole(rows, length) if self.draft is not None and length > 0 else 0.0
-        return self.fixed + max(self.free, rows * (1 + length)) + drafting
+        return self.fixed + max(self.free, rows * (attention + 1 + length)) + drafting
 
     @classmethod
     def of(cls, verifiers: Sequence[Any], cpu: Processor, draft: DraftCost | None = None) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
         weights, layers = [_weights(verifier) for verifier in verifiers], sum(map(_layers, verifiers))
         fixed = (cpu.call * len(verifiers) + cpu.layer * layers) / sum(weights)
-        return cls(fixed, max(_reading(each, cpu) for each in weights), draft)
+        keys = sum(2 * _layers(verifier) * verifier.embed_tokens.embedding_dim for verifier in verifiers)
+        return cls(fixed, max(_reading(each, cpu) for each in weights), draft, _KEY_COST * keys / sum(weights))
 
 
 def _weights(decoder: Any) -> int:

@@ -2,8 +2,9 @@
 
     p     rate at which draft tokens of a kind pass, as far as they were judged: accepted / (accepted + failed drafts)
     G(l)  = 1 + p + ... + p^l               tokens that a row commits in an iteration with a draft of l tokens
-    C(l)  = c + max(free, B (1 + l)) + d(l) its cost for B rows, in tokens of a pass (`costs`); d: a model drafts
-    choose l to maximise G / C; draft nothing where that is less than a fifth above G(0) / C(0)
+    C(l)  = c + max(free, B (a + 1 + l)) + d(l)     its cost for B rows, in tokens of a pass (`costs`); a: attention to
+                                            a row's source; d: a model drafts
+    choose l to maximise G / C; draft nothing where that is hardly above G(0) / C(0)
 
 Each row's length follows from the rate of its draft's kind alone. The first tokens of a pass are free, as many as it
 computes while it reads its weights: with one row or two drafts pay nearly always, from about five rows on nearly never.
@@ -26,8 +27,8 @@ _MEMORY = 300
 """iterations in which counts fade to a third, so that a kind that has failed is tried again"""
 _LONGEST = 64
 """tokens; where so many pay, drafts have no limit"""
-_MIN_SPEEDUP = 1.2
-"""least G / C over that without a draft; smaller gains are within the error of the estimates"""
+_MIN_SPEEDUP, _MIN_SPEEDUP_OF_MODEL = 1.2, 1.1
+"""least G / C over that without a draft; of copies more, whose own cost is not in C"""
 _MIN_ACCEPTED = 0.3
 """accepted tokens of a row and iteration, on an average; below it drafts are not worth looking for"""
 _SMOOTHING = 0.1
@@ -43,14 +44,23 @@ class DraftLengths(DraftSchedule):
         self._costs = costs
         self._passed: dict[int, float] = defaultdict(float)  # draft tokens, by kind
         self._failed: dict[int, float] = defaultdict(float)
-        self._best: dict[tuple[int, int], int] = {}  # lengths found, by rows and rate in percent
+        self._attention = 0.0  # a, of this batch
+        self._best: dict[tuple[int, int, float], int] = {}  # lengths found, by rows, rate in percent and a
         self._accepted = 1.0  # the average for `_MIN_ACCEPTED`
         self._pauses = 0  # in succession
         self._paused = 0  # iterations until the next draft
         self._drafts = False  # whether there may be drafts in this iteration
+        self._has_begun = False  # whether there were any in this batch
+
+    def start(self, source_length: int) -> None:
+        """Begin a batch with sources of so many positions, padding included."""
+        self._attention = round(2 * self._costs.position * source_length) / 2  # so that few lengths are computed
 
     def limits(self, outputs: Outputs) -> list[int]:
-        """A model's drafts are as long as pays; copies cost nothing and have no limit, unless no kind pays."""
+        """A model's drafts are as long as pays, and copies are cut later; 0 for all rows where no draft pays.
+
+        Drafts begin with a batch or not at all: what begins late must first read all that was written.
+        """
         rows = len(outputs.rows)
         for counts in (self._passed, self._failed):
             for kind in counts:
@@ -60,7 +70,8 @@ class DraftLengths(DraftSchedule):
             longest = self.length(rows, BY_A_MODEL)
         else:
             longest = sys.maxsize * any(self.length(rows, kind) for kind in (*self._failed, _UNTRIED))
-        self._drafts = longest > 0 > self._paused
+        self._drafts = longest > 0 > self._paused and (outputs.are_new or self._has_begun)
+        self._has_begun = self._drafts or (self._has_begun and not outputs.are_new)
         return [longest * self._drafts] * rows
 
     def trim(self, draft: Draft) -> Draft:
@@ -88,16 +99,19 @@ class DraftLengths(DraftSchedule):
         passed = self._passed.get(kind, 0.0) + _PRIOR_RATE * _PRIOR_TRIES
         failed = self._failed.get(kind, 0.0) + (1 - _PRIOR_RATE) * _PRIOR_TRIES
         percent = round(100 * passed / (passed + failed))
-        if (rows, percent) not in self._best:
-            self._best[rows, percent] = self._find(rows, percent / 100)
-        return self._best[rows, percent]
+        key = rows, percent, self._attention
+        if key not in self._best:
+            self._best[key] = self._find(rows, percent / 100)
+        return self._best[key]
 
     def _find(self, rows: int, rate: float) -> int:
         costs = self._costs
-        longest = _LONGEST if costs.draft is None else costs.draft.block_size
+        longest, least = _LONGEST, _MIN_SPEEDUP
+        if costs.draft is not None:
+            longest, least = costs.draft.block_size, _MIN_SPEEDUP_OF_MODEL
         committed = accumulate(rate**place for place in range(longest + 1))  # G
-        speeds = [tokens / costs.iteration(rows, length) for length, tokens in enumerate(committed)]
+        speeds = [tokens / costs.iteration(rows, length, self._attention) for length, tokens in enumerate(committed)]
         best = speeds.index(max(speeds))
-        if speeds[best] < _MIN_SPEEDUP * speeds[0]:
+        if speeds[best] < least * speeds[0]:
             return 0
         return sys.maxsize if best == _LONGEST else best
