@@ -97,3 +97,17 @@ def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
     schedule.limits(outputs_of([[], []]))
     unknown = Draft.on_device(torch.zeros(2, 3, dtype=torch.long), EOS)
     assert schedule.trim(unknown) is unknown
+
+
+def test_drafts_begin_with_a_batch_or_not_at_all() -> None:
+    """What is left of a large batch goes on without."""
+    schedule = DraftLengths(COSTS)
+    for texts, drafts in ([[]] * 32, False), ([[7]], False), ([[]], True), ([[7]], True):
+        assert any(schedule.limits(outputs_of(texts))) == drafts
+
+
+def test_rows_that_read_long_sources_get_drafts_in_batches_too() -> None:
+    schedule = DraftLengths(Costs(1.0, 4.0, position=0.01))
+    for source_length, drafts in (20, False), (300, True):
+        schedule.start(source_length)
+        assert any(schedule.limits(outputs_of([[]] * 8))) == drafts
