@@ -38,8 +38,6 @@ class Outputs:
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
         """the sentence number of each remaining row"""
-        self.failures = [0] * batch_size
-        """the number of each row's latest drafts in succession without an accepted token"""
         self.are_new = True
         """whether nothing is committed but the forced beginning"""
         self._rules = rules
@@ -113,8 +111,6 @@ class Outputs:
         stats.drafted.append(drafted)
         stats.accepted.append(accepted)
         stats.committed.append(committed)
-        if drafted > 0:
-            self.failures[row] = 0 if accepted > 0 else self.failures[row] + 1
 
     def _remove_ended(self) -> Order | None:
         """Finish the rows that have ended. Return the others in their new order; None where no row has ended."""
@@ -126,6 +122,5 @@ class Outputs:
         order = fewest_moves(staying)
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]
-        self.failures = [self.failures[row] for row in order]
         self._log_probs = [self._log_probs[row] for row in order]
         return Order(order, self.device)

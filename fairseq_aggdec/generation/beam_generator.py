@@ -28,8 +28,10 @@ from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 
 logger = logging.getLogger(__name__)
 
-_MOST_AHEAD = 32
-"""most prefixes of a sentence to score ahead in a pass; a tiny model's calls cost thousands"""
+_AHEAD = 16
+"""prefixes of a sentence to score ahead in a pass; 32 bring hardly more (docs/aggressive-beam.md)"""
+_LEAST_BEAMS = 1.5
+"""beams of a batch that must cost no more than a pass costs before its first prefix"""
 _LEAST_SHARE = 0.7
 """least share of a source's words that its output has, too, in a running mean"""
 _WEIGHT_OF_LAST = 0.3
@@ -50,7 +52,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         super().__init__(*given, **options)
         self.totals = BeamTotals()
         self._budget = budget
-        self._fixed_costs: dict[torch.device, float] = {}  # of a pass, in prefixes
+        self._fixed_costs: dict[torch.device, float] = {}  # of a pass: calls and reading weights, in prefixes
         self._share = _LEAST_SHARE
 
     def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
@@ -127,8 +129,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _most_ahead(self, sentences: int) -> int:
         """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
 
-        As many as cost what a pass costs before its first prefix, for calls and for reading weights, and at most
-        `_MOST_AHEAD`; none where these are fewer than two beams (docs/aggressive-beam.md).
+        It pays where a pass costs much before its first prefix, for calls and for reading weights.
         """
         engine = self._engines.decoder(self.model.models[0].decoder)
         if self.src_dict is None or (engine is not None and engine.backend.padding_is_free):
@@ -136,9 +137,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         device = weight_of(self.model.models[0]).device
         if device not in self._fixed_costs:
             costs = self._drafting.costs()
-            self._fixed_costs[device] = costs.least + costs.read
-        prefixes = min(_MOST_AHEAD, int(self._fixed_costs[device] / sentences))
-        return prefixes if prefixes >= 2 * self.beam_size else 0
+            self._fixed_costs[device] = costs.fixed + costs.free
+        return _AHEAD if self._fixed_costs[device] >= _LEAST_BEAMS * self.beam_size * sentences else 0
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
         """Learn from a sentence how much outputs resemble their sources."""

@@ -21,7 +21,6 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
 )
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
-from fairseq_aggdec.decoding.tokens import BY_A_MODEL
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, choose_backend, weight_of
 from fairseq_aggdec.engine.drafter import LoadedDrafter
@@ -32,7 +31,7 @@ from fairseq_aggdec.generation.acceptance import acceptance_of
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.scheduling.costs import PYTORCH, Costs, DraftCost
-from fairseq_aggdec.scheduling.goodput import Goodput
+from fairseq_aggdec.scheduling.draft_length import DraftLengths
 
 
 @dataclass(frozen=True)
@@ -95,33 +94,30 @@ class Drafting:
         self._to_target = None if src_dict is None else symbol_map(src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
-        self._schedules: dict[torch.device, Goodput] = {}
+        self._schedules: dict[torch.device, DraftLengths] = {}
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`; raises `AggdecError` where the engine does not support its model."""
         name = self._decoding.row.drafter
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
-    def schedule(self, rows: int, device: torch.device) -> DraftSchedule:
+    def schedule(self, source: Tensor) -> DraftSchedule:
         """The schedule of a batch, by --drafts: it learns from batch to batch how many draft tokens pay.
 
-        On a CPU, for one sentence it pays if drafting takes a step per token, or if the verifiers exceed the caches, so
-        that each pass reads their weights from memory. Where padding is free, as on a GPU, drafts are verified whole.
+        Where padding is free, as on a GPU, drafts are verified whole.
         """
         is_auto = self._decoding.drafts == "auto" and self._decoding.row.reads("drafts") and self.accept.is_exact
         if not is_auto:
             return VERIFY_ALL
-        model = self._models[0]
+        model, device = self._models[0], source.device
         engine = self._engines.decoder(model.decoder)
         backend = choose_backend(weight_of(model, device), AS_THE_MODEL) if engine is None else engine.backend
         if backend.padding_is_free:
             return VERIFY_ALL
         if device not in self._schedules:
-            self._schedules[device] = Goodput(self.costs(), BY_A_MODEL)
-        found = self._schedules[device]
-        costs = found.costs
-        pays_for_one = costs.read > 0 or (costs.draft is not None and costs.draft.steps)
-        return found if rows > 1 or pays_for_one else VERIFY_ALL
+            self._schedules[device] = DraftLengths(self.costs())
+        self._schedules[device].start(source.size(1))
+        return self._schedules[device]
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`; nothing where the source is no text."""
@@ -183,7 +179,6 @@ class Drafting:
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         of_each = [None if engine is None else engine.backend.pass_cost for engine in engines]
         cpu = max((cost or PYTORCH for cost in of_each), key=lambda cost: cost.reading)  # of an ensemble's slowest
-        ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
@@ -191,7 +186,7 @@ class Drafting:
             decoder, steps = drafter.model.decoder, drafter.is_stepwise
             symbols = shortlisted(decoder) if steps else None
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised, steps, symbols)
-        return Costs.of(verifiers, cpu, ragged, draft)
+        return Costs.of(verifiers, cpu, draft)
 
 
 DRAFTERS: dict[str, Callable[[Drafting, Batch], Drafter]] = {

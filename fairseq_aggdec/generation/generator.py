@@ -253,7 +253,7 @@ class AggressiveGenerator(SequenceGenerator):
         rules, device = self._rules(net_input, prefix_tokens), net_input["src_tokens"].device
         batch = Batch(seen, encoder_outs, sample.get("drafts", ()))
         drafter = self.make_drafter(batch)
-        accept, schedule = self._drafting.accept, self._drafting.schedule(first_tokens.size(0), device)
+        accept, schedule = self._drafting.accept, self._drafting.schedule(net_input["src_tokens"])
         if self._may_loop(rules, drafter, accept, schedule):
             verifier = self._make_verifier(encoder_outs)
             looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)

@@ -92,8 +92,8 @@ class Decoding:
     )
     drafts: str = _option(
         DRAFTS[0],
-        "how much of the drafts is verified. auto: on a CPU, in batches and with large models, the number of tokens "
-        "that saves the most time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
+        "how much of the drafts is verified. auto: on a CPU as many tokens as save the most time by the acceptance "
+        "rate so far, none where they save none, on a GPU whole drafts; whole: always whole drafts",
     )
     int8: bool = _option(
         False,

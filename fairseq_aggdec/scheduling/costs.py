@@ -1,15 +1,15 @@
-"""Costs of a block and of a draft, in rows of the verifier: a row is the cost of one more token in a block."""
+"""Costs of a pass and of a draft on a CPU, in tokens: the time in which the verifier computes one token more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-_FIRST_DRAFT_SURCHARGE = 0.3
-"""additional cost of a batch's first draft, as a share of a draft"""
-_CHOICE_COST_PER_SYMBOL = 500
-"""multiplications per symbol of the vocabulary to choose a draft token"""
 _WEIGHTS_IN_CACHE = 8e6
 """number of weights of the largest model that fits into a processor's caches"""
+_READING_CACHE = 4.0
+"""tokens computed in the time of reading weights from the caches"""
+_KEY_COST = 16
+"""multiplications in the time of reading a number of a source's keys and values, which a row's tokens share"""
 _INT8_COST_RATIO = 0.4
 """cost of a draft in int8 as a share of its cost in fp32"""
 
@@ -19,54 +19,43 @@ class Processor:
     """Overheads of a pass on a CPU, in multiplications with a weight (docs/tried.md)."""
 
     call: float
-    """small operations of a pass outside its layers"""
+    """small operations of a pass outside its layers, and the host's own"""
     layer: float
     """small operations of a layer"""
-    wide: float
-    """additional cost of a layer for several tokens per row: PyTorch's attention is faster for one token, and padding
-    is removed and restored"""
     draft: float
     """small operations of a draft outside its layers"""
     reading: float
-    """reading a weight from memory, where the model does not fit into the caches; overlaps with multiplication"""
-    host: float = 3e6
-    """the host's own work on a row that drafts, or on a prefix of a beam search"""
+    """tokens computed in the time of reading the weights of a large model from memory"""
 
 
-PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
+PYTORCH = Processor(call=30e6, layer=30e6, draft=60e6, reading=10)
 """PyTorch's operations"""
-KERNELS = Processor(call=12e6, layer=3e6, wide=2e6, draft=90e6, reading=13, host=1.2e6)
+KERNELS = Processor(call=3e6, layer=0.5e6, draft=15e6, reading=10)
 """the engine's kernels"""
-KERNELS_16_BITS = replace(KERNELS, reading=6)
+KERNELS_16_BITS = replace(KERNELS, reading=5)
 """the engine's kernels with weights stored in 16 bits"""
 
 
 @dataclass(frozen=True)
 class DraftCost:
-    """Costs of drafting by a model, in rows of the verifier."""
+    """Costs of drafting by a model."""
 
     block_size: int
     """the longest draft"""
-    call: float = 0.0
+    call: float
     """cost of a draft of the whole batch, or of a step of `steps`, tokens aside"""
-    token: float = 0.0
+    token: float
     """cost of a draft token"""
-    unread: float = 0.0
-    """cost of a committed token that the drafter must read first"""
-    start: float = 0.0
-    """additional cost of a batch's first draft"""
-    rereads: bool = False
-    """whether every draft reads all committed tokens again"""
     read: float = 0.0
     """reading the weights; overlaps with tokens"""
     steps: bool = False
-    """whether each token of a draft takes a step, which reads one token of each row"""
+    """whether each token of a draft takes a step"""
 
-    def whole(self, rows: int, size: int, unread: float) -> float:
-        """The cost of drafting `size` tokens for each of `rows` rows after reading `unread` tokens."""
+    def whole(self, rows: int, length: int) -> float:
+        """The cost of drafting `length` tokens, at least one, for each row."""
         if self.steps:
-            return size * (self.call + max(self.read, self.token * rows))
-        return self.call + max(self.read, self.token * rows * size + self.unread * unread)
+            return length * (self.call + max(self.read, self.token * rows))
+        return self.call + max(self.read, self.token * rows * length)
 
     @classmethod
     def of(
@@ -79,62 +68,52 @@ class DraftCost:
         steps: bool = False,
         symbols: int | None = None,
     ) -> "DraftCost":
-        """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
+        """Estimate the costs from the sizes of the decoders.
 
         `drafter`: a `NarDrafterDecoder`, or with `steps` any decoder; `verifiers`: one decoder, or an ensemble's;
         `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`: the number that a drafter
         with `steps` scores; None: all.
         """
-        weights = _token_cost(drafter)
+        weights, pass_weights = _weights(drafter), sum(map(_weights, verifiers))
         if symbols is not None:
             weights -= drafter.output_projection.weight[symbols:].numel()
-        symbols = symbols or drafter.embed_tokens.num_embeddings
-        row = sum(map(_token_cost, verifiers))
-        scale = (_INT8_COST_RATIO if quantised else 1.0) / row
-        share = scale * weights
-        call = ((cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)) / row
-        read = scale * _reading_cost(weights, cpu)
-        choice = _CHOICE_COST_PER_SYMBOL * symbols / row
-        start = _FIRST_DRAFT_SURCHARGE * (call + read)
-        if steps:
-            return cls(block_size, call, share + choice, share, start, False, read, True)
-        unread = share - scale * drafter.output_projection.weight.numel()
-        return cls(block_size, call, share + choice, unread, start, not drafter.is_causal, read)
+        call = (cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)
+        token = (_INT8_COST_RATIO if quantised else 1.0) * weights / pass_weights
+        return cls(block_size, call / pass_weights, token, token * _reading(weights, cpu), steps)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a verifier and its drafter, in rows of the verifier."""
+    """Costs of a verifier and its drafter."""
 
-    least: float
-    """c_0: fixed cost of a pass"""
-    wide: float = 0.0
-    """additional cost of a pass with a draft"""
-    ragged: bool = False
-    """whether the verifier can leave padding out of a block"""
+    fixed: float
+    """c: small operations of a pass"""
+    free: float
+    """tokens that a pass computes while it reads the weights"""
     draft: DraftCost | None = None
     """costs of a model that drafts; None without such a model"""
-    host: float = 0.0
-    """the host's own work on each row that drafts, or on a prefix of a beam search"""
-    read: float = 0.0
-    """c_read: reading the weights; overlaps with the rows"""
+    position: float = 0.0
+    """attention of a row's tokens to a position of the source"""
+
+    def iteration(self, rows: int, length: int, attention: float = 0.0) -> float:
+        """The cost of verifying a draft of so many tokens for each row, and of drafting it if a model does so.
+
+        `attention`: `position` times the length of the sources.
+        """
+        drafting = self.draft.whole(rows, length) if self.draft is not None and length > 0 else 0.0
+        return self.fixed + max(self.free, rows * (attention + 1 + length)) + drafting
 
     @classmethod
-    def of(
-        cls, verifiers: Sequence[Any], cpu: Processor, ragged: bool = False, draft: DraftCost | None = None
-    ) -> "Costs":
+    def of(cls, verifiers: Sequence[Any], cpu: Processor, draft: DraftCost | None = None) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
-        row, layers = sum(map(_token_cost, verifiers)), sum(map(_layers, verifiers))
-        least = (cpu.call * len(verifiers) + cpu.layer * layers) / row
-        read = sum(_reading_cost(_token_cost(verifier), cpu) for verifier in verifiers) / row
-        return cls(least, cpu.wide * layers / row, ragged, draft, cpu.host / row, read)
-
-    def rows(self, count: float) -> float:
-        """The cost of a pass of `count` rows, without `wide` and `host`."""
-        return self.least + max(self.read, count)
+        weights, layers = [_weights(verifier) for verifier in verifiers], sum(map(_layers, verifiers))
+        fixed = (cpu.call * len(verifiers) + cpu.layer * layers) / sum(weights)
+        # of other decoders than Transformers the width is not known, and this cost is left out
+        keys = sum(2 * _layers(verifier) * getattr(verifier, "embed_dim", 0) for verifier in verifiers)
+        return cls(fixed, max(_reading(each, cpu) for each in weights), draft, _KEY_COST * keys / sum(weights))
 
 
-def _token_cost(decoder: Any) -> int:
+def _weights(decoder: Any) -> int:
     """Multiplications for one token, attention aside; at least one, for a model without weights."""
     weights = decoder.named_parameters(remove_duplicate=False)  # the output projection may be the embedding
     return max(1, sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name))
@@ -144,6 +123,6 @@ def _layers(decoder: Any) -> int:
     return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder has no `layers`
 
 
-def _reading_cost(weights: int, cpu: Processor) -> float:
-    """The cost of reading weights from memory, in multiplications; 0 where they stay in the processor's caches."""
-    return cpu.reading * weights if weights > _WEIGHTS_IN_CACHE else 0.0
+def _reading(weights: int, cpu: Processor) -> float:
+    """Tokens that a model of so many weights computes while it reads them."""
+    return cpu.reading if weights > _WEIGHTS_IN_CACHE else _READING_CACHE

@@ -13,10 +13,10 @@ from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import BY_A_MODEL, Decoded, Draft, Order, Outcome
+from fairseq_aggdec.decoding.tokens import Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
-from fairseq_aggdec.scheduling.goodput import Goodput
+from fairseq_aggdec.scheduling.draft_length import DraftLengths
 from tests.support.scripted_decoding import (
     EOS,
     PAD,
@@ -115,8 +115,7 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
         return VERIFY_ALL
     if name == "foolish":
         return Foolish(seed)
-    model = DraftCost(4, 1.0, 0.1, 0.1, start=2.0, rereads=seed % 3 == 0) if name == "goodput of a model" else None
-    return Goodput(Costs(seed % 7, seed % 3, seed % 2 == 0, model), BY_A_MODEL)
+    return DraftLengths(Costs(seed % 3, seed % 7, DraftCost(4, 1.0, 0.1) if name == "learnt of a model" else None))
 
 
 @examples(120)
@@ -127,7 +126,7 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
     st.booleans(),
     st.sampled_from([200, 200, 7, 0]),
     st.sampled_from([EXACT, EXACT, Acceptance(TopBeta(1, 0.0))]),
-    st.sampled_from(["all", "all", "foolish", "foolish", "goodput", "goodput of a model"]),
+    st.sampled_from(["all", "all", "foolish", "foolish", "learnt", "learnt of a model"]),
 )
 def test_any_draft_gives_the_verifiers_output(
     batches: list[list[list[int]]], seed: int, longest: int, known: bool, max_len: int, accept: Acceptance, name: str

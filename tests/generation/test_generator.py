@@ -18,7 +18,6 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.scheduling import costs
 from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
 from tests.support.random_models import (
     ENGINE_SHAPES,
@@ -89,19 +88,15 @@ def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any]
     assert len({len(one["tokens"]) for (one,) in found}) > 1
 
 
-@pytest.mark.parametrize("fits_into_caches", [True, False])
-def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
-    fits_into_caches: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(costs, "_WEIGHTS_IN_CACHE", 1e9 if fits_into_caches else 0)
+def test_one_sentence_alone_gets_only_drafts_that_pay() -> None:
     models, sample = [cached_model("post-norm sinusoidal", 1)], random_batch(1, FEW_WORDS, [9])
     drafts = drafts_of("causal, source copy", 5)
     auto, whole = (
         generator(models, "gad", FEW_WORDS, block_draft=drafts, drafts=how).generate(models, sample) for how in DRAFTS
     )
     assert tokens(auto) == tokens(whole)
-    drafted = [[one["tokens"].tolist() for one in found[0][0]["history"]] for found in (auto, whole)]
-    assert (drafted[0] == drafted[1]) == fits_into_caches
+    drafted = [sum(one["tokens"].numel() for one in found[0][0]["history"]) for found in (auto, whole)]
+    assert drafted[0] < drafted[1]
 
 
 @pytest.mark.parametrize("seed", range(3))
