@@ -6,8 +6,9 @@
 # The output of a lossless mode is compared with that of beam1, if that has been decoded: a difference ends the stage.
 # `beamN` is stock fairseq, and so is `nat:PASSES:LENGTH-BEAM`, for its non-autoregressive models (configs/README.md); anything
 # else is a decoding of the task aggressive_translation. --half decodes in half precision, as LABEL-fp16. DECODE_LIMIT=100 in
-# the environment decodes only the first 100 sentences; with COPIES=paper in it, `iad` copies as the papers do. With --block-ngrams, which stock fairseq does not know, `beamN` is
-# --decoding aggressive-beam, which bans what fairseq bans with its CUDA extension.
+# the environment decodes only the first 100 sentences; with COPIES=paper in it, `iad` copies as the papers do. With
+# --block-ngrams, which stock fairseq does not know, `beamN` is --decoding aggressive-beam, which bans what fairseq bans with its
+# CUDA extension.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label="" half=""

@@ -15,7 +15,7 @@ stage_depth() {
             run decode --subset test2 --decoding "$mode" --label "depth-$depth-$mode" --model "$work/depth-$depth/model.pt" \
                 --batch-size 32
         done
-        model="$work/depth-$depth/model.pt" modes=beam5,greedy,iad measure "depth-$depth" --gen-subset test2 \
+        COPIES=paper model="$work/depth-$depth/model.pt" modes=beam5,greedy,iad measure "depth-$depth" --gen-subset test2 \
             --threads 2 --limit 300 --no-profile --no-memory >/dev/null
     done
     own_table depth --output "$work/depth/table.md"

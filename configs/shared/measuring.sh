@@ -2,7 +2,8 @@
 # `measuring_stages`; `trace` shows the iterations of sentences. The experiment sets `model` and, if it has one, `drafter`. It
 # may set `modes`, options of aggdec bench in `bench_options`, of all decodings in `decoding_options`, and of this plugin's
 # modes in `plugin_options`. BENCH_LIMIT=200 in the environment times only the first 200 sentences; PRECISIONS="fp32 fp16", which
-# full_size.sh sets on a GPU, times what names no precision and no processor in both, the second as NAME-fp16. COPIES: see scripts/decode.sh.
+# full_size.sh sets on a GPU, times what names no precision and no processor in both, the second as NAME-fp16. COPIES:
+# see scripts/decode.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
 drafter="" modes="" figures="$work/figures" bench_options=() decoding_options=() plugin_options=()

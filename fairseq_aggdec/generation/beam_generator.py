@@ -11,9 +11,9 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_aggdec.decoding.beam.look_ahead import look_ahead
 from fairseq_aggdec.decoding.beam.loop import NotNumbersError, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
-from fairseq_aggdec.decoding.beam.planner import look_ahead
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded

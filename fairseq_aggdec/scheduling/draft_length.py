@@ -47,10 +47,10 @@ class DraftLengths(DraftSchedule):
         self._attention = 0.0  # a, of this batch
         self._best: dict[tuple[int, int, float], int] = {}  # lengths found, by rows, rate in percent and a
         self._accepted = 1.0  # the average for `_MIN_ACCEPTED`
-        self._pauses = 0  # in succession
+        self._pause = 1  # the length of the last one
         self._paused = 0  # iterations until the next draft
         self._drafts = False  # whether there may be drafts in this iteration
-        self._has_begun = False  # whether there were any in this batch
+        self._paid = False  # whether drafts paid when this batch began
 
     def start(self, source_length: int) -> None:
         """Begin a batch with sources of so many positions, padding included."""
@@ -59,27 +59,28 @@ class DraftLengths(DraftSchedule):
     def limits(self, outputs: Outputs) -> list[int]:
         """A model's drafts are as long as pays, and copies are cut later; 0 for all rows where no draft pays.
 
-        Drafts begin with a batch or not at all: what begins late must first read all that was written.
+        Where drafts do not pay when a batch begins, there are none in it later, when rows have left: a model that
+        begins late must first read all that was written.
         """
-        rows = len(outputs.rows)
         for counts in (self._passed, self._failed):
             for kind in counts:
                 counts[kind] *= 1 - 1 / _MEMORY
-        self._paused -= 1
-        if self._costs.draft is not None:
-            longest = self.length(rows, BY_A_MODEL)
-        else:
-            longest = sys.maxsize * any(self.length(rows, kind) for kind in (*self._failed, _UNTRIED))
-        self._drafts = longest > 0 > self._paused and (outputs.are_new or self._has_begun)
-        self._has_begun = self._drafts or (self._has_begun and not outputs.are_new)
-        return [longest * self._drafts] * rows
+        rows = len(outputs.rows)
+        longest = self._longest(rows)
+        if outputs.are_new:
+            self._paid = longest > 0
+        is_paused = self._paused > 0
+        self._paused -= is_paused
+        self._drafts = self._paid and longest > 0 and not is_paused
+        return [longest if self._drafts else 0] * rows
 
     def trim(self, draft: Draft) -> Draft:
-        if draft.lengths is None or not draft.kinds:
+        if draft.lengths is None:
             return draft
         rows = len(draft.lengths)
-        lengths = {kind: self.length(rows, kind) for kind in set(draft.kinds)}
-        return draft.cut([lengths[kind] for kind in draft.kinds])
+        kinds = draft.kinds or [BY_A_MODEL] * rows
+        lengths = {kind: self.length(rows, kind) for kind in set(kinds)}
+        return draft.cut([lengths[kind] for kind in kinds])
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         if not self._drafts:
@@ -90,9 +91,18 @@ class DraftLengths(DraftSchedule):
             self._passed[kind] += accepted
             self._failed[kind] += accepted < drafted
         self._accepted += _SMOOTHING * (sum(outcome.accepted) / rows - self._accepted)
-        self._pauses = self._pauses + 1 if self._accepted < _MIN_ACCEPTED else 0
-        if self._pauses:
-            self._paused = min(1 << self._pauses, _MAX_PAUSE)
+        if self._accepted >= _MIN_ACCEPTED:
+            self._pause = 1
+        else:
+            self._pause = min(2 * self._pause, _MAX_PAUSE)
+            self._paused = self._pause
+
+    def _longest(self, rows: int) -> int:
+        """The longest draft to make for each of so many rows."""
+        if self._costs.draft is not None:
+            return self.length(rows, BY_A_MODEL)
+        kinds = [*self._failed, _UNTRIED]  # which kind a copy has is known when it is made
+        return sys.maxsize if any(self.length(rows, kind) for kind in kinds) else 0
 
     def length(self, rows: int, kind: int) -> int:
         """The best length for drafts of a kind among so many rows."""
@@ -114,4 +124,4 @@ class DraftLengths(DraftSchedule):
         best = speeds.index(max(speeds))
         if speeds[best] < least * speeds[0]:
             return 0
-        return sys.maxsize if best == _LONGEST else best
+        return sys.maxsize if costs.draft is None and best == _LONGEST else best

@@ -22,12 +22,6 @@ class Sized(nn.Module):
 SMALL, LARGE = Sized(2, 64), Sized(6, 256)
 
 
-@pytest.mark.parametrize("cpu", [PYTORCH, KERNELS])
-def test_the_larger_the_model_the_fewer_tokens_cost_as_much_as_a_call(cpu: Processor) -> None:
-    small, large, two = (Costs.of(verifiers, cpu) for verifiers in ([SMALL], [LARGE], [LARGE, LARGE]))
-    assert small.fixed > large.fixed == pytest.approx(two.fixed)
-
-
 def test_tokens_are_free_while_weights_are_read() -> None:
     """From memory more than from the caches, and fewer where these have 16 bits."""
     huge = Sized(2, 2048)

@@ -34,7 +34,7 @@ class Decoding:
             limits = self.schedule.limits(outputs)
             longest = min(self.LONG, max(limits))
             tokens = torch.zeros(rows, longest, dtype=torch.long)
-            own = [] if by_model else kinds or [GOOD] * rows
+            own = [] if by_model else kinds
             draft = self.schedule.trim(Draft.of_known(tokens, [longest] * rows, own) if longest else Draft.none(rows))
             lengths = draft.lengths or []
             accepted = list(map(min, lengths, passing))
@@ -99,11 +99,19 @@ def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
     assert schedule.trim(unknown) is unknown
 
 
-def test_drafts_begin_with_a_batch_or_not_at_all() -> None:
-    """What is left of a large batch goes on without."""
+def test_what_is_left_of_a_batch_that_began_without_drafts_goes_on_without() -> None:
     schedule = DraftLengths(COSTS)
     for texts, drafts in ([[]] * 32, False), ([[7]], False), ([[]], True), ([[7]], True):
         assert any(schedule.limits(outputs_of(texts))) == drafts
+
+
+def test_a_batch_that_begins_in_a_pause_drafts_behind_it() -> None:
+    decoding = Decoding()
+    while any(decoding.go([0], iterations=1)):
+        pass
+    limits = [any(decoding.schedule.limits(outputs_of([text]))) for text in [[], *[[7]] * 300]]
+    assert not limits[0]
+    assert limits[-1]
 
 
 def test_rows_that_read_long_sources_get_drafts_in_batches_too() -> None:

@@ -14,9 +14,9 @@ from fairseq.models import FairseqIncrementalDecoder
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
+from fairseq_aggdec.decoding.beam.look_ahead import look_ahead
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
-from fairseq_aggdec.decoding.beam.planner import look_ahead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node
 from fairseq_aggdec.decoding.beam.roles import Entries, Plan, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions

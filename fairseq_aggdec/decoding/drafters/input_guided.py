@@ -16,11 +16,10 @@ FOREIGN = -1
 MAX_KIND = 4
 """copies after longer suffixes count as this kind"""
 GUESS = MAX_KIND + 1
-"""the kind of copies where no suffix says where to begin"""
+"""the kind of copies where no suffix is unique"""
 OWN = GUESS + 1
 """the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
-_START = chr(0)
-"""the start symbol, see `_characters`"""
+_START = chr(0)  # the start symbol, see `_characters`
 
 
 class Form(NamedTuple):
@@ -43,13 +42,12 @@ class SourceMatcher:
     """Finds the place in the source from which an output goes on, which is the number of source tokens before it.
 
     The paper's rule (Algorithm 1, line 3): behind the shortest suffix of the output that occurs exactly once in the
-    source. If it is absent there is no place; if it is ambiguous one token more is compared: there is a place where the
-    longest suffix that occurs occurs once. Matching covers the start symbol, and a draft runs to EOS.
+    source. There is one where the longest suffix that occurs does so once. Matching covers the start symbol.
 
     Behind an edit this may be long after. Our rule goes on at once: behind the longest suffix, where that is nearest to
-    the expected place. This lies behind what has been copied, and behind one token more if the output has another one
-    there: a substitution. If no suffix occurs, it is a guess. If its first token is wrong, the next guess in the
-    sentence is an insertion, which leaves out no token; if that is wrong, a substitution again.
+    the expected place: behind what was copied, and one token more if the output has another one there, a substitution.
+    If no suffix occurs, that is a guess. If its first token is wrong, the next guess in the sentence is an insertion,
+    which leaves out no token; if that is wrong, a substitution again.
     """
 
     def __init__(
@@ -76,6 +74,7 @@ class SourceMatcher:
         self._suffix = _START  # the longest suffix of these that occurs
         self._ends = [0]  # the first two places behind it
         self._place = 0  # of the last draft
+        self._is_guess = False  # whether no suffix occurred there
         self._left_out = 1  # number of tokens that the next edit leaves out
 
     def copy(self, output: Sequence[int], is_first: bool = False, limit: int = sys.maxsize) -> tuple[list[int], int]:
@@ -96,6 +95,7 @@ class SourceMatcher:
             self._suffix, self._ends = "", [self._place]
         elif is_unique or self.resumes:
             self._place = self._ends[0] if is_unique else self._nearest(expected)
+            self._is_guess = self._suffix == ""
         else:
             return [], 0
         end = self._place + min(self.copyable[self._place], limit)
@@ -115,10 +115,10 @@ class SourceMatcher:
 
     def _expected(self, new: str) -> int:
         """The place behind new tokens of the output, of which the last one may differ from the source's."""
-        behind = self._context[self._place + 1 :][: len(new)]
+        behind = self._context[self._place + 1 : self._place + 1 + len(new)]
         if new == behind:
             return self._place + len(new)
-        if self._suffix == "" and new[0] != behind[0]:
+        if self._is_guess and new[0] != behind[0]:
             self._left_out = 1 - self._left_out
         return min(self._place + len(new) - 1 + self._left_out, len(self.source) - 1)
 
@@ -127,9 +127,10 @@ class SourceMatcher:
         if self._suffix == "":
             return expected
         wanted = expected - len(self._suffix) + 1
-        found = self._context.find(self._suffix, max(0, wanted)), self._context.rfind(self._suffix, 0, expected)
-        nearest = min((begin for begin in found if begin >= 0), key=lambda begin: abs(begin - wanted))
-        return nearest + len(self._suffix) - 1
+        later = self._context.find(self._suffix, max(0, wanted))  # then an earlier one, if it may be nearer
+        least = max(0, 2 * wanted - later + 1) if later >= 0 else 0
+        earlier = self._context.rfind(self._suffix, least, expected)
+        return (earlier if earlier >= 0 else later) + len(self._suffix) - 1
 
 
 class SourceCopyDrafter(Drafter):
@@ -155,8 +156,7 @@ def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | 
     """Convert a padded batch of source sentences into the input of `SourceMatcher`: the tokens of each, EOS last.
 
     Args:
-        source: B x S, padded on either side; a `pad` between other tokens is text.
-        pad: padding symbol.
+        source: B x S, padded with `pad` on either side; a `pad` between other tokens is text.
         eos: end of sentence; appended where the source has none.
         to_target: V_source, the target symbol of every source symbol or `FOREIGN`; None where dictionaries are shared.
     """
@@ -175,5 +175,5 @@ def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | 
 
 
 def _characters(tokens: Sequence[int]) -> str:
-    """A character for each token: text is found in text in linear time, without a loop of ours."""
+    """A character for each token, of at most 1,114,109: text is found in text without a loop of ours."""
     return "".join([chr(token + 2) for token in tokens])

@@ -152,9 +152,11 @@ def test_passes_of_an_edit(source: str, output: str, by_paper: int, resumed: int
 
 @pytest.mark.parametrize("resumes", [True, False])
 @pytest.mark.parametrize("limit", [1, 8, sys.maxsize])
-def test_a_long_source_of_one_token_takes_no_quadratic_time(limit: int, resumes: bool) -> None:
+def test_long_sources_that_repeat_one_token_take_no_quadratic_time(limit: int, resumes: bool) -> None:
     began = time.process_time()
     passes([A] * 20_000, [*[A] * 5, B] * 3_333, resumes, limit)
+    run, parts = [A] * 8_000, [A] * 4_000
+    passes([A, B, *run, B, A, *run, B], [A, B, *parts, C, *parts, B, C, *run, B], resumes, limit)
     assert time.process_time() - began < 2
 
 
