@@ -73,7 +73,7 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     stats = tmp_path / "stats.jsonl"
     stats.write_text('{"id": 999}\n', encoding="utf-8")  # of an earlier run, and replaced
     options = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
-    process = generate(correction_model, "iad", *options)
+    process = generate(correction_model, "iad", *options, "--drafts", "whole")
     assert_same_hypotheses(process.stdout, beam_one.stdout)
     assert (process.stdout + process.stderr).count("--beam is set to 1") == 1
     assert "Generate test with beam=1: BLEU" in process.stdout
@@ -114,7 +114,7 @@ def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, bea
 @pytest.mark.parametrize(
     ("decoding", "options", "longest", "accepted"),
     [
-        ("gad", "--drafter-path DRAFTER", BLOCK_SIZE, 1.3),
+        ("gad", "--drafter-path DRAFTER --drafts whole", BLOCK_SIZE, 1.3),
         ("speculative", "--drafter-path SMALL --drafts whole", 4, 1.5),
         ("blockwise", "--path HEADS", HEADS - 1, 1.0),
     ],
