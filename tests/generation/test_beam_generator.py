@@ -22,13 +22,14 @@ from tests.support.small_generators import WORDS, cached_model, generator
 MODE = "aggressive-beam"
 
 
+@pytest.mark.parametrize("budget", [0, 16])
 @pytest.mark.parametrize("size", [3, 16, 17, 20])
-def test_words_with_the_same_score(size: int) -> None:
+def test_words_with_the_same_score(size: int, budget: int) -> None:
     """fairseq's order is that of `topk`, and in the list of a beam of more than 16 that of an unstable sort."""
     words = dictionary(300)
     models, sample = [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)], random_batch(size, words, [3, 6, 9])
     twin_words(models[0])
-    found = generator(models, MODE, words, beam_size=size, max_len_b=8).generate(models, sample)
+    found = generator(models, MODE, words, beam_size=size, max_len_b=8, budget=budget).generate(models, sample)
     stock = assert_fairseqs(found, models, words, sample, size, near_tie=0, max_len_b=8)
     assert any(len({float(one["score"]) for one in outputs}) < size for outputs in stock)
 
