@@ -16,8 +16,9 @@ def continued(captured: Captured, block: Block, steps: int, rules: SearchRules) 
 
     All but the last are read, too.
     """
-    end = block.last_start + block.ragged.width + steps - 1
-    shape = captured.fitting(width_bucket(block.ragged.width), positions_bucket(end))
+    width = width_bucket(block.ragged.width)  # what is behind a row's tokens is written, too
+    end = block.last_start + max(width, block.ragged.width + steps - 1)
+    shape = captured.fitting(width, positions_bucket(end))
     if shape is None or not captured.allows(rules, shape, block.first_start):
         return None
     key = ("steps", shape, steps, rules.pad, rules.eos)
