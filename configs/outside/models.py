@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data import Dictionary
+from fairseq.data.data_utils import collate_tokens
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, register_model, register_model_architecture
 from fairseq.models.transformer import base_architecture
 from fairseq.modules import LayerNorm
@@ -98,8 +99,7 @@ def searched(
     found = []
     for first in range(0, len(sources), size):
         rows = sources[first : first + size]
-        longest = max(map(len, rows))
-        tokens = torch.tensor([[PAD] * (longest - len(row)) + row for row in rows])  # B x S
+        tokens = collate_tokens([torch.tensor(row) for row in rows], PAD, left_pad=True)  # B x S
         net_input = {"src_tokens": tokens, "src_lengths": torch.tensor([len(row) for row in rows])}
         sample = {"net_input": net_input, "drafts": drafts[first : first + size]}
         found += generator.generate([model], sample)

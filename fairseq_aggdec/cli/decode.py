@@ -11,17 +11,14 @@ from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import Count, Flag, Maybe
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, COPY_RULES, DRAFTS, MODES, modes_help, readers
+from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, CHOICES, MODES, modes_help, readers
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
 
 
 def _mode_options() -> Any:
     """A dataclass of the options of `Decoding` that some modes read, with the help texts of fairseq-generate."""
-    narrow: dict[str, Any] = {
-        "block_size": Count,
-        "drafts": Annotated[str, options.choice(DRAFTS)],
-        "copies": Annotated[str, options.choice(COPY_RULES)],
-    }
+    narrow: dict[str, Any] = {name: Annotated[str, options.choice(values)] for name, values in CHOICES.items()}
+    narrow["block_size"] = Count
     found = []
     for option in fields(Decoding):
         if readers(option.name) or option.name == "block_ngrams":

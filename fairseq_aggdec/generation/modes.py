@@ -17,6 +17,8 @@ DRAFTS = ("auto", "whole")
 """values of --drafts"""
 COPY_RULES = ("resync", "paper")
 """values of --copies"""
+CHOICES = {"drafts": DRAFTS, "copies": COPY_RULES}
+"""fields of `Decoding` that take one of a few values"""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from fairseq_aggdec.generation.modes import (
     AGGRESSIVE,
     BEAM,
     BLOCK_MODEL,
+    CHOICES,
     COPIES,
     COPY_RULES,
     DRAFTS,
@@ -178,7 +179,7 @@ class Decoding:
     def _faults_of_values(self) -> Iterable[str]:
         yield from too_small(self, 0, "max_draft_len", "tolerance", "accept_distance", "min_block")
         yield from too_small(self, 1, "top_beta")
-        for name, choices in (("drafts", DRAFTS), ("copies", COPY_RULES)):
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 yield f"{option_name(name)} {getattr(self, name)}: choose {' or '.join(choices)}"
         if self.block_size < 0:
