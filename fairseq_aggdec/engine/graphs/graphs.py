@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.process import no_garbage_collection
+from fairseq_aggdec.process import gpu_is_lost, no_garbage_collection
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ class Graphs:
         device: torch.device,
         new_capture: Callable[[], Capture] | None,
         most: int = _MOST_GRAPHS,
-        drop_kernels: Callable[[str], bool] = lambda reason: False,
+        drop_kernels: Callable[[], bool] = lambda: False,
     ) -> None:
         """
         Args:
@@ -197,7 +197,7 @@ class Graphs:
         """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
-    def on(cls, device: torch.device, drop_kernels: Callable[[str], bool] = lambda reason: False) -> "Graphs":
+    def on(cls, device: torch.device, drop_kernels: Callable[[], bool]) -> "Graphs":
         """Graphs on a device; on a CPU nothing is captured."""
         if device.type != "cuda":
             return cls(device, None, drop_kernels=drop_kernels)
@@ -271,15 +271,12 @@ class Graphs:
         Raises `AggdecError` where the device has failed, so that nothing can run any more.
         """
         cause = error.__context__ or error  # the end of a broken capture raises an error of its own
-        if self._device.type == "cuda":
-            try:
-                torch.cuda.synchronize(self._device)
-            except RuntimeError:
-                raise _lost(graph.name, cause) from error
+        if self._device.type == "cuda" and gpu_is_lost(self._device):
+            raise _lost(graph.name, cause) from error
         graph.replay = None
         is_full = isinstance(error, torch.OutOfMemoryError)
         way = "Triton kernels"
-        if is_full or not self._drop_kernels(f"they failed in the pass {graph.name}: {cause}"):
+        if is_full or not self._drop_kernels():
             self._uncaptured.add(graph.name)
             way = "a CUDA graph"
         self.clear()
