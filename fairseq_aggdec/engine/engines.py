@@ -63,7 +63,7 @@ class EngineCache(Generic[_Key, _Engine]):
 
 
 @contextmanager
-def hold(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
+def locked_and_checked(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
     """Hold a lock for a batch. Weights are checked once, at its start; of a GPU `were_current` is asked, too."""
     with lock:
         try:
@@ -92,7 +92,7 @@ class Engines:
 
     def batch(self) -> AbstractContextManager[None]:
         """For a batch: hold `lock`, and check the models' weights only once. See `were_current`."""
-        return hold(self.lock, self._decoders, self._encoders)
+        return locked_and_checked(self.lock, self._decoders, self._encoders)
 
     def were_current(self) -> bool:
         """Whether the engines of a batch have the present weights, which a GPU can say without a wait only at its end.
@@ -194,7 +194,7 @@ class Engines:
         return None, reason
 
 
-def made(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+def built(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
     """The fastest engine of a kind that supports a part of a drafter. Drafts need not be trusted.
 
     Raises `ValueError` where no engine does.
