@@ -23,7 +23,7 @@ def continued(captured: Captured, block: Block, steps: int, rules: SearchRules) 
         return None
     key = ("steps", shape, steps, rules.pad, rules.eos)
     size = LIMITS + shape.rows * (2 + shape.width)
-    graph = captured.graphs.get(key, size, lambda: (_pass(captured.weak, shape, steps, rules.pad, rules.eos), ()))
+    graph = captured.graphs.get(key, size, lambda: (_pass(captured, shape, steps, rules.pad, rules.eos), ()))
     numbers = graph.numbers()
     numbers.fill(0)
     numbers[:LIMITS] = limits_of(rules)
