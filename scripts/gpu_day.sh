@@ -14,7 +14,7 @@
 #   memory    peak memory of base and big, 32 sentences
 #   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; without and with it, one run each, base with simulated
 #             drafts and the shipped pair on its own sentences; times side by side, and where the two took other iterations
-#   passes    us of a pass of base; equal bits of 100,000 replays (two minutes)
+#   passes    us of a pass of base, of eight sizes
 #   shipped   the two models of this package; before `pack`: scripts/measure.sh work/benchmarks none, whose data then travel
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
 #   evidence  a translator with three drafters and a corrector of base size, each trained for minutes, and with them the papers'
