@@ -146,6 +146,7 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(mode: str, monkeypatch:
         for _ in range(3):
             for part in (model, drafter.model):
                 add_to_a_weight(part)
+                put_another_weight(part)
             ours.generate([model], BATCHES[0])
         assert max(most) == len(alive) < len(most)
 
