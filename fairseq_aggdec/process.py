@@ -100,6 +100,17 @@ def no_garbage_collection() -> Iterator[None]:
                 gc.enable()
 
 
+def gpu_is_lost(device: torch.device | None = None) -> bool:
+    """Whether a GPU, None: the current one, takes no more work from this process, as after an illegal access."""
+    if not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError:
+        return True
+    return False
+
+
 def switch_off_planned_attention() -> None:
     """Switch off cuDNN's attention: it plans every new shape for a tenth of a second."""
     torch.backends.cuda.enable_cudnn_sdp(False)

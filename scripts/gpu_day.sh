@@ -2,18 +2,20 @@
 # Tests, verification and speed on a GPU. PARTs need a machine with a GPU, its driver and a PyTorch for it; no network.
 #   here:    bash scripts/gpu_day.sh pack [FOLDER]      wheels of all but PyTorch, into FOLDER (default work/gpu_pack)
 #   there:   bash scripts/gpu_day.sh install [FOLDER]   .venv of the machine's own PyTorch and the wheels
-#            bash scripts/gpu_day.sh first              what one wants to know of today's engine, in eleven minutes
+#            bash scripts/gpu_day.sh first              what one wants to know of today's engine, in 14 minutes at most
 #            bash scripts/gpu_day.sh PART...            some of the parts below, in this order
-# Parts of `first`, each with a limit of time, records and logs in $OUT (default work/gpu):
-#   right     side by side: pytest tests/cuda; aggdec verify of base, bit-exact, in fp16 and in bf16; random models written
-#   base      every mode of a random base model, alone and in batches of 8 and 32, beside fairseq and CTranslate2: one run
-#   profile   where the time of an iteration goes
-#   large     BART-large and big, a sentence alone
-#   memory    peak memory of base and big, 32 sentences
+# Parts of `first`, with the seconds that their limits add up to; records and logs in $OUT (default work/gpu):
+#   right     (325) side by side: pytest tests/cuda; aggdec verify of base, bit-exact, in fp16 and in bf16; random models written
+#   base      (260) every mode of a random base model, alone and in batches of 8 and 32, beside fairseq and CTranslate2: one run;
+#             after `right`, which has compiled and written what it needs
+#   profile   (60) where the time of an iteration goes
+#   large     (150) BART-large and big, a sentence alone
 # Others:
-#   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; base without and with it, in one run each
-#   passes    us of a pass of base, now and with each switch of AGGDEC_GPU; equal bits of 100,000 replays (two minutes)
-#   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
+#   memory    peak memory of base and big, 32 sentences
+#   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; without and with it, one run each, base with simulated
+#             drafts and the shipped pair on its own sentences; times side by side, and where the two took other iterations
+#   passes    us of a pass of base, of eight sizes
+#   shipped   the two models of this package; before `pack`: scripts/measure.sh work/benchmarks none, whose data then travel
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
 #   evidence  a translator with three drafters and a corrector of base size, each trained for minutes, and with them the papers'
 #             Tables 1 and 5 (eleven minutes; started again, it goes on): numbers in evidence.json, outputs and curves in
@@ -39,7 +41,8 @@ fi
 
 # step SECONDS NAME COMMAND...: a command with a limit; its output is in $out/NAME.log, how it ended is printed at once.
 step() {
-    local seconds="$1" name="$2" began=$SECONDS how=done
+    local seconds="$1" name="$2" began=$SECONDS
+    how=done
     shift 2
     timeout --kill-after=5 "$seconds" "$@" >"$out/$name.log" 2>&1 || how="FAILED ($?; 124 and 137: its $seconds s were up)"
     # one write, so that steps side by side do not mix their lines
@@ -59,6 +62,22 @@ bench() { # bench SECONDS NAME SHAPE OPTIONS...
 verify() { # verify SECONDS NAME SHAPE OPTIONS...
     of_random "$3" verify --json "$out/$2.json" --modes greedy,iad,gad,gad++,speculative,aggressive-beam:5 "${@:4}"
     step "$1" "$2" "${command[@]}"
+}
+
+shipped() { # shipped SECONDS NAME gec|mt DATA OPTIONS...: time a model of this package, with its drafter if it has one
+    local folder="fairseq_aggdec/demo/$3" drafter=()
+    [[ ! -f $folder/drafter.pt ]] || drafter=(--drafter-path "$folder/drafter.pt")
+    SHOWN=60 step "$1" "$2" python -m fairseq_aggdec.cli.verbs bench "$4" --path "$folder/model.pt" "${drafter[@]}" \
+        --device "$device" "${half[@]}" --batch-sizes "$batches" --no-memory --no-profile --json "$out/$2.json" "${@:5}"
+}
+
+binarize_sentences() { # binarize_sentences FOLDER: FOLDER/bin has the sentences that come with the shipped pair, as its source
+    local demo=fairseq_aggdec/demo/mt
+    mkdir -p "$1"
+    step 30 pair_subwords bash -o pipefail -c 'sacremoses -l en tokenize -x <"$0/sentences.txt" |
+        subword-nmt apply-bpe -c "$0/bpecodes" | tee "$1/test.en" >"$1/test.de"' "$demo" "$1"
+    step 30 pair_data fairseq-preprocess -s en -t de --testpref "$1/test" --srcdict "$demo/dict.en.txt" \
+        --tgtdict "$demo/dict.de.txt" --destdir "$1/bin"
 }
 
 # of_experiment SECONDS EXPERIMENT STAGE: a stage as a step; a rehearsal has ten times the time
@@ -100,7 +119,7 @@ run() {
             [[ $device == cpu ]] || peer=(ctranslate2:greedy@fp16 ctranslate2:beam5@fp16)
             # a peer that does not run here must not take the others' time
             bench 60 peer base --batch-sizes 1 --limit 1 --repeats 1 --modes "greedy,ctranslate2:greedy${half:+@fp16}"
-            grep -q "^== peer: done" "$out/summary.txt" || peer=()
+            [[ $how == done ]] || peer=()
             for one in beam1 greedy iad gad gad++ speculative aggressive-beam:5 "${peer[@]}"; do modes+=",$one"; done
             bench 200 random_base base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             ;;
@@ -122,7 +141,7 @@ run() {
             done
             ;;
         loops)
-            local modes=beam5,greedy,iad,gad,aggressive-beam:5 precision=fp16 switch
+            local modes=beam5,greedy,iad,gad,aggressive-beam:5 precision=fp16 switch name
             [[ $device == cuda ]] || precision=fp32
             export AGGDEC_GPU=loops
             verify 120 loops_verify base --precisions "$precision" --batch-sizes "$batches" --limit "$((sentences / 4 + 1))"
@@ -130,16 +149,19 @@ run() {
                 export AGGDEC_GPU=$switch
                 bench 150 "loops_${switch:-off}" base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             done
+            binarize_sentences "$out/pair"
+            for switch in "" loops; do
+                export AGGDEC_GPU=$switch
+                shipped 60 "pair_${switch:-off}" mt "$out/pair/bin" --modes beam5,greedy,gad,aggressive-beam:5
+            done
+            for name in loops pair; do
+                SHOWN=40 step 20 "${name}_counts" python scripts/compare_counts.py "$out/${name}"_{off,loops}.json
+            done
             ;;
         shipped)
-            # the data-bins of scripts/measure.sh, brought along
-            local timed=(--device "$device" "${half[@]}" --batch-sizes "$batches" --limit 64 --no-memory --no-profile)
-            SHOWN=60 step 200 shipped_gec aggdec bench work/jfleg/data-bin -s src -t tgt --gen-subset test1 \
-                --path fairseq_aggdec/demo/gec/model.pt "${timed[@]}" \
-                --modes beam5,beam1,greedy,iad,aggressive-beam:5 --json "$out/shipped_gec.json"
-            SHOWN=60 step 200 shipped_mt aggdec bench work/tatoeba_en_de/data-bin --path fairseq_aggdec/demo/mt/model.pt \
-                --drafter-path fairseq_aggdec/demo/mt/drafter.pt "${timed[@]}" \
-                --modes beam5,beam1,greedy,gad,aggressive-beam:5 --json "$out/shipped_mt.json"
+            shipped 200 shipped_gec gec work/jfleg/data-bin -s src -t tgt --gen-subset test1 --limit 64 \
+                --modes beam5,beam1,greedy,iad,aggressive-beam:5
+            shipped 200 shipped_mt mt work/tatoeba_en_de/data-bin --limit 64 --modes beam5,beam1,greedy,gad,aggressive-beam:5
             ;;
         passes)
             [[ $device == cuda ]] || export AGGDEC_BACKEND=graphs
@@ -208,18 +230,24 @@ with ZipFile(sys.argv[1], 'w') as stored:
         find "${evidence[@]/#/work/}" -path '*/data-bin/*' -o -regex '.*/\(tok\|text\)/\(test\|jfleg\|tatoeba\).*' |
             tar -c --files-from=- | xz -T0 -9 >"$folder/evidence.tar.xz"
     fi
+    if [[ -d work/jfleg/data-bin && -d work/tatoeba_en_de/data-bin ]]; then
+        find work/jfleg/data-bin work/tatoeba_en_de/data-bin -name 'dict.*' -o -name 'test*' |
+            tar -c --files-from=- | xz -T0 -9 >"$folder/shipped.tar.xz"
+    fi
     git describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
     echo "$folder: $(du -sh "$folder" | cut -f 1)"
 }
 
 install() {
-    local folder="$1" packages library
+    local folder="$1" packages library data
     [[ $device == cpu ]] || "$python" -c "import torch; assert torch.cuda.is_available(), 'PyTorch sees no GPU'"
     "$python" -m venv --system-site-packages .venv
     # PyTorch may be in an environment of its own
     packages="$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')"
     echo "$packages" >"$(echo .venv/lib/python*/site-packages)/of_pytorch.pth"
-    [[ ! -f $folder/evidence.tar.xz ]] || tar -xJf "$folder/evidence.tar.xz"
+    for data in "$folder"/{evidence,shipped}.tar.xz; do
+        [[ ! -f $data ]] || tar -xJf "$data"
+    done
     mkdir -p .venv/wheels
     tar -xJf "$folder/wheels.tar.xz" -C .venv/wheels
     .venv/bin/python -m pip install --quiet --no-index --no-deps --no-compile --ignore-installed .venv/wheels/*.whl
@@ -235,7 +263,7 @@ case "${1:-}" in
     install) install "${2:-work/gpu_pack}" ;;
     first)
         prepare
-        for part in right base profile large memory; do run "$part"; done
+        for part in right base profile large; do run "$part"; done
         ;;
     "") usage ;;
     *)

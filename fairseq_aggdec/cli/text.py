@@ -67,7 +67,8 @@ class Translate(_Decoding, _OwnModel, Verb):
     json: Flag = False  # a JSON object a text: text, sentences, edits with offsets
     path: Maybe[str] = None  # checkpoint, or several joined by ':' (default: the shipped model)
     model: Maybe[str] = None  # folder of a model in Hugging Face's format, imported once, or one of aggdec import-hf
-    device: Maybe[Literal["cpu", "cuda"]] = None  # default: a GPU where there is one
+    #: default: a GPU where there is one; for TEXTS by the shipped model the CPU, which has done them sooner
+    device: Maybe[Literal["cpu", "cuda"]] = None
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
     threads: Maybe[Count] = None  # number of PyTorch's threads
     shipped: ClassVar = "mt"
@@ -86,7 +87,8 @@ class Translate(_Decoding, _OwnModel, Verb):
         options.start(self.threads, self.path, self.drafter_path)
         from fairseq_aggdec.model import load
 
-        own |= {"device": self.device, "precision": self.precision}
+        is_short = self.texts and not (self.path or self.model)
+        own |= {"device": self.device or ("cpu" if is_short else None), "precision": self.precision}
         if self.model:
             model = load.hub(self.model, corrects=self.corrects, **own)
         else:
@@ -187,6 +189,7 @@ class Serve(Verb):
     def run(self) -> None:
         if self.demo and self.translator:
             raise AggdecError("give --translator or --demo, not both")
+        from fairseq_aggdec.process import gpu_is_lost
         from fairseq_aggdec.serve.app import listen, make_app, make_server
         from fairseq_aggdec.serve.connections import known_as
 
@@ -210,6 +213,8 @@ class Serve(Verb):
                 print(f"warning: --host {self.host} lets in whoever can reach this machine", file=sys.stderr)
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again when all is answered
             make_server(app).run(sockets=[listening])
+            if gpu_is_lost():
+                raise AggdecError("the GPU has failed and takes no more work from this process: start it again")
 
     def _loaded(self, name: str, shipped: str) -> Model:
         """The model of one side: of its checkpoint, or the shipped one."""

@@ -58,7 +58,7 @@ class Backend(Protocol):
     ) -> Any:
         """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
 
-    def drop_kernels(self, reason: str) -> bool:
+    def drop_kernels(self) -> bool:
         """Compute without kernels from now on, since they fail; False where there are none."""
 
     def chain(

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.backend import Backend
-from fairseq_aggdec.engine.cuda.launching import why_no_triton
+from fairseq_aggdec.engine.cuda.launching import LEAST_CAPABILITY, capability, why_no_triton
 from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
@@ -52,10 +52,12 @@ def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
     may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
     if not may_be or _wanted() == "plain" or not (is_asynchronous(weight.device) or _wanted()):
         return [ONE_BY_ONE]
-    by_kernels = has_triton(weight.device)
+    by_kernels = weight.dtype in _OF_KERNELS and has_triton(weight.device)
     if arithmetic.bit_exact:  # no other way has the bits
         return [KERNELS if by_kernels else GRAPHS]
-    by_kernels = by_kernels and weight.dtype in _OF_KERNELS
+    may_run = capability(weight.device) >= LEAST_CAPABILITY and why_no_triton() is None and not _wanted()
+    if weight.dtype == torch.float32 and may_run:
+        _say("this GPU decodes in single precision: --fp16 (precision='fp16') has faster kernels")
     return [*[KERNELS] * by_kernels, GRAPHS, ONE_BY_ONE]
 
 

@@ -7,6 +7,7 @@ draft, and k masks, which attend to each other. The next block overwrites the ca
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+from weakref import proxy
 
 import torch
 from torch import Tensor
@@ -213,10 +214,11 @@ class DraftDecoder(LateStart):
         """The function of a captured draft."""
         sizes = [1, 1, shape.width, shape.width, block_size]
         columns = torch.arange(shape.width, device=self._engine.parts.device)
+        drafter = proxy(self)  # as `Captured.weak`
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
             last, starts, *others = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            return numbers[:0], self._drafted(shape, last, starts + columns, *others)
+            return numbers[:0], drafter._drafted(shape, last, starts + columns, *others)
 
         return draft
 

@@ -16,7 +16,7 @@ from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
-from fairseq_aggdec.engine.engines import EngineCache, hold, made
+from fairseq_aggdec.engine.engines import EngineCache, built, locked_and_checked
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
@@ -53,7 +53,7 @@ class LoadedDrafter:
 
     def batch(self) -> AbstractContextManager[None]:
         """As `Engines.batch`."""
-        return hold(self.lock, self._engines, self._encoders)
+        return locked_and_checked(self.lock, self._engines, self._encoders)
 
     def were_current(self) -> bool:
         """As `Engines.were_current`."""
@@ -127,9 +127,9 @@ class LoadedDrafter:
         self.forget_verifiers()  # the encoder's weights may have changed, too
         decoder = self.model.decoder
         if not self.is_stepwise:
-            return made(DraftDecoder, decoder, arithmetic)
+            return built(DraftDecoder, decoder, arithmetic)
         if self._why_no_engine is None:
-            return SmallModel(made(Decoder, decoder, arithmetic), decoder)
+            return SmallModel(built(Decoder, decoder, arithmetic), decoder)
         logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
         choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
         return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder)
@@ -138,7 +138,7 @@ class LoadedDrafter:
         encoder = self.model.encoder
         if self._why_no_engine is not None or unsupported_encoder(encoder) is not None:
             return None
-        return made(Encoder, encoder, arithmetic, clamps=True)
+        return built(Encoder, encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""

@@ -3,6 +3,8 @@
 fairseq's encoder is built for training: for one sentence it takes longer between the matrix products than in them.
 """
 
+from weakref import proxy
+
 import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerEncoderBase
@@ -108,10 +110,11 @@ class Encoder:
     def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:
         """The function of a captured pass, and its input, the tokens."""
         tokens = torch.full((rows, source), self.pad, dtype=torch.long, device=self.device)
+        encoder = proxy(self)  # as `Captured.weak`
 
         def encode(numbers: Tensor) -> tuple[Tensor, ...]:
-            hidden = tokens.eq(self.pad)
-            states, embedding = self._states(tokens, hidden)
+            hidden = tokens.eq(encoder.pad)
+            states, embedding = encoder._states(tokens, hidden)
             # hidden states have weight zero, and zero times NaN is NaN; a row beyond the batch attends to its zeros
             states = states.masked_fill(hidden[..., None], 0.0)
             return numbers, states, embedding, hidden & ~hidden.all(dim=1, keepdim=True)

@@ -36,13 +36,14 @@ class EngineCache(Generic[_Key, _Engine]):
 
     def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
         """The engine of a key; `make` builds it where there is none or it is stale."""
-        if key in self._entries:
-            weights, engine = self._entries[key]
-            if key in self.current_keys or weights.are_current():
-                return engine
-        engine = make()
-        self._entries[key] = WeightsSnapshot(module), engine
-        return engine
+        if not self._has_current(key):
+            self._entries.pop(key, None)  # an old engine's memory is freed before a new one needs as much
+            engine = make()
+            self._entries[key] = WeightsSnapshot(module), engine
+        return self._entries[key][1]
+
+    def _has_current(self, key: _Key) -> bool:
+        return key in self._entries and (key in self.current_keys or self._entries[key][0].are_current())
 
     def clear(self) -> None:
         self._entries.clear()
@@ -62,7 +63,7 @@ class EngineCache(Generic[_Key, _Engine]):
 
 
 @contextmanager
-def hold(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
+def locked_and_checked(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
     """Hold a lock for a batch. Weights are checked once, at its start; of a GPU `were_current` is asked, too."""
     with lock:
         try:
@@ -91,7 +92,7 @@ class Engines:
 
     def batch(self) -> AbstractContextManager[None]:
         """For a batch: hold `lock`, and check the models' weights only once. See `were_current`."""
-        return hold(self.lock, self._decoders, self._encoders)
+        return locked_and_checked(self.lock, self._decoders, self._encoders)
 
     def were_current(self) -> bool:
         """Whether the engines of a batch have the present weights, which a GPU can say without a wait only at its end.
@@ -166,7 +167,7 @@ class Engines:
             weight = next(module.parameters())
             if not is_asynchronous(weight.device):
                 keep_freed_memory()
-            fault = None
+            differs = None
             for way in ways(weight, self.arithmetic):
                 if reason is not None:
                     logger.warning(f"{way.name} compute, slower and as exact, because of {reason}")
@@ -174,20 +175,18 @@ class Engines:
                     engine = kind(module, self.arithmetic, way)
                     is_own = self.arithmetic == AS_THE_MODEL or way is KERNELS
                     reason = objection(engine if is_own else kind(module, AS_THE_MODEL, way), module)
+                    if way is KERNELS:
+                        differs = reason
                 except AggdecError:
                     raise
                 except Exception as error:  # a model with unknown parts may raise anything
                     reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
-                    if isinstance(error, ValueError):  # kernels refuse it by name
-                        continue
                 if reason is None:
-                    if fault is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
-                        give_up(fault)
+                    if differs is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
+                        give_up(differs)
                     if way is not ONE_BY_ONE:
                         logger.info(f"{way.name} compute the {type(module).__name__}")
                     return engine, None
-                if way is KERNELS:
-                    fault = reason
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
@@ -195,7 +194,7 @@ class Engines:
         return None, reason
 
 
-def made(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+def built(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
     """The fastest engine of a kind that supports a part of a drafter. Drafts need not be trusted.
 
     Raises `ValueError` where no engine does.

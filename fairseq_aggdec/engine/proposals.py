@@ -1,6 +1,7 @@
 """Proposal heads of a decoder, which draft from what its last pass has computed."""
 
 from collections.abc import Sequence
+from weakref import proxy
 
 import numpy as np
 import torch
@@ -60,8 +61,10 @@ class Proposals:
         self._heads: tuple[int, _Heads] | None = None  # 2 to the largest `last_head` so far
         self._features: Tensor | None = None  # B x W x D of the last block, or R x W x D of a graph
         self._starts: Tensor | list[int] = []  # B, its first position; on the host after a graph
+        self._weak = proxy(self)  # as `Captured.weak`
         if captured is not None:
-            captured.keep_features = lambda block, features: self.read(features, list(block.known_starts))
+            proposals = self._weak
+            captured.keep_features = lambda block, features: proposals.read(features, list(block.known_starts))
 
     def start(self) -> None:
         """A new batch begins."""
@@ -101,9 +104,10 @@ class Proposals:
     def _pass(self, features: Tensor, last_head: int) -> Function:
         """The function of a graph, from the column of each row."""
         rows, heads = torch.arange(features.size(0), device=features.device), self._heads_up_to(last_head)
+        proposals = self._weak
 
         def propose(columns: Tensor) -> tuple[Tensor, ...]:
-            return columns[:0], self._best(heads, features[rows, columns], last_head)
+            return columns[:0], proposals._best(heads, features[rows, columns], last_head)
 
         return propose
 

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
+from fairseq_aggdec.process import gpu_is_lost
 from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.connections import Door
 from fairseq_aggdec.serve.languagetool import languagetool_routes
@@ -123,6 +124,8 @@ class Limits:
             frames = "".join(traceback.format_tb(error.__traceback__))
             logger.error("%s at %s\n%s", type(error).__name__, scope["path"], frames)
             refusal = HTTPException(500, "internal error")
+            if gpu_is_lost():
+                scope["app"].state.server.should_exit = True
         if refusal is not None and not is_answered:
             await (await _refuse(Request(scope), refusal))(scope, receive, sending)
 
@@ -141,10 +144,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def make_server(app: Starlette) -> uvicorn.Server:
-    """The loop that runs an application; `run(sockets=[...])` returns after SIGTERM or Ctrl-C, when all is answered."""
-    return uvicorn.Server(
+    """The loop that runs an application.
+
+    `run(sockets=[...])` returns when all is answered: after SIGTERM or Ctrl-C, or where the GPU is lost.
+    """
+    app.state.server = uvicorn.Server(
         uvicorn.Config(
             app, loop="asyncio", http="h11", ws="none", log_level="warning", access_log=False, server_header=False,
             limit_concurrency=700, backlog=128, headers=[("X-Content-Type-Options", "nosniff")],
         )
     )  # fmt: skip
+    return app.state.server

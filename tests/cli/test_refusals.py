@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
 import fairseq_aggdec
@@ -72,6 +73,8 @@ VERBS = {
     "export MODEL FILES/out --data FILES": "has no dict.*.txt",
     "export MODEL FILES/out --data BIN --decoding-block-size 2": "an ordinary model: only",
 }
+if not torch.cuda.is_available():
+    VERBS["bench --random-model big --keep FILES/new --device cuda"] = "--device cuda: PyTorch finds no CUDA device"
 DRAFTS = "--draft-file FILES"
 MULTI = "iad --task aggressive_translation_multi_simple_epoch --encoder-langtok src --decoder-langtok"
 GENERATE = {

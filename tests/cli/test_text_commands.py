@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.text.shipped import SHIPPED
@@ -26,6 +27,11 @@ def test_texts_of_the_command_line_get_a_line_each_and_what_is_not_decoded_is_sa
     assert printed.out == f"She has two brothers.\nShe is here. I have a dog. {word}\n"
     assert "too long" in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_texts_of_the_command_line_take_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    aggdec(["correct", "She have two brother."])
 
 
 def test_files_and_the_standard_input_come_back_with_every_line_break(

@@ -23,7 +23,7 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, Packet
+from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, PinnedBuffer
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
@@ -269,7 +269,7 @@ def test_a_draft_inside_a_loop_on_the_device_is_that_of_the_host(shape: str) -> 
 def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture forbids it; so does `meta`, a device without numbers, which mixes with no other."""
     meta = torch.device("meta")
-    monkeypatch.setattr(Packet, "up", lambda packet, numbers: None)
+    monkeypatch.setattr(PinnedBuffer, "to_host", lambda buffer, numbers: None)
     model = random_blockwise(SHAPE, "learned", 16, VOCABULARY, VOCABULARY, heads=3).to(meta).half()
     encoder_out = Encoder(model.encoder, AS_THE_MODEL, GRAPHS)(torch.full((3, 9), 5, device=meta))
     engine = captured(model.decoder)

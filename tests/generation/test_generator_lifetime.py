@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest.mock import Mock
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -19,9 +20,11 @@ from torch import nn
 from fairseq_aggdec.engine import weights_snapshot
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.graphs.graphs import Graphs
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from tests.support.random_models import random_batch, random_drafter, random_network, share_encoder
+from fairseq_aggdec.process import no_garbage_collection
+from tests.support.random_models import random_batch, random_blockwise, random_drafter, random_network, share_encoder
 from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
@@ -120,6 +123,32 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     for _ in range(2):
         assert tokens(ours.generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
     assert decode.call_count == 3
+
+
+@pytest.mark.parametrize("mode", [*MODES, "gad", "blockwise"])
+def test_an_old_engine_is_gone_before_a_new_one_is_built(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Python's collector: what graphs read may be a quarter of a GPU's memory."""
+    alive, most, create = WeakSet[Graphs](), list[int](), Graphs.__init__
+
+    def counted(self: Graphs, *arguments: Any, **options: Any) -> None:
+        create(self, *arguments, **options)
+        alive.add(self)
+        most.append(len(alive))
+
+    monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
+    monkeypatch.setattr(Graphs, "__init__", counted)
+    model, drafter = small_model(), LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3))
+    if mode == "blockwise":
+        model = random_blockwise("post-norm sinusoidal", "learned, own hidden", 1, WORDS, WORDS, heads=3)
+    draft = {"block_draft": BlockDraftOptions(drafter, 3), "drafts": "whole"} if mode in ("gad", "blockwise") else {}
+    ours = generator([model], mode, **draft)
+    with no_garbage_collection():
+        for _ in range(3):
+            for part in (model, drafter.model):
+                add_to_a_weight(part)
+                put_another_weight(part)
+            ours.generate([model], BATCHES[0])
+        assert max(most) == len(alive) == len(most) / 3
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -192,6 +192,17 @@ def test_a_request_that_takes_too_long_is_ended_and_its_sentences_are_there_when
     assert [answer.status_code for answer in answers] == [503, 200]
 
 
+def test_a_server_ends_where_the_gpu_is_lost_when_it_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = cast(Model, Shouting())
+    app = make_app(model, model)
+    with serving(app) as url:
+        for is_lost in (False, True):
+            assert not app.state.server.should_exit
+            monkeypatch.setattr("fairseq_aggdec.serve.app.gpu_is_lost", lambda lost=is_lost: lost)
+            assert check(url, "A bad one.").status_code == 500
+        assert app.state.server.should_exit
+
+
 def test_an_error_is_logged_without_the_text(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture) -> None:
     model = cast(Model, Shouting())
     with serving(make_app(model, model)) as url:

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 from http.client import HTTPConnection
+from unittest.mock import Mock
 from urllib.parse import urlencode
 
 import pytest
 import requests
+import torch
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
@@ -39,6 +41,14 @@ def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
 def test_an_address_that_cannot_be_had_is_named() -> None:
     with pytest.raises(AggdecError, match=r"--host 192\.0\.2\.1 --port 0: "):
         aggdec(["serve", "--host", "192.0.2.1", "--port", "0"])
+
+
+def test_a_lost_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_aggdec.serve.app.make_server", Mock())
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", Mock(side_effect=RuntimeError("an illegal memory access")))
+    with pytest.raises(AggdecError, match="the GPU has failed and takes no more work from this process: start it"):
+        aggdec(["serve", "--port", "0"])
 
 
 def test_the_shipped_translator_is_no_second_one() -> None:

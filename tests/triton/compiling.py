@@ -1,20 +1,22 @@
 """Compiles all kernels of the GPU engine, without a GPU: `python -m tests.triton.compiling`.
 
 The package's functions are called with tensors on the CPU, and what they would launch is compiled with the same
-arguments and options. For each kernel one line is printed: its name, the architecture, the type, when the next one may
-start, the bytes of a thread's stack (where there are any, its registers did not suffice), and those of a program's
-shared memory.
+arguments and options. Triton's version is printed, and for each kernel one line: its name, the architecture, the type,
+when the next one may start, the bytes of a thread's stack (where there are any, its registers did not suffice), and
+those of a program's shared memory.
 """
 
+import inspect
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+import triton
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
@@ -65,6 +67,7 @@ def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) ->
         kernel = run(self, *arguments, grid=grid, warmup=True, **options)
         if kernel.hash not in seen:
             seen.add(kernel.hash)
+            assert not unguarded(self.fn, kernel.asm["ptx"])
             sizes = stack_of(kernel), kernel.metadata.shared
             print(kernel.name, f"sm_{architecture}", dtype, start_behind(kernel), *sizes)
 
@@ -159,6 +162,28 @@ def start_behind(kernel: Any) -> str:
     return {"launch_dependents wait": "early", "wait launch_dependents": "late", "": "at-its-end"}[" ".join(found)]
 
 
+def unguarded(kernel: Callable[..., None], code: str) -> list[str]:
+    """What is read and then written, or written and then read, without a barrier between them in the machine code.
+
+    From top to bottom: the pieces that a loop brings overlap nowhere. Other kernels read nothing that they write.
+    """
+    source, first = inspect.getsourcelines(kernel)
+    found, line, column = list[str](), 0, 0
+    accesses: dict[str, str] = {}  # how each name was used since the last barrier
+    for instruction in code.splitlines() if "debug_barrier" in "".join(source) else ():
+        for place in re.findall(r"\.py:(\d+):(\d+)", instruction)[-1:]:  # in the kernel, of what is called there
+            line, column = map(int, place)
+        if "bar.sync" in instruction:
+            accesses.clear()
+        elif access := re.search(r"(ld|st)\.global", instruction):
+            how = {"ld": "load", "st": "store"}[access[1]]
+            calls = re.finditer(rf"tl\.{how}\((?=(\w+))", source[line - first])
+            name = [call[1] for call in calls if call.end() <= column][-1]
+            if accesses.setdefault(name, how) != how:
+                found.append(name)
+    return found
+
+
 def stack_of(kernel: Any) -> int:
     """The bytes of a thread's stack."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -177,5 +202,6 @@ def how_many() -> int:
 
 
 if __name__ == "__main__":
+    print(triton.__version__)
     compile_all(80, torch.bfloat16, (UNEVEN,))
     compile_all(90, torch.float16, (BASE, LARGE))  # a kernel starts there while the one before it still runs

@@ -13,6 +13,22 @@ collect_ignore_glob = [] if os.environ.get("TRITON_INTERPRET") == "1" else ["tes
 
 
 @pytest.fixture(autouse=True)
+def numbers_of_triton_3_6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its interpreter asks for a number by `int(array)`, which NumPy 2.4 refuses."""
+    import triton
+    from triton.runtime import interpreter
+
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    if triton.__version__ == "3.6.0":
+        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
+
+
+@pytest.fixture(autouse=True)
 def small_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of a small product has as many outputs as one of a large product; one of a choice has few symbols."""
     from fairseq_aggdec.engine.cuda import choice, layers

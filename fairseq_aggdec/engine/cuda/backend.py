@@ -1,26 +1,32 @@
 """The computations of one model by Triton kernels, for few tokens in half precision."""
 
+import logging
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
+from triton import knobs
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
-from fairseq_aggdec.engine.cuda.launching import capability, give_up
+from fairseq_aggdec.engine.cuda.launching import LEAST_CAPABILITY, capability
 from fairseq_aggdec.engine.cuda.layers import NormOfSum, TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import DecoderLayers, Positions
 from fairseq_aggdec.engine.plain.products import Activation, Product
 from fairseq_aggdec.engine.switches import is_on
+from fairseq_aggdec.models.transformer_parts import layers_of
+
+logger = logging.getLogger(__name__)
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
-_LEAST_CAPABILITY = (8, 0)
+_MOST_INNER = 4096  # numbers inside a feed-forward part; above, PyTorch's products are faster for few tokens, too
 _MOST_INPUTS = 1024  # of a product whose weights a program reads at once; more do not fit into shared memory
 
 
@@ -40,11 +46,11 @@ class CudaBackend(PlainBackend):
         """Whether kernels compute a pass of this many tokens."""
         return self._always or tokens <= self._most
 
-    def drop_kernels(self, reason: str) -> bool:
+    def drop_kernels(self) -> bool:
         if self._always or self._most == 0:
             return False
         self._most = 0
-        give_up(reason)
+        why_no_launch.cache_clear()  # the driver may have failed: the next model finds out
         return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
@@ -71,6 +77,7 @@ class CudaBackend(PlainBackend):
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
+        self._check_inner(decoder)
         widest = max(decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features)
         if self._always and widest > _MOST_INPUTS:
             raise ValueError(f"states of {widest} numbers, above {_MOST_INPUTS}")
@@ -78,8 +85,14 @@ class CudaBackend(PlainBackend):
 
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
         """See `Backend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
+        self._check_inner(encoder)
         larger, few = super().encoder_layers(encoder), TritonEncoderLayers(encoder)
         return lambda x, hidden: (few if self.computes(x.size(0) * x.size(1)) else larger)(x, hidden)
+
+    def _check_inner(self, model: TransformerEncoderBase | TransformerDecoderBase) -> None:
+        inner = layers_of(model)[0].fc1.out_features
+        if inner > _MOST_INNER and not self._always:
+            raise ValueError(f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster")
 
 
 def _relu_product(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
@@ -142,8 +155,10 @@ class DecoderKernels:
 @cache
 def why_no_launch(device: torch.device) -> str | None:
     """Why a GPU runs no kernel, or None; a small one is compiled and launched."""
-    if capability(device) < _LEAST_CAPABILITY:
+    if capability(device) < LEAST_CAPABILITY:
         return f"this GPU has capability {'.'.join(map(str, capability(device)))}, and they need 8.0"
+    if not any(Path(knobs.cache.dir).glob("*/projections.*")):
+        logger.warning("Triton compiles kernels for this GPU, once: the first batches take up to a minute longer")
     try:
         with torch.cuda.device(device):
             zeros = torch.zeros(1, dtype=torch.long, device=device)

@@ -6,6 +6,8 @@ import torch
 
 _OLDEST = (3, 6)
 """of Triton: the kernels ran with it on a GPU"""
+LEAST_CAPABILITY = (8, 0)
+"""of a GPU that runs them, see `capability`"""
 _failures: list[str] = []
 
 

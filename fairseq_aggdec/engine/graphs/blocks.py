@@ -54,7 +54,7 @@ def _run(
     special = None if rules is None else (rules.pad, rules.eos)
     key = ("block", shape, seen, judges, special, captured.memory.temperature)
     size = LIMITS + shape.rows * (1 + shape.width)
-    graph = captured.graphs.get(key, size, lambda: _pass(captured, shape, seen, judges, special))
+    graph = captured.graphs.get(key, size, lambda: _pass(captured.weak, shape, seen, judges, special))
     numbers = graph.numbers()
     numbers.fill(0)  # rows of the bucket beyond the batch read symbol 0 at position 0
     if rules is not None:

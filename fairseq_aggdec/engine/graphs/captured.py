@@ -7,7 +7,8 @@ few graphs serve all passes; the rows and columns that fill a pass up change not
 
 import copy
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import proxy
 
 import torch
 import torch.nn.functional as F
@@ -54,15 +55,21 @@ class Captured:
 
     def __init__(self, parts: Parts) -> None:
         """Raises `ValueError` where kernels do not support the decoder."""
+        self.weak: Captured = proxy(self)
+        """itself, for the functions of its graphs: those that hold it keep its memory until Python's collector runs"""
         self.parts, self.backend, self.device = parts, parts.backend, parts.device
-        self.graphs = Graphs.on(self.device, self._drop_kernels)
+        self.graphs = Graphs.on(self.device, self.backend.drop_kernels)
         self.memory = StaticMemory(parts, self.graphs)
-        self.kernels = self.backend.decoder_kernels(parts.decoder, parts.positions, parts.extra_embeddings)
-        """compute passes of few tokens, and choose; None: there are none"""
+        self._kernels = self.backend.decoder_kernels(parts.decoder, parts.positions, parts.extra_embeddings)
         self.keep_features: Callable[[Block, Tensor], None] | None = None
         """called with the features of each block, R x W x D, which the next pass overwrites; None: nobody reads them"""
         self._layers = copy.copy(parts.layers)  # the same weights, with the sources of a bucket
         self._is_exact = self.backend.arithmetic.bit_exact  # kernels compute passes of any size
+
+    @property
+    def kernels(self) -> Any:
+        """What computes passes of few tokens, and chooses; None: there is nothing, or a kernel has failed."""
+        return self._kernels if self._kernels is not None and self._kernels.computes(1) else None
 
     def shape_of(self, width: int, last_start: int) -> Shape | None:
         """The sizes of a pass over blocks, for which the cache then has room; None: it is too large for a graph."""
@@ -166,9 +173,3 @@ class Captured:
         return self.backend.choice.likeliest(
             self.parts.scores(features, self.memory.temperature), count, Bans(pad, eos, early)
         )
-
-    def _drop_kernels(self, reason: str) -> bool:
-        if not self.backend.drop_kernels(reason):
-            return False
-        self.kernels = None
-        return True

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.process import no_garbage_collection
+from fairseq_aggdec.process import gpu_is_lost, no_garbage_collection
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def _in_one_pool() -> Iterator[None]:
         torch._C._cuda_clearCublasWorkspaces()
 
 
-class Packet:
+class PinnedBuffer:
     """A tensor on the host for numbers of a device.
 
     The host's memory is pinned for a GPU: then a copy can be a part of a graph, and the host does not wait for it.
@@ -84,11 +84,11 @@ class Packet:
         self.numbers = self.on_host.numpy()
         """`on_host` again: numpy writes a handful of elements in a fifth of the time"""
 
-    def down(self, to: Tensor) -> Tensor:
+    def to_device(self, to: Tensor) -> Tensor:
         """Copy to the device without waiting; the host must not write before the copy is done."""
         return to.copy_(self.on_host, non_blocking=True)
 
-    def up(self, numbers: Tensor) -> None:
+    def to_host(self, numbers: Tensor) -> None:
         """Copy from the device to the host without synchronising; the host must not read before the copy is done."""
         self.on_host.copy_(numbers, non_blocking=True)
 
@@ -114,10 +114,10 @@ class Graph:
         self.results: list[Tensor] = []
         """but for the first, on the device, from the first run on; the next run overwrites them"""
         self._function = function
-        self._numbers = Packet((size,), torch.long, device)
+        self._numbers = PinnedBuffer((size,), torch.long, device)
         with torch.inference_mode(False):
             self._on_device = torch.zeros(size, dtype=torch.long, device=device)
-        self._first: Packet | None = None
+        self._first: PinnedBuffer | None = None
         self._done, self._before = (torch.cuda.Event() if device.type == "cuda" else None for _ in range(2))
         """the ends of the last run and of the one before it"""
 
@@ -129,13 +129,13 @@ class Graph:
     @torch.no_grad()
     def compute(self) -> None:
         """Copy the input to the device, run the function, and copy its first result back, without synchronising."""
-        first, *others = self._function(self._numbers.down(self._on_device))
+        first, *others = self._function(self._numbers.to_device(self._on_device))
         if self._first is None:
-            packet = Packet(first.shape, first.dtype, first.device)
+            buffer = PinnedBuffer(first.shape, first.dtype, first.device)
             with torch.inference_mode(False):
                 self.results = [torch.empty_like(other) for other in others]
-            self._first = packet  # not before there is memory for all
-        self._first.up(first)
+            self._first = buffer  # not before there is memory for all
+        self._first.to_host(first)
         for result, found in zip(self.results, others, strict=True):
             result.copy_(found)
 
@@ -178,7 +178,7 @@ class Graphs:
         device: torch.device,
         new_capture: Callable[[], Capture] | None,
         most: int = _MOST_GRAPHS,
-        drop_kernels: Callable[[str], bool] = lambda reason: False,
+        drop_kernels: Callable[[], bool] = lambda: False,
     ) -> None:
         """
         Args:
@@ -197,7 +197,7 @@ class Graphs:
         """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
-    def on(cls, device: torch.device, drop_kernels: Callable[[str], bool] = lambda reason: False) -> "Graphs":
+    def on(cls, device: torch.device, drop_kernels: Callable[[], bool]) -> "Graphs":
         """Graphs on a device; on a CPU nothing is captured."""
         if device.type != "cuda":
             return cls(device, None, drop_kernels=drop_kernels)
@@ -271,15 +271,12 @@ class Graphs:
         Raises `AggdecError` where the device has failed, so that nothing can run any more.
         """
         cause = error.__context__ or error  # the end of a broken capture raises an error of its own
-        if self._device.type == "cuda":
-            try:
-                torch.cuda.synchronize(self._device)
-            except RuntimeError:
-                raise _lost(graph.name, cause) from error
+        if self._device.type == "cuda" and gpu_is_lost(self._device):
+            raise _lost(graph.name, cause) from error
         graph.replay = None
         is_full = isinstance(error, torch.OutOfMemoryError)
         way = "Triton kernels"
-        if is_full or not self._drop_kernels(f"they failed in the pass {graph.name}: {cause}"):
+        if is_full or not self._drop_kernels():
             self._uncaptured.add(graph.name)
             way = "a CUDA graph"
         self.clear()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import proxy
 
 import torch
 from torch import Tensor
@@ -17,7 +18,8 @@ class StaticMemory:
 
     def __init__(self, parts: Parts, graphs: Graphs) -> None:
         self._parts, self._graphs = parts, graphs
-        self.cache = StaticCache(*parts.sizes, self._moved)
+        memory = proxy(self)  # as `Captured.weak`
+        self.cache = StaticCache(*parts.sizes, lambda capacity: memory._moved(capacity))
         self.cross = torch.empty(0)
         self.padding: Tensor | None = None
         self.temperature = 1.0
@@ -25,7 +27,7 @@ class StaticMemory:
     def start(self, encoder_out: dict[str, Any]) -> None:
         states, masks = encoder_out["encoder_out"][0].detach(), encoder_out["encoder_padding_mask"]
         length, batch_size, _ = states.shape
-        cache = self.cache
+        cache, parts = self.cache, self._parts
         cache.start_with(batch_size, length, states)
         rows, source = cache.rows, cache.source
 
@@ -38,7 +40,7 @@ class StaticMemory:
             )
 
             def fill(numbers: Tensor) -> tuple[Tensor, ...]:
-                cache.fill(self._parts.keys_and_values(memory), hidden)
+                cache.fill(parts.keys_and_values(memory), hidden)
                 return (numbers,)
 
             return fill, (memory, hidden)

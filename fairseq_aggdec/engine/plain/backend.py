@@ -63,7 +63,7 @@ class PlainBackend(Backend):
     ) -> Any:
         return None
 
-    def drop_kernels(self, reason: str) -> bool:
+    def drop_kernels(self) -> bool:
         return False
 
     def chain(

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import AGGRESSIVE, IAD, MODES, SMALL_MODEL
 from fairseq_aggdec.generation.modes import Mode as DecodingMode
 from fairseq_aggdec.generation.options import Decoding
@@ -23,7 +22,7 @@ from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, decode_once
-from fairseq_aggdec.lab.bench.subject import Subject
+from fairseq_aggdec.lab.bench.subject import Subject, check_device
 from fairseq_aggdec.lab.verify.differences import Difference, kept_in
 from fairseq_aggdec.lab.verify.references import GREEDY, References, refuse_differing
 from fairseq_aggdec.tasks import loading
@@ -40,8 +39,7 @@ class Runs(ExitStack):
 
     def __init__(self, subject: Subject) -> None:
         """Raises `AggdecError` where there is no GPU."""
-        if subject.device == "cuda" and not torch.cuda.is_available():
-            raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+        check_device(subject.device)
         super().__init__()
         self.subject = subject
         self.references = References(subject.device, self.precision, subject.block_ngrams)

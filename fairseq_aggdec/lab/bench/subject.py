@@ -87,12 +87,19 @@ class Subject:
         return f"{self.name}, {len(self.sentences)} sentences, {self.device}"
 
 
+def check_device(device: str) -> None:
+    """Raise `AggdecError` where there is no GPU."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+
+
 @contextmanager
 def chosen_subject(args: Any, modes: Sequence[Mode], sentences: int | None = None) -> Iterator[Subject]:
     """The subject of `aggdec bench` or `verify`; a random model is in a temporary folder, where --keep names none.
 
     `modes`: all modes, for which a random model gets drafters; `sentences`: the most, where --limit does not say it.
     """
+    check_device(args.device)  # before a random model is written
     if not args.random_model:
         yield read_subject(args, sentences)[0]
         return
