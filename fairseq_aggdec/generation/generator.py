@@ -18,6 +18,8 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_aggdec.compat.model_locks import alone_with
+from fairseq_aggdec.compat.plain_attention import plain_attention
 from fairseq_aggdec.decoding.drafters.input_guided import Form
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
@@ -32,9 +34,7 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
-from fairseq_aggdec.engine.model_locks import alone_with
 from fairseq_aggdec.engine.plain.choice import Choice
-from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError

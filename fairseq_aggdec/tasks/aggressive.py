@@ -13,12 +13,12 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.compat.model_locks import alone_with
+from fairseq_aggdec.compat.plain_attention import make_plain
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.model_locks import alone_with
-from fairseq_aggdec.engine.plain_attention import make_plain
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
