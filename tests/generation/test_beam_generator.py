@@ -58,7 +58,7 @@ def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.M
 
 def test_it_looks_ahead_where_outputs_resemble_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """And where a pass costs as much before its first prefix as one and a half beams of each sentence."""
-    monkeypatch.setattr(Drafting, "costs", lambda self: Costs(1.0, free=9.0))
+    monkeypatch.setattr(Drafting, "costs", Costs(1.0, free=9.0))
     models, alone, two = (
         [cached_model(ENGINE_SHAPES[0], 1, 30)],
         random_batch(0, WORDS, [7]),
