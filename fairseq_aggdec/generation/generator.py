@@ -90,7 +90,7 @@ class AggressiveGenerator(SequenceGenerator):
         self._verifiers = Verifiers(self.model.models, self._engines, self.tgt_dict)
         self._sources = Sources(src_dict, self.tgt_dict, self.eos, form)
         self._drafting = Drafting(decoding, self._verifiers, self._sources, self.block_draft)
-        self._accept = acceptance_of(decoding, self.tgt_dict, most_committed=1 + self.block_draft.max_draft_len)
+        self._accept = acceptance_of(decoding, self.tgt_dict, 1 + self.block_draft.max_draft_len)
         self._keep_drafts = keep_drafts
         self._stats_file = stats_file
         self._said_loops = False

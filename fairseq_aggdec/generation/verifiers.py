@@ -39,8 +39,7 @@ class Verifiers:
         self.engines = engines
         self._pad = targets.pad()
         self._said_fallback = False
-        decoders = {id(model.decoder) for model in self.models}
-        if len(decoders) < len(self.models):
+        if len({id(model.decoder) for model in self.models}) < len(self.models):
             raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         for model in self.models:
             _check(model, len(targets))

@@ -167,7 +167,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
         kind = seq_gen_cls or own
         refuse_all([*faults, *self._generator_faults(decoding, mode, len(models), kind, own)])
-        generator = self._make_generator(kind, models, args, extra, decoding, heads, **given)
+        generator = self._make_generator(kind, models, args, extra, decoding, mode, heads, **given)
         self._run.begin(generator)
         return generator
 
@@ -193,12 +193,12 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         args: Any,
         extra: dict[str, Any],
         decoding: Decoding,
+        mode: Mode,
         heads: int,
         **given: Any,
     ) -> AggressiveGenerator:
         """A generator of this kind; `extra`: arguments of fairseq's and of ours, `heads`: see `Decoding.resolved`."""
         # what drafts: the kind of a drafter, which is loaded once, decides about the mode
-        mode = decoding.resolved(heads)
         block_draft = None
         if mode.drafter == HEADS:
             block_draft = BlockDraftOptions(None, decoding.block_size or heads)

@@ -197,8 +197,7 @@ def test_what_cannot_be_done_is_refused() -> None:
 
 def test_of_speech_a_decoder_attends_to_fewer_positions_than_there_are_frames() -> None:
     """By these `--drafts auto` knows what attention costs."""
-    states = torch.zeros(100, 2, 8)
-    assert encoded_length(Batch._make([{}, None, None, [], None, [{"encoder_out": [states]}]])) == 100
+    assert encoded_length(Batch._make([{}, None, None, [], None, [{"encoder_out": [torch.zeros(100, 2, 8)]}]])) == 100
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:

@@ -200,11 +200,13 @@ class OracleGenerator(AggressiveGenerator):
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, longest
+        self._drafts = adversary
+        self._answers = answers
+        self._seed = seed
+        self._longest = longest
 
     def make_drafter(self, batch: Batch) -> Drafter:
-        numbers = batch.ids()
-        answers = {number: self._answers[number] for number in numbers}
+        answers = {number: self._answers[number] for number in batch.ids()}
         if self._drafts != "oracle":
             size = {"longest": self._longest} if self._longest else {}
             return Adversary(
@@ -213,13 +215,12 @@ class OracleGenerator(AggressiveGenerator):
         words = range(self.tgt_dict.nspecial, self.vocab_size)
         if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
-            copied = [texts[number] for number in numbers]
-            return super().make_drafter(batch._replace(source=padded(copied, self.pad, batch.source.device)))
+            return super().make_drafter(batch._replace(source=padded([*texts.values()], self.pad, batch.source.device)))
         drafter = super().make_drafter(batch)
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
-        proposed = padded([texts[number] for number in numbers], self.eos, batch.device)
+        proposed = padded([*texts.values()], self.eos, batch.device)
         # the drafter may also be asked at positions behind the longest output
         return OracleBlockDrafter(drafter, block_size, proposed, self.eos)
