@@ -322,6 +322,8 @@ class Decoded:
     stats: SentenceStats
     drafts: list[Tensor] | None = None
     """the draft of every iteration; None where drafts are not kept"""
+    score: float | None = None
+    """of a beam search: the sort key of its n-best list; None: it follows from `log_probs`"""
 
 
 @dataclass(frozen=True)

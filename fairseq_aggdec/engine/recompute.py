@@ -11,10 +11,10 @@ from fairseq.models.nat import FairseqNATDecoder
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
+from fairseq_aggdec.compat.model_locks import alone_with, with_setting
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
-from fairseq_aggdec.engine.model_locks import alone_with, with_setting
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
 

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fairseq_aggdec.compat.model_locks import with_setting
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Ragged
 from fairseq_aggdec.engine.choose_backend import is_asynchronous
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
-from fairseq_aggdec.engine.model_locks import with_setting
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""

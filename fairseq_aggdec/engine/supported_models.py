@@ -1,5 +1,7 @@
 """The models that the engine supports: checks by type, for what the short run of `self_check` cannot show."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -68,57 +70,83 @@ _PARTS: tuple[type, ...] = (
 
 
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
-    """The reason why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
+    """All reasons why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__}, which is not fairseq's plain Transformer decoder"
-    if decoder.adaptive_softmax is not None:
-        return "adaptive softmax"
-    if decoder.cross_self_attention:
-        return "cross-self-attention"
-    reason = _unsupported_stack(decoder)
-    if reason is None and any(getattr(layer, "encoder_attn", None) is None for layer in layers_of(decoder)):
-        return "no attention to the encoder"
-    return reason
+    return _in_words(chain(_faults_of_decoder(decoder), _faults_of_stack(decoder)))
 
 
 def unsupported_encoder(encoder: Any) -> str | None:
-    """The reason why the engine cannot run an encoder, or None."""
+    """All reasons why the engine cannot run an encoder, or None."""
     if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
         return f"{type(encoder).__name__}, which is not fairseq's plain Transformer encoder"
-    return _unsupported_stack(encoder)
+    return _in_words(_faults_of_stack(encoder))
 
 
-def _unsupported_stack(stack: Any) -> str | None:
-    """A part that differs from fairseq's plain layers, or may do so in longer sentences or later alone, or None.
+_Fault = tuple[str, str]
+"""what differs from fairseq's plain layers, with {} for where, and where: the name of a part, or nothing"""
+
+
+def _in_words(faults: Iterator[_Fault]) -> str | None:
+    """Each fault once, at the first place and the number of others; None where there are none."""
+    places: dict[str, list[str]] = {}
+    for fault, place in faults:
+        places.setdefault(fault, []).append(place)
+    reasons = []
+    for fault, [first, *others] in places.items():
+        reasons.append(fault.format(f"{first} and {len(others)} more" if others else first))
+    return "; ".join(reasons) or None
+
+
+def _faults_of_decoder(decoder: Any) -> Iterator[_Fault]:
+    if decoder.adaptive_softmax is not None:
+        yield "adaptive softmax", ""
+    if decoder.cross_self_attention:
+        yield "cross-self-attention", ""
+    if any(getattr(layer, "encoder_attn", layer) is None for layer in layers_of(decoder)):
+        yield "no attention to the encoder", ""
+
+
+def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
+    """Parts that differ from fairseq's plain layers, or may do so in longer sentences or later alone.
 
     An adapter may change half precision by less than the tolerance of the self-check.
     """
+    kind = type(stack).__name__
     if len(stack.layers) == 0:
-        return f"{type(stack).__name__} without layers"
+        yield f"{kind} without layers", ""
     if next(stack.parameters(), None) is None:
-        return f"{type(stack).__name__} without parameters"
+        yield f"{kind} without parameters", ""
     if _global_forward_hooks or _global_forward_pre_hooks:
-        return "hooks on all modules"
+        yield "hooks on all modules", ""
+
+    # parts that the engine would not run as they are; what is within such a part counts with it
+    within = "."
     for name, part in stack.named_modules():
-        if "activation_fn" in name:  # which the engine calls
+        if "activation_fn" in name or name.startswith(within):  # the engine calls the former
             continue
         if part is not stack:  # whose type is known, and whose hooks fairseq's search does not call
             if type(part) not in _PARTS:
-                return f"{name} of type {type(part).__name__}"
+                yield f"{{}} of type {type(part).__name__}", name
+                within = f"{name}."
+                continue
             if part._forward_hooks or part._forward_pre_hooks:
-                return f"hooks of {name}"
+                yield "hooks of {}", name
         for method, own in vars(part).items():
             if callable(getattr(type(part), method, None)) and not _is_fairseqs(method, own):
-                return f"{name or type(part).__name__} with another {method}"
+                yield f"{{}} with another {method}", name or kind
+
+    # weights that it would not read as they are
+    if type(stack.embed_tokens) not in _PARTS:  # which is said
+        return
     if stack.embed_tokens.max_norm is not None:
-        return "embeddings that are scaled when they are read"
+        yield "embeddings that are scaled when they are read", ""
     words = stack.embed_tokens.weight
     for name, weight in stack.named_parameters():
         if type(weight) not in (nn.Parameter, Tensor):
-            return f"{name} of type {type(weight).__name__}"
+            yield f"{{}} of type {type(weight).__name__}", name
         if (weight.dtype, weight.device) != (words.dtype, words.device):
-            return f"{name} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}"
-    return None
+            yield f"{{}} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}", name
 
 
 def _is_fairseqs(method: str, own: Any) -> bool:

@@ -35,12 +35,17 @@ def _criterion(decoding: Decoding, dictionary: Dictionary) -> Criterion | None:
     beta, tolerance = decoding.criterion
     if beta is not None and beta > len(dictionary):
         raise AggdecError(f"--top-beta {beta}: the target dictionary has only {len(dictionary)} symbols")
-    if beta == 1 or tolerance == 0 or (beta is None and tolerance is None):  # only the verifier's own choice passes
+    if not decoding.accepts_others:
         return None
-    return TopBeta(None if beta == len(dictionary) else beta, math.inf if tolerance is None else tolerance)
+    return TopBeta(
+        None if beta == len(dictionary) else beta,
+        math.inf if tolerance is None else tolerance,
+    )
 
 
 def values_of(symbols: Sequence[str]) -> Tensor:
     """The value of each symbol, V, fp32; NaN for symbols that are not written in digits."""
-    digits = (symbol.isascii() and symbol.isdigit() for symbol in symbols)
-    return torch.tensor([float(s) if is_number else math.nan for s, is_number in zip(symbols, digits, strict=True)])
+    values = []
+    for symbol in symbols:
+        values.append(float(symbol) if symbol.isascii() and symbol.isdigit() else math.nan)
+    return torch.tensor(values)

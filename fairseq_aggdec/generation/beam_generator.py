@@ -1,32 +1,32 @@
 """fairseq sample -> aggressive beam search -> fairseq's n-best list."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+from operator import sub
 from typing import Any
 
-import torch
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor
 
+from fairseq_aggdec.compat.plain_attention import plain_attention
 from fairseq_aggdec.decoding.beam.look_ahead import look_ahead
 from fairseq_aggdec.decoding.beam.loop import NotNumbersError, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
-from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
+from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import on_device, weight_of
 from fairseq_aggdec.engine.device_loops import search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
-from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.hypotheses import NBest, nan_error
+from fairseq_aggdec.generation.samples import Batch
 
-logger = logging.getLogger(__name__)
+Searched = list[tuple[list[Output], BeamStats]]
+"""the outputs of each sentence, best first"""
 
 _AHEAD = 16
 """prefixes of a sentence to score ahead in a pass; 32 bring hardly more (docs/aggressive-beam.md)"""
@@ -50,95 +50,116 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         the number that pays.
         """
         super().__init__(*given, **options)
-        self.totals = BeamTotals()
         self._budget = budget
-        self._fixed_costs: dict[torch.device, float] = {}  # of a pass: calls and reading weights, in prefixes
         self._share = _LEAST_SHARE
 
-    def _generate(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
+    def _generate(self, *given: Any, **named: Any) -> list[NBest]:
         if self._falls_back():
-            with plain_attention(self.model.models):  # another generator may have set it to its beam
-                return SequenceGenerator._generate(self, sample, *rest, **named)
+            return self._by_fairseq(*given, **named)
         with suppress(NotNumbersError):
-            return super()._generate(sample, *rest, **named)
-        return self._decode_without_overflow(sample, *rest, **named)
+            return super()._generate(*given, **named)
 
-    def _decode_without_overflow(self, sample: dict[str, Any], *rest: Any, **named: Any) -> list[list[dict[str, Any]]]:
-        """Decode by fairseq's own search, which drops a hypothesis that overflows and continues with the others."""
+        # fairseq's own search drops a hypothesis that overflows and continues with the others
         if self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 "the scores of a hypothesis are NaN. fairseq's own search could drop it, but has no --bf16, --int8, "
                 "--bit-exact or --block-ngrams: leave this option out"
             )
         try:
-            with plain_attention(self.model.models):
-                return SequenceGenerator._generate(self, sample, *rest, **named)
+            return self._by_fairseq(*given, **named)
         except AssertionError:  # no hypothesis is left
-            raise AggdecError(f"a sentence's {NAN_SCORES}") from None
+            raise nan_error("a sentence's") from None
 
-    def _decode(
-        self, sample: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
-    ) -> Sequence[Sequence[Decoded]]:
-        net_input, device = sample["net_input"], sample["net_input"]["src_tokens"].device
-        encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-        verifier = self._make_verifier(encoder_outs)
-        rules = self._rules(net_input, prefix_tokens)
+    def _by_fairseq(self, *given: Any, **named: Any) -> list[NBest]:
+        with plain_attention(self.model.models):  # another generator may have set it to its beam
+            return SequenceGenerator._generate(self, *given, **named)
+
+    def _falls_back(self) -> bool:
+        """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
+        models = self.model.models
+        device = weight_of(models[0]).device
+        with self._engines.batch(), on_device(device), plain_attention(models):
+            reason = self._verifiers.unsupported()
+        if self.vocab_size <= 2 * self.beam_size:
+            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
+        if reason is None:
+            return False
+        if self.no_repeat_ngram_size > 0:
+            raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
+        self._verifiers.say_fallback("fairseq's own beam search decodes", reason)
+        return True
+
+    def _decode(self, batch: Batch) -> Sequence[Sequence[Decoded]]:
+        batch = self._verifiers.encode(batch)
         options = BeamOptions(
             self.beam_size,
             self.eos,
-            rules.max_len,
+            batch.rules.max_len,
             self.vocab_size,
             self.normalize_scores,
             self.len_penalty,
             max(0.0, -self.unk_penalty),
         )
+
         # how far to look ahead, and the sources as outputs that copy them would have them
-        most = self._most_ahead(first_tokens.size(0)) if self._budget is None else self._budget
-        sources = [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])] if most else []
+        most = self._most_ahead(batch)
+        texts = []
+        if most > 0:
+            texts = [source[:-1] for source in self._sources.in_target(batch.source)]
         budget = most if self._budget is not None or self._share >= _LEAST_SHARE else 0
 
-        # search: in a loop on the device, in C with a step a pass, or over the rows that are known
-        found = None
-        if budget == 0 and self._may_loop(rules):
-            found = search_beams(verifier, rules, options, first_tokens)
-            if found is None:
-                verifier = self._make_verifier(encoder_outs)
-        if isinstance(verifier, RecomputeVerifier):
-            raise NotNumbersError  # fairseq's own search decodes: the weights have changed since `_falls_back`
-        forced = rules.common_prefix
-        is_common = rules.prefix is None or (len(forced) > 0 and len(forced[0]) == rules.prefix.size(1))
-        is_plain = budget == 0 and is_common
-        step = beam_step(first_tokens.size(0), options.size, options.eos) if is_plain and found is None else None
-        if step is not None:
-            found = plain_beam_search(verifier, rules, options, first_tokens, step, device)
-        elif found is None:
-            plan = partial(look_ahead, sources=sources, prefixes=budget)
-            found = aggressive_beam_search(verifier, rules, options, first_tokens, plan, device)
-        for source, (outputs, _) in zip(sources, found, strict=bool(sources)):
-            self._learn(source, outputs)
+        # search, and learn how much outputs resemble their sources
+        found = self._search_on_device(batch, options) if budget == 0 else None
+        if found is None:
+            found = self._search_on_host(batch, options, budget, texts)
+        for text, (outputs, _) in zip(texts, found, strict=bool(texts)):
+            self._learn(text, outputs)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
                 "exclude all (fairseq's own search fails, too); relax one of them"
             )
-        return [_Scored.list_of(outputs, stats) for outputs, stats in found]
+        return [_decoded(outputs, stats) for outputs, stats in found]
 
-    def _scores(self, sentences: Sequence[Decoded], log_probs: Sequence[Tensor]) -> Sequence[float]:
-        return [sentence.score for sentence in sentences if isinstance(sentence, _Scored)]
+    def _search_on_device(self, batch: Batch, options: BeamOptions) -> Searched | None:
+        """What a loop on the device finds (AGGDEC_GPU=loops); None where the host is to search the batch."""
+        if not self._may_loop(batch):
+            return None
+        verifier = self._verifiers.start(batch, self.temperature)
+        return search_beams(verifier, batch.rules, options, batch.first_tokens)
 
-    def _most_ahead(self, sentences: int) -> int:
+    def _search_on_host(
+        self,
+        batch: Batch,
+        options: BeamOptions,
+        budget: int,
+        texts: Sequence[Sequence[int]],
+    ) -> Searched:
+        """Search in C with a step a pass, or over the rows that are known; `texts`: sources to look ahead by."""
+        rules = batch.rules
+        verifier = self._verifiers.start(batch, self.temperature)
+        if isinstance(verifier, RecomputeVerifier):
+            raise NotNumbersError  # fairseq's own search decodes: the weights have changed since `_falls_back`
+        common = len(next(iter(rules.common_prefix), ()))
+        is_common = rules.prefix is None or (common > 0 and common == rules.prefix.size(1))
+        if budget == 0 and is_common:
+            step = beam_step(len(batch.longest), options.size, options.eos)
+            if step is not None:
+                return plain_beam_search(verifier, rules, options, batch.first_tokens, step, batch.device)
+        plan = partial(look_ahead, sources=texts, prefixes=budget)
+        return aggressive_beam_search(verifier, rules, options, batch.first_tokens, plan, batch.device)
+
+    def _most_ahead(self, batch: Batch) -> int:
         """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
 
         It pays where a pass costs much before its first prefix, for calls and for reading weights.
         """
-        engine = self._engines.decoder(self.model.models[0].decoder)
-        if self.src_dict is None or (engine is not None and engine.backend.padding_is_free):
+        if self._budget is not None:
+            return self._budget
+        if self._sources.words is None or self._verifiers.backend(batch.device).padding_is_free:
             return 0  # a GPU takes a step of a beam in the time of a token
-        device = weight_of(self.model.models[0]).device
-        if device not in self._fixed_costs:
-            costs = self._drafting.costs()
-            self._fixed_costs[device] = costs.fixed + costs.free
-        return _AHEAD if self._fixed_costs[device] >= _LEAST_BEAMS * self.beam_size * sentences else 0
+        fixed = self._drafting.costs.fixed + self._drafting.costs.free
+        return _AHEAD if fixed >= _LEAST_BEAMS * self.beam_size * len(batch.longest) else 0
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
         """Learn from a sentence how much outputs resemble their sources."""
@@ -147,34 +168,12 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             share = len(words.intersection(outputs[0].tokens)) / len(words)
             self._share += _WEIGHT_OF_LAST * (share - self._share)
 
-    def _falls_back(self) -> bool:
-        """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
-        device = weight_of(self.model.models[0]).device
-        with self._engines.batch(), on_device(device), plain_attention(self.model.models):
-            reasons = [self._engines.unsupported(model.decoder) for model in self.model.models]
-        reason = next(filter(None, reasons), None)
-        if self.vocab_size <= 2 * self.beam_size:
-            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
-        if reason is None:
-            return False
-        if self.no_repeat_ngram_size > 0:
-            raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
-        if not self._said_fallback:
-            self._said_fallback = True
-            logger.warning(f"fairseq's own beam search decodes, because this plugin's engine does not support {reason}")
-        return True
 
-
-@dataclass
-class _Scored(Decoded):
-    """A hypothesis of a beam search."""
-
-    score: float = 0.0
-    """sort key of the n-best list"""
-
-    @classmethod
-    def list_of(cls, outputs: Sequence[Output], stats: BeamStats) -> "list[_Scored]":
-        """The outputs of one search; the prefixes scored ahead in a pass count as its draft."""
-        drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
-        taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
-        return [cls(output.tokens, output.log_probs, taken, score=output.score) for output in outputs]
+def _decoded(outputs: Sequence[Output], stats: BeamStats) -> list[Decoded]:
+    """The outputs of one search; the prefixes scored ahead in a pass count as its draft."""
+    taken = SentenceStats(
+        drafted=list(map(sub, stats.positions, stats.needed)),
+        accepted=[max(0, steps - 1) for steps in stats.steps],
+        committed=stats.steps,
+    )
+    return [Decoded(output.tokens, output.log_probs, taken, score=output.score) for output in outputs]

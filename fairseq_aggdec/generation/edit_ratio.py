@@ -6,17 +6,24 @@ both are counted in tokens.
 
 from collections.abc import Hashable, Sequence
 
+Tokens = Sequence[Hashable]
 
-def edit_distance(source: Sequence[Hashable], output: Sequence[Hashable]) -> int:
+
+def edit_distance(source: Tokens, output: Tokens) -> int:
     """Levenshtein distance in tokens: insertions, deletions and substitutions cost one each."""
     row = list(range(len(output) + 1))
     for i, token in enumerate(source, start=1):
-        diagonal, row[0] = row[0], i
+        diagonal = row[0]
+        row[0] = i
         for j, other in enumerate(output, start=1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (token != other))
+            deleted = row[j] + 1
+            inserted = row[j - 1] + 1
+            substituted = diagonal + (token != other)
+            diagonal = row[j]
+            row[j] = min(deleted, inserted, substituted)
     return row[-1]
 
 
-def edit_ratio(source: Sequence[Hashable], output: Sequence[Hashable]) -> float:
+def edit_ratio(source: Tokens, output: Tokens) -> float:
     """Edit distance over source length (papers/000 §4.1.2); for an empty source, the output's length."""
     return edit_distance(source, output) / max(1, len(source))

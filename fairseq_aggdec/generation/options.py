@@ -143,12 +143,16 @@ class Decoding:
         return beta, default[1] if self.tolerance is None else self.tolerance
 
     @property
+    def accepts_others(self) -> bool:
+        """Whether draft tokens pass that are not the verifier's own choices, apart from `min_block`."""
+        beta, tolerance = self.criterion
+        is_off = beta == 1 or tolerance == 0 or (beta is None and tolerance is None)
+        return self.accept_distance is not None or not is_off
+
+    @property
     def is_lossless(self) -> bool:
         """Whether the output is promised to be that of fairseq's search in the same precision."""
-        if not self.row.verifies or self.accept_distance is not None or self.min_block > 1:
-            return False
-        beta, tolerance = self.criterion
-        return beta == 1 or tolerance == 0 or (beta is None and tolerance is None)
+        return self.row.verifies and self.min_block <= 1 and not self.accepts_others
 
     def in_mode(self, mode: str, **changes: Any) -> "Decoding":
         """The same in another mode; a drafter, block size or file of drafts is left out where the mode reads none."""

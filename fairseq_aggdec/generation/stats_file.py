@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 
@@ -33,23 +33,25 @@ class StatsFile:
 
     def write(
         self,
-        sentence_id: int,
+        number: int,
         source: Sequence[int] | int,
-        output: Sequence[int],
-        stats: SentenceStats,
+        sentence: Decoded,
         seconds: float | None,
         text: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append a sentence; source and output are without EOS and in the target's vocabulary.
+        """Append a sentence.
 
-        `source`: its length where it is no text.
+        `number`: fairseq's, of the sentence.
+        `source`: without EOS and in the target's vocabulary; its length where it is no text.
         `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
         `text`: `source` (without EOS), `output` and the `drafts` of all iterations in symbols of the dictionaries.
 
         Raises `AggdecError` where the file cannot be written, for example on a full disk.
         """
+        output = sentence.tokens[:-1]
+        stats = sentence.stats
         record = {
-            "id": sentence_id,
+            "id": number,
             "source_length": source if isinstance(source, int) else len(source),
             "output_length": len(output),
             "iterations": stats.iterations,

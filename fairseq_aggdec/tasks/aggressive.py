@@ -3,6 +3,7 @@
 import logging
 import weakref
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from dataclasses import make_dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,17 +14,17 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.compat.model_locks import alone_with
+from fairseq_aggdec.compat.plain_attention import make_plain
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.model_locks import alone_with
-from fairseq_aggdec.engine.plain_attention import make_plain
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
+from fairseq_aggdec.generation.generator import AggressiveGenerator, arguments_of
 from fairseq_aggdec.generation.modes import HEADS, Mode
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
@@ -54,9 +55,13 @@ class _Run:
     _totals, _mode, _drafts = DecodingTotals(), "", ""
 
     def begin(self, generator: AggressiveGenerator) -> None:
-        self._totals, self._mode, self._drafts = generator.totals, generator.mode.name, ""
+        """Log the totals of the last generator, and take those of this one."""
+        self.report()
+        self._totals = generator.totals
+        self._mode = generator.mode.name
+        self._drafts = ""
         drafted = generator.block_draft
-        if drafted is not None:
+        if drafted.max_draft_len > 0:
             by = "proposal heads" if drafted.drafter is None else "a model"
             self._drafts = f"; drafts of at most {drafted.max_draft_len} tokens by {by}"
 
@@ -154,33 +159,70 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             given = {name: value for name, value in given.items() if value is not None}
             with alone_with(models):
                 return super().build_generator(models, args, **given)
-        of_fairseq, others = split_options(extra_gen_cls_kwargs or {})
+
+        # check, make, note
+        extra = dict(extra_gen_cls_kwargs or {})
         prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(args, "prefix_allowed_tokens_fn", None)
-        faults = refused(mode, args, of_fairseq.get("lm_model"), prefix_fn)
-        if decoding.bit_exact and len(models) > 1:
-            faults.append(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
+        faults = refused(mode, args, extra.get("lm_model"), prefix_fn)
+        own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
+        kind = seq_gen_cls or own
+        refuse_all([*faults, *self._generator_faults(decoding, mode, len(models), kind, own)])
+        generator = self._make_generator(kind, models, args, extra, decoding, mode, heads, **given)
+        self._run.begin(generator)
+        return generator
+
+    def _generator_faults(self, decoding: Decoding, mode: Mode, models: int, kind: type, own: type) -> Iterator[str]:
+        """What this task, so many models, or a kind of generators other than the mode's own cannot do."""
+        if decoding.bit_exact and models > 1:
+            yield f"--bit-exact takes one model, and --path names {models}: give one, or leave it out"
         if self.source_dictionary is None and (decoding.drafter or (mode.copies and not decoding.draft_file)):
-            faults.append(
+            yield (
                 f"--decoding {decoding.mode} drafts from the source's text, and this task's source is none: take "
                 "--decoding greedy, aggressive-beam, or iad with --draft-file"
             )
-        own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
-        if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
-            faults.append(
-                f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {mode.name} has a generator of its own; give a "
-                f"subclass of {own.__name__}, or decode with --decoding beam"
+        if not issubclass(kind, own):
+            yield (
+                f"seq_gen_cls {kind.__name__}: --decoding {mode.name} has a generator of its own; give a subclass of "
+                f"{own.__name__}, or decode with --decoding beam"
             )
-        refuse_all(faults)
+
+    def _make_generator(
+        self,
+        kind: type,
+        models: list[BaseFairseqModel],
+        args: Any,
+        extra: dict[str, Any],
+        decoding: Decoding,
+        mode: Mode,
+        heads: int,
+        **given: Any,
+    ) -> AggressiveGenerator:
+        """A generator of this kind; `extra`: arguments of fairseq's and of ours, `heads`: see `Decoding.resolved`."""
+        # what drafts: the kind of a drafter, which is loaded once, decides about the mode
+        block_draft = None
+        if mode.drafter == HEADS:
+            block_draft = BlockDraftOptions(None, decoding.block_size or heads)
+        elif mode.drafts_by_model:
+            if decoding.drafter:
+                drafter = self.load_drafter(decoding.drafter, models)
+                decoding.check(heads, kind_of(drafter))
+                mode = decoding.resolved(heads, kind_of(drafter))
+            else:
+                drafter = LoadedDrafter(only_drafter(models, self._options.path))
+            block_draft = BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
+
+        # fairseq's generator, which has the options of the search
         if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
             args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
-        mode, block_draft = self._block_draft(decoding, mode, models, heads)
-        if decoding.stats and self._stats_file is None:
-            self._stats_file = StatsFile(decoding.stats)
-        self._run.report()
+        of_fairseq = arguments_of(SequenceGenerator, extra)
         with alone_with(models):
             stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
-        generator = (seq_gen_cls or own)(
+
+        # ours around it
+        if decoding.stats and self._stats_file is None:
+            self._stats_file = StatsFile(decoding.stats)
+        return kind(
             stock,
             replace(decoding, mode=mode.name),
             self.source_dictionary,
@@ -189,26 +231,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             stats_file=self._stats_file,
             engines=self._engines.setdefault(decoding.arithmetic, Engines(decoding.arithmetic)),
             form=getattr(self, "form", None),
-            **others,
+            **extra,
         )
-        self._run.begin(generator)
-        return generator
-
-    def _block_draft(
-        self, decoding: Decoding, mode: Mode, models: list[BaseFairseqModel], heads: int
-    ) -> tuple[Mode, BlockDraftOptions | None]:
-        """The mode by the kind of its drafter, which is loaded once, and what drafts in it; `heads`: see `resolved`."""
-        if mode.drafter == HEADS:
-            return mode, BlockDraftOptions(None, decoding.block_size or heads)
-        if not mode.drafts_by_model:
-            return mode, None
-        if not decoding.drafter:
-            drafter = LoadedDrafter(only_drafter(models, self._options.path))
-        else:
-            drafter = self.load_drafter(decoding.drafter, models)
-            decoding.check(heads, kind_of(drafter))
-            mode = decoding.resolved(heads, kind_of(drafter))
-        return mode, BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
         """Load the drafter of a checkpoint, once, see `generation.drafter_checkpoint.load_drafter`.

@@ -122,6 +122,10 @@ def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() ->
             assert reason(getattr(model(), part)) == "hooks on all modules"
     some = model()
     some.decoder.output_layer = lambda features: features
-    assert unsupported_decoder(some.decoder) == "TransformerDecoderBase with another output_layer"
+    for layer in some.decoder.layers:
+        layer.self_attn.__class__ = Windowed
+    assert unsupported_decoder(some.decoder) == (
+        "TransformerDecoderBase with another output_layer; layers.0.self_attn and 1 more of type Windowed"
+    ), "all reasons, each once"
     without = model(no_cross_attention=True, cross_self_attention=False)
     assert unsupported_decoder(without.decoder) == "no attention to the encoder"

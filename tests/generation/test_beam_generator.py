@@ -58,12 +58,10 @@ def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.M
 
 def test_it_looks_ahead_where_outputs_resemble_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """And where a pass costs as much before its first prefix as one and a half beams of each sentence."""
-    monkeypatch.setattr(Drafting, "costs", lambda self: Costs(1.0, free=9.0))
-    models, alone, two = (
-        [cached_model(ENGINE_SHAPES[0], 1, 30)],
-        random_batch(0, WORDS, [7]),
-        random_batch(1, WORDS, [7, 5]),
-    )
+    monkeypatch.setattr(Drafting, "costs", Costs(1.0, free=9.0))
+    models = [cached_model(ENGINE_SHAPES[0], 1, 30)]
+    alone = random_batch(0, WORDS, [7])
+    two = random_batch(1, WORDS, [7, 5])
     for share, looks_ahead in ((0.0, True), (1.1, False)):
         monkeypatch.setattr(beam_generator, "_LEAST_SHARE", share)
         ours, drafted = generator(models, MODE, beam_size=5), [0]

@@ -14,9 +14,10 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, encoded_length
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.options import Decoding
+from fairseq_aggdec.generation.samples import Batch
 from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
 from tests.support.random_models import (
     ENGINE_SHAPES,
@@ -192,6 +193,11 @@ def test_what_cannot_be_done_is_refused() -> None:
     without_heads = generator(models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 6))
     with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
         without_heads.generate(models, sample)
+
+
+def test_of_speech_a_decoder_attends_to_fewer_positions_than_there_are_frames() -> None:
+    """By these `--drafts auto` knows what attention costs."""
+    assert encoded_length(Batch._make([{}, None, None, [], None, [{"encoder_out": [torch.zeros(100, 2, 8)]}]])) == 100
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.lab.trace import read_traces, text
@@ -25,7 +26,7 @@ def stats(tmp_path: Path) -> Path:
     path = tmp_path / "gad.jsonl"
     file = StatsFile(str(path))
     for number in (7, 2):
-        file.write(number, [4, 5], [4, 5, 6], STATS, 0.1, TEXT)
+        file.write(number, [4, 5], Decoded([4, 5, 6, 2], [], STATS), 0.1, TEXT)
     return path
 
 
@@ -57,6 +58,6 @@ def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None
     stats.write_text(json.dumps(record | {"committed_per_iteration": [2, 1, 3, 3]}) + "\n", encoding="utf-8")
     with pytest.raises(AggdecError, match=r"gad.jsonl, line 1: not of --decoding-stats .*counters do not fit"):
         aggdec(["report", "trace", str(stats)])
-    StatsFile(str(stats)).write(1, [4], [4], SentenceStats([1], [1], [1]), None)
+    StatsFile(str(stats)).write(1, [4], Decoded([4, 2], [], SentenceStats([1], [1], [1])), None)
     with pytest.raises(AggdecError, match=r"line 1: has no drafts; decode with .*--retain-iter-history"):
         aggdec(["report", "trace", str(stats)])

@@ -19,7 +19,7 @@ KNOWS: dict[str, set[str]] = {
     "models": {"compat", "decoding"},
     "hub": {"compat", "generation", "models"},
     "criterions": {"models", "decoding"},
-    "engine": {"decoding", "models", "scheduling"},
+    "engine": {"compat", "decoding", "models", "scheduling"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "decoding", "engine", "generation", "hub", "models", "text"},
     "model": {"compat", "generation", "hub", "models", "tasks", "text"},

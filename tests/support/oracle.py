@@ -14,8 +14,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.tokens import Draft, Order
-from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.samples import Batch
 from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, Gap, beam_gap_of, differences, gap_of
 
@@ -200,16 +200,13 @@ class OracleGenerator(AggressiveGenerator):
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, longest
-        self._numbers: list[int] = []
-
-    def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        self._numbers = sample["id"].tolist()
-        return super()._generate(sample, *args, **kwargs)
+        self._drafts = adversary
+        self._answers = answers
+        self._seed = seed
+        self._longest = longest
 
     def make_drafter(self, batch: Batch) -> Drafter:
-        net_input = batch.net_input
-        answers = {number: self._answers[number] for number in self._numbers}
+        answers = {number: self._answers[number] for number in batch.ids()}
         if self._drafts != "oracle":
             size = {"longest": self._longest} if self._longest else {}
             return Adversary(
@@ -218,14 +215,12 @@ class OracleGenerator(AggressiveGenerator):
         words = range(self.tgt_dict.nspecial, self.vocab_size)
         if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
-            copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
-            return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))
+            return super().make_drafter(batch._replace(source=padded([*texts.values()], self.pad, batch.source.device)))
         drafter = super().make_drafter(batch)
-        assert self.block_draft is not None
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
-        proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
+        proposed = padded([*texts.values()], self.eos, batch.device)
         # the drafter may also be asked at positions behind the longest output
         return OracleBlockDrafter(drafter, block_size, proposed, self.eos)

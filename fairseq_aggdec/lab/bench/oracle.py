@@ -21,8 +21,8 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.tokens import Draft, Order
 from fairseq_aggdec.engine.small_model import SmallModel
-from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.samples import Batch
 
 _GOLDEN_RATIO = 0.6180339887498949
 
@@ -133,20 +133,12 @@ class OracleGenerator(AggressiveGenerator):
     def __init__(self, *args: Any, texts: Texts, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.texts = texts
-        self._numbers: list[int] = []
-
-    def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> list[list[dict[str, Any]]]:
-        self._numbers = sample["id"].tolist()
-        return super()._generate(sample, *args, **kwargs)
 
     def make_drafter(self, batch: Batch) -> Drafter:
-        source = batch.net_input["src_tokens"]
-        texts = [self.texts[number] for number in self._numbers]
+        texts = [self.texts[number] for number in batch.ids()]
         if self.mode.copies:
-            copied = padded(texts, self.pad, source.device)
-            return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))
+            return super().make_drafter(batch._replace(source=padded(texts, self.pad, batch.source.device)))
         drafter = super().make_drafter(batch)
-        assert self.block_draft is not None
         return OracleBlockDrafter(
             drafter, self.block_draft.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos
         )

@@ -6,7 +6,7 @@ from threading import Thread
 
 from torch import nn
 
-from fairseq_aggdec.engine.model_locks import alone_with
+from fairseq_aggdec.compat.model_locks import alone_with
 
 MODELS: list[nn.Module] = [nn.Identity(), nn.Identity()]
 

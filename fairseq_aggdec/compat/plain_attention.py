@@ -6,7 +6,7 @@ from typing import Any
 
 from fairseq.models.bart import BARTModel
 
-from fairseq_aggdec.engine.model_locks import alone_with
+from fairseq_aggdec.compat.model_locks import alone_with
 
 
 @contextmanager
