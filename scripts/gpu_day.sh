@@ -12,7 +12,7 @@
 #   memory    peak memory of base and big, 32 sentences
 # Others:
 #   loops     AGGDEC_GPU=loops, which has not run on a GPU: verification; base without and with it, in one run each
-#   passes    us of a pass of base, now and with each switch of AGGDEC_GPU; equal bits of 100,000 replays (two minutes)
+#   passes    us of a pass of base, of eight sizes
 #   shipped   the two models of this package, on work/jfleg and work/tatoeba_en_de of scripts/measure.sh
 #   pair      a pair of base size on Tatoeba: trains, distils, prints the papers' Table 5 (an hour; resumes)
 #   evidence  a translator with three drafters and a corrector of base size, each trained for minutes, and with them the papers'

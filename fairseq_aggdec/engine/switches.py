@@ -4,12 +4,12 @@ import os
 
 from fairseq_aggdec.errors import AggdecError
 
-SWITCHES = ("loops", "early", "middle")
-"""`loops`: see `device_loops`; `early`: `cuda.kernels.wait`; `middle`: `CudaBackend`"""
+SWITCHES = ("loops",)
+"""`loops`: see `device_loops`"""
 
 
 def is_on(switch: str) -> bool:
-    """Whether AGGDEC_GPU names a switch, as `AGGDEC_GPU=loops,early` does."""
+    """Whether AGGDEC_GPU names a switch, as `AGGDEC_GPU=loops` does."""
     named = set(filter(None, os.environ.get("AGGDEC_GPU", "").split(",")))
     if unknown := named.difference(SWITCHES):
         raise AggdecError(f"AGGDEC_GPU={','.join(sorted(unknown))}: give some of {', '.join(SWITCHES)}, or none")

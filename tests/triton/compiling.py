@@ -154,9 +154,9 @@ def read(
 
 
 def start_behind(kernel: Any) -> str:
-    """When the next kernel may start: before this one waits, behind its wait, or at its end."""
+    """When the next kernel may start: behind this one's wait, or at its end."""
     found = re.findall(r"griddepcontrol\.(\w+)", kernel.asm["ptx"])
-    return {"launch_dependents wait": "early", "wait launch_dependents": "late", "": "at-its-end"}[" ".join(found)]
+    return {"wait launch_dependents": "behind-its-wait", "": "at-its-end"}[" ".join(found)]
 
 
 def stack_of(kernel: Any) -> int:
