@@ -19,7 +19,6 @@ from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import on_device, weight_of
-from fairseq_aggdec.engine.device_loops import search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain_attention import plain_attention
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -99,8 +98,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
         # search: in a loop on the device, in C with a step a pass, or over the rows that are known
         found = None
-        if budget == 0 and self._may_loop(rules):
-            found = search_beams(verifier, rules, options, first_tokens)
+        on_device = self._device_loop(rules, options) if budget == 0 else None
+        if on_device is not None:
+            found = on_device(verifier, first_tokens)
             if found is None:
                 verifier = self._make_verifier(encoder_outs)
         if isinstance(verifier, RecomputeVerifier):

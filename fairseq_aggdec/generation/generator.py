@@ -29,9 +29,10 @@ from fairseq_aggdec.decoding.tokens import Decoded, flat
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import choose_backend, on_device, weight_of
 from fairseq_aggdec.engine.decoder import Decoder
-from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.loops.ask import DeviceLoop, device_loop
+from fairseq_aggdec.engine.loops.rows import RowSearch
 from fairseq_aggdec.engine.model_locks import alone_with
 from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.plain_attention import plain_attention
@@ -105,7 +106,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.totals = DecodingTotals()
         self._members = list(self.model.models)
         self._engines = engines or Engines()
-        self._said_fallback = self._said_loops = False
+        self._said_fallback = False
         self._device = torch.device("cpu")  # of the batch
         self._source_ends: list[int] = []  # with `match_source_len`, the lengths of the batch's sources
         self._check_search()
@@ -254,9 +255,9 @@ class AggressiveGenerator(SequenceGenerator):
         batch = Batch(seen, encoder_outs, sample.get("drafts", ()))
         drafter = self.make_drafter(batch)
         accept, schedule = self._drafting.accept, self._drafting.schedule(net_input["src_tokens"])
-        if self._may_loop(rules, drafter, accept, schedule):
-            verifier = self._make_verifier(encoder_outs)
-            looped = decode_rows(verifier, rules, drafter, first_tokens, self._keep_drafts)
+        on_device = self._device_loop(rules, RowSearch(drafter, accept, schedule, self._keep_drafts))
+        if on_device is not None:
+            looped = on_device(self._make_verifier(encoder_outs), first_tokens)
             if looped is not None:
                 return [[sentence] for sentence in looped]
             drafter = self.make_drafter(batch)  # the loop may have begun with the other one
@@ -361,13 +362,9 @@ class AggressiveGenerator(SequenceGenerator):
             )
         return RecomputeVerifier(model, self.pad, self._choice())
 
-    def _may_loop(self, *batch: Any) -> bool:
-        """`may_loop` of the verifiers and a batch; logged once."""
-        loops = may_loop(map(self._verifier_of, self.model.models), *batch)
-        if loops and not self._said_loops:
-            self._said_loops = True
-            logger.info("loops on the device decode (AGGDEC_GPU=loops)")
-        return loops
+    def _device_loop(self, rules: SearchRules, search: Any) -> DeviceLoop | None:
+        """See `engine.loops`, which is asked here alone."""
+        return device_loop(map(self._verifier_of, self.model.models), rules, search)
 
     def _choice(self) -> Choice:
         """The choice over scores that no single engine computes."""

@@ -7,16 +7,19 @@ what should break a decoder.
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import HOST, Draft, Order
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
+from fairseq_aggdec.lab.bench.oracle import SimulatedModel, padded, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, Gap, beam_gap_of, differences, gap_of
 
 Lists = list[list[dict[str, Any]]]
@@ -215,17 +218,23 @@ class OracleGenerator(AggressiveGenerator):
             return Adversary(
                 self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
             )
-        words = range(self.tgt_dict.nspecial, self.vocab_size)
+        words, device = range(self.tgt_dict.nspecial, self.vocab_size), net_input["src_tokens"].device
         if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
-            copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
+            copied = padded([texts[number] for number in self._numbers], self.pad, device)
             return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))
-        drafter = super().make_drafter(batch)
+        drafter: Any = super().make_drafter(batch)
         assert self.block_draft is not None
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
-        proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
-        # the drafter may also be asked at positions behind the longest output
-        return OracleBlockDrafter(drafter, block_size, proposed, self.eos)
+        proposed = padded([texts[number] for number in self._numbers], self.eos, HOST)
+        if isinstance(drafter, HeadDrafter):
+            propose = drafter._model.propose
+            model = Mock(max_positions=_FAR, captured=None)
+            model.draft = lambda texts, size: propose([*map(len, texts)], size + 1)
+            drafter = BlockDrafter(model, block_size, self.eos)
+        drafter.model = SimulatedModel(drafter.model, len(proposed), proposed.size(1), self.eos, device)
+        drafter.model.start(proposed)
+        return drafter

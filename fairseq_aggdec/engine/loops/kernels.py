@@ -1,7 +1,7 @@
 """Triton kernels that do between two passes what the host does in `decoding.loop` and `decoding.beam.plain`.
 
-The states that they change are those of `engine.device_loops`, where every part is described. One program has
-one row, or one sentence of a beam search, and no other program reads or writes what belongs to it.
+The states that they change are those of `RowLoop.table` and `BeamLoop.table`. One program has one row, or one
+sentence of a beam search, and no other program reads or writes what belongs to it.
 """
 
 # mypy: ignore-errors
@@ -12,18 +12,27 @@ import triton.language as tl
 
 from fairseq_aggdec.engine.cuda.choice import entry_of, key_of
 from fairseq_aggdec.engine.cuda.kernels import wait
+from fairseq_aggdec.engine.loops import state as states
 
-GOES, WAITS = tl.constexpr(1), tl.constexpr(2)
-"""`going` of a sentence that has not ended: it takes turns, or has no room for one more; 0: it has ended"""
+ENDED = tl.constexpr(states.ENDED)
+GOES = tl.constexpr(states.GOES)
+WAITS = tl.constexpr(states.WAITS)
 _PLACES = tl.constexpr(64)
 """positions of a path that are copied at once"""
 
 
 @triton.jit
 def advance(
-    state, found, limits, sizes, wide: tl.constexpr, places: tl.constexpr, resumes: tl.constexpr, reach: tl.constexpr,
+    state,
+    found,
+    limits,
+    sizes,
+    wide: tl.constexpr,
+    places: tl.constexpr,
+    resumes: tl.constexpr,
+    reach: tl.constexpr,
     pdl: tl.constexpr,
-):  # fmt: skip
+):
     """Commit what a row's block has brought, and write its next block. Grid: R.
 
     Races: the pass before wrote `found`, which the wait makes visible; a program writes its own row alone. Barrier 1
@@ -31,94 +40,128 @@ def advance(
     The pass behind reads `block` and `positions` once this kernel has ended (it waits, too, or is no kernel with PDL).
 
     Args:
-        state: see `device_loops.RowState`.
+        state: the parts of `RowLoop.table`.
         found: 2 x R x W, the best token behind each of the block's and its log-probability, fp32.
         limits: pad, eos, min_len, max_len.
-        sizes: T, W, and the number of a row's entries in `following`.
-        wide, places: W and S rounded up to powers of two; `places` 0: nothing is copied.
+        sizes: T, W, S.
+        wide, places: W and S rounded up to powers of two; 0 places: nothing is copied.
         resumes: see `SourceMatcher`.
         reach: the number of positions of the model whose draft the block has; 0: no model drafts.
     """
     lengths, going, drafted, copied, turns, guessed, left_out, block, positions = state[:9]
     contexts, following, copyable, texts, scores, history = state[9:]
     capacity, width, source = sizes
-    row, rows, column = tl.program_id(0), tl.num_programs(0), tl.arange(0, wide)
+    row = tl.program_id(0)
+    column = tl.arange(0, wide)
+    inside = column < width
+    own = row * width + column
+
+    # what the pass has found behind the block, and the block's draft
     wait(pdl)
-    length, turn, many = tl.load(lengths + row), tl.load(turns + row), tl.load(drafted + row)
-    was_going, begins = tl.load(going + row) == GOES, tl.load(copied + row)
-    eos, max_len = tl.load(limits + 1), tl.load(limits + 3)
-    inside, own = column < width, row * width + column
+    length = tl.load(lengths + row)
+    turn = tl.load(turns + row)
+    many = tl.load(drafted + row)
+    was_going = tl.load(going + row) == GOES
+    eos = tl.load(limits + 1)
+    max_len = tl.load(limits + 3)
     tokens = tl.load(found + own, mask=inside, other=0.0).to(tl.int64)
-    log_probs = tl.load(found + rows * width + own, mask=inside, other=0.0)
+    log_probs = tl.load(found + tl.num_programs(0) * width + own, mask=inside, other=0.0)
     drafts = tl.load(block + own + 1, mask=column + 1 < width, other=-1)
     tl.debug_barrier()  # 1
+
+    # a model's draft ends with its first EOS
     if reach > 0:
         many = tl.minimum(many, tl.min(tl.where(drafts == eos, column + 1, wide), 0))
-        tl.store(following + row * source + begins + column, drafts, mask=(column < many) & was_going)
+
+    # what does not pass, or ends, is the last token that is committed
     passes = (column < many) & (tokens == drafts)
-    last = tl.min(tl.where(passes & (tokens != eos), wide, column), 0)  # what does not pass, or ends, is the last one
+    last = tl.min(tl.where(passes & (tokens != eos), wide, column), 0)
     token = tl.sum(tl.where(column == last, tokens, 0), 0)
     accepted = last + tl.sum((passes & (column == last)).to(tl.int64), 0)
     is_new = (column <= last) & was_going
     tl.store(texts + row * capacity + length + column, tokens, mask=is_new)
     tl.store(scores + row * capacity + length + column, log_probs, mask=is_new)
-    counts = history + row * 4 * capacity + turn
+
+    # the record of this turn
+    counts = history + row * 3 * capacity + turn
     tl.store(counts, many, mask=was_going)
     tl.store(counts + capacity, accepted, mask=was_going)
     tl.store(counts + 2 * capacity, last + 1, mask=was_going)
-    tl.store(counts + 3 * capacity, begins, mask=was_going)
     length += last + 1
     tl.store(lengths + row, length, mask=was_going)
     tl.store(turns + row, turn + 1, mask=was_going)
     left = tl.where(length + width > capacity, WAITS, GOES)
-    tl.store(going + row, tl.where(token == eos, 0, left), mask=was_going)
+    tl.store(going + row, tl.where(token == eos, ENDED, left), mask=was_going)
+
+    # the limit of the next draft by a model, which the graph makes before the next pass
     many = many * 0
     draft = tl.zeros((wide,), tl.int64)
     if reach > 0:
         many = tl.minimum(width - 1, tl.maximum(tl.minimum(max_len + 1, reach) - length, 0))
-        begins += width - 1
+
+    # the next copy
     if places > 0:
         tl.debug_barrier()  # 2
-        place, of_row = tl.arange(0, places), row * source
+        place = tl.arange(0, places)
+        of_row = row * source
         context = tl.load(contexts + of_row + place, mask=place < source, other=-2)
+
         # the place that is expected, see `SourceMatcher`
-        expected = begins + last
+        expected = tl.load(copied + row) + last
         is_next = tl.sum(tl.where((place == expected + 1) & (context == token), 1, 0), 0) == 1
         skipped = tl.load(left_out + row)
         skipped = tl.where((tl.load(guessed + row) == 1) & (last == 0) & (is_next == 0), 1 - skipped, skipped)
-        expected = tl.minimum(expected + tl.where(is_next, 1, skipped), tl.max(tl.where(context != -2, place, 0), 0))
+        expected += tl.where(is_next, 1, skipped)
+        expected = tl.minimum(expected, tl.max(tl.where(context != -2, place, 0), 0))
+
         # the shortest suffix of the output that occurs once in the source, or the longest one that occurs
         alive = context == token
         count = tl.sum(alive.to(tl.int32), 0)
-        is_guess, depth = count == 0, length * 0 + 1
+        is_guess = count == 0
+        depth = length * 0 + 1
         while count > 1:
             before = tl.load(texts + row * capacity + length - 1 - depth, mask=was_going, other=-3)
-            shifted = tl.load(contexts + of_row + place - depth, mask=(place >= depth) & (place < source), other=-2)
+            is_there = (place >= depth) & (place < source)
+            shifted = tl.load(contexts + of_row + place - depth, mask=is_there, other=-2)
             # the start symbol stands for itself, wherever else the source has it
             longer = alive & tl.where(depth < length - 1, shifted == before, place == depth)
             count = tl.sum(longer.to(tl.int32), 0)
-            alive, depth = tl.where(count > 0, longer, alive), depth + 1
+            alive = tl.where(count > 0, longer, alive)
+            depth += 1
+
         # of its places the nearest, and of two the later
         far = 2 * tl.abs(place - expected) + tl.where(place < expected, 1, 0)
         least = tl.min(tl.where(alive, far, 4 * places), 0)
         away = tl.where(is_guess, 0, tl.where(least % 2 == 1, -(least // 2), least // 2))
         begins = expected + away
-        many = tl.load(copyable + of_row + begins, mask=(count == 1) | resumes, other=0)
         tl.store(guessed + row, is_guess.to(tl.int64), mask=was_going)
         tl.store(left_out + row, skipped, mask=was_going)
+        tl.store(copied + row, begins, mask=was_going)
+
+        # the copy from there
+        many = tl.load(copyable + of_row + begins, mask=(count == 1) | resumes, other=0)
         many = tl.minimum(tl.minimum(many, width - 1), tl.maximum(max_len + 1 - length, 0))
-        draft = tl.load(following + of_row + begins + column - 1, mask=(column > 0) & (column <= many), other=0)
+        is_copied = (column > 0) & (column <= many)
+        draft = tl.load(following + of_row + begins + column - 1, mask=is_copied, other=0)
+
+    # the next block
     tl.store(block + own, tl.where(column == 0, token, draft), mask=inside & was_going)
     tl.store(positions + own, length - 1 + column, mask=inside & was_going)
     tl.store(drafted + row, many, mask=was_going)
-    tl.store(copied + row, begins, mask=was_going)
 
 
 @triton.jit
 def take_step(
-    state, entries, limits, sizes, size: tl.constexpr, beams: tl.constexpr, kept: tl.constexpr, best: tl.constexpr,
+    state,
+    entries,
+    limits,
+    sizes,
+    size: tl.constexpr,
+    beams: tl.constexpr,
+    kept: tl.constexpr,
+    best: tl.constexpr,
     pdl: tl.constexpr,
-):  # fmt: skip
+):
     """A step of fairseq's beam search for one sentence, see `decoding.beam.search`; of equal sums the first. Grid: R.
 
     Races: the pass before wrote `entries`, which the wait makes visible; a program writes its own sentence alone.
@@ -126,7 +169,7 @@ def take_step(
     between the reads of the parents' and the writes, and no piece reads what another writes.
 
     Args:
-        state: see `device_loops.BeamState`.
+        state: the parts of `BeamLoop.table`.
         entries: values and names, R x W x E each: the best log-probabilities behind each hypothesis, in descending
             order, and their tokens.
         limits: pad, eos, min_len, max_len.
@@ -138,37 +181,50 @@ def take_step(
     values, names = entries
     capacity, wide, many = sizes
     sentence = tl.program_id(0)
-    wait(pdl)
-    eos, max_len = tl.load(limits + 1), tl.load(limits + 3)
-    count, step, done = tl.load(counts + sentence), tl.load(steps + sentence), tl.load(finished + sentence)
-    was_going = tl.load(going + sentence) == GOES
-    beam, place = tl.arange(0, beams), tl.arange(0, kept)
     first = sentence * wide
+    beam = tl.arange(0, beams)
+    place = tl.arange(0, kept)
+
+    # the sums of all hypotheses with their entries
+    wait(pdl)
+    eos = tl.load(limits + 1)
+    max_len = tl.load(limits + 3)
+    count = tl.load(counts + sentence)
+    step = tl.load(steps + sentence)
+    done = tl.load(finished + sentence)
+    was_going = tl.load(going + sentence) == GOES
     asked = (beam < count)[:, None] & (place < many)[None, :]
     score = tl.load(values + (first + beam)[:, None] * many + place[None, :], mask=asked, other=-float("inf"))
     score += tl.load(sums + first + beam, mask=beam < count, other=0.0).to(tl.float32)[:, None]
     not_numbers = tl.sum(tl.sum(tl.where(score == score, 0, 1), 1), 0)
     score = tl.where(score == score, score, -float("inf"))
+
+    # the best 2N candidates in order: what each extends, and its token
     keys = key_of(score, beam[:, None] * kept + place[None, :])
     score, which = entry_of(tl.topk(tl.reshape(keys, (beams * kept,)), best))
     rank = tl.arange(0, best)
-    parent, at = which // kept, which % kept
+    parent = which // kept
+    at = which % kept
     is_possible = (tl.where(score > -float("inf"), 1, 0) == 1) & was_going  # the interpreter's comparisons are floats
     token = tl.load(names + (first + parent) * many + at, mask=is_possible, other=-1)
     tl.debug_barrier()  # 1
+
+    # N words go on; an EOS among the best N ends a hypothesis
     is_word = is_possible & (token != eos)
     before = tl.cumsum(is_word.to(tl.int32), 0) - is_word.to(tl.int32)
     goes_on = is_word & (before < size)
     is_end = is_possible & (token == eos) & (before < size) & (rank < size)
     end = done + tl.cumsum(is_end.to(tl.int32), 0) - is_end.to(tl.int32)
     to_keep = is_end & (end < size)
-    tl.store(end_steps + sentence * size + end, tl.zeros_like(end) + step, mask=to_keep)
-    tl.store(end_parents + sentence * size + end, parent.to(tl.int64), mask=to_keep)
-    tl.store(end_sums + sentence * size + end, score, mask=to_keep)
+    ends = sentence * size + end
+    tl.store(end_steps + ends, tl.zeros_like(end) + step, mask=to_keep)
+    tl.store(end_parents + ends, parent.to(tl.int64), mask=to_keep)
+    tl.store(end_sums + ends, score, mask=to_keep)
     tl.store(widths + sentence * capacity + step, count, mask=was_going)
     done += tl.sum(to_keep.to(tl.int64), 0)
     count = tl.sum(goes_on.to(tl.int64), 0)
     is_over = (done >= size) | (count == 0) | (step >= max_len)
+
     # of each new hypothesis: what it extends, its token and its sum; those that are missing repeat the last one
     own = tl.minimum(beam, count.to(tl.int32) - 1)
     chosen = goes_on[None, :] & (before[None, :] == own[:, None])
@@ -183,17 +239,21 @@ def take_step(
     tl.store(tokens + first + beam, word, mask=advances)
     tl.store(positions + first + beam, tl.zeros_like(word) + step + 1, mask=advances)
     tl.store(sums + first + beam, total, mask=advances)
+
+    # its path: that of what it extends, and its own slot from its own position on
     slot = (step + 1) * size + own
     for begin in range(0, capacity, _PLACES):
         column = begin + tl.arange(0, _PLACES)
         written = advances[:, None] & (column < capacity)[None, :]
         old = tl.load(paths + (first + extended)[:, None] * capacity + column[None, :], mask=written, other=0)
         tl.debug_barrier()  # 2
-        new = tl.where(column[None, :] <= step, old, slot[:, None])  # its own slot from its own position on
+        new = tl.where(column[None, :] <= step, old, slot[:, None])
         tl.store(paths + (first + beam)[:, None] * capacity + column[None, :], new, mask=written)
+
+    # the sentence
     tl.store(finished + sentence, done, mask=was_going)
     tl.store(counts + sentence, count, mask=was_going & (is_over == 0))
     tl.store(steps + sentence, step + tl.where(is_over, 0, 1), mask=was_going)
     left = tl.where(step + 3 > capacity, WAITS, GOES)
-    tl.store(going + sentence, tl.where(is_over, 0, left), mask=was_going)
+    tl.store(going + sentence, tl.where(is_over, ENDED, left), mask=was_going)
     tl.store(spoiled + sentence, not_numbers, mask=was_going & (not_numbers > 0))
