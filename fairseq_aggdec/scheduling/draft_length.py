@@ -24,7 +24,7 @@ _PRIOR_RATE, _PRIOR_TRIES = 0.9, 4.0
 _UNTRIED = -2
 """stands for a kind that was not tried yet"""
 _MEMORY = 300
-"""iterations in which counts fade to a third, so that a kind that has failed is tried again"""
+"""iterations, pauses aside, in which counts fade to a third, so that a kind that has failed is tried again"""
 _LONGEST = 64
 """tokens; where so many pay, drafts have no limit"""
 _MIN_SPEEDUP, _MIN_SPEEDUP_OF_MODEL = 1.2, 1.1
@@ -62,17 +62,17 @@ class DraftLengths(DraftSchedule):
         Where drafts do not pay when a batch begins, there are none in it later, when rows have left: a model that
         begins late must first read all that was written.
         """
-        for counts in (self._passed, self._failed):
-            for kind in counts:
-                counts[kind] *= 1 - 1 / _MEMORY
         rows = len(outputs.rows)
-        longest = self._longest(rows)
         if outputs.are_new:
-            self._paid = longest > 0
-        is_paused = self._paused > 0
-        self._paused -= is_paused
-        self._drafts = self._paid and longest > 0 and not is_paused
-        return [longest if self._drafts else 0] * rows
+            self._paid = self._longest(rows) > 0
+        if self._paused > 0:
+            self._paused -= 1
+            longest = 0
+        else:
+            self._fade()
+            longest = self._longest(rows) if self._paid else 0
+        self._drafts = longest > 0
+        return [longest] * rows
 
     def trim(self, draft: Draft) -> Draft:
         if draft.lengths is None:
@@ -96,6 +96,11 @@ class DraftLengths(DraftSchedule):
         else:
             self._pause = min(2 * self._pause, _MAX_PAUSE)
             self._paused = self._pause
+
+    def _fade(self) -> None:
+        for counts in (self._passed, self._failed):
+            for kind in counts:
+                counts[kind] *= 1 - 1 / _MEMORY
 
     def _longest(self, rows: int) -> int:
         """The longest draft to make for each of so many rows."""
