@@ -1,4 +1,4 @@
-"""Loops on the device give the records of the loops on the host, and fairseq's n-best lists; their kernels interpreted.
+"""Loops on the device give the records of the loops on the host, and beams fairseq's n-best lists; kernels interpreted.
 
 But for one test, passes are PyTorch's operations in single precision, which take less time here.
 """

@@ -82,12 +82,18 @@ class BeamLoop(Loop):
         count = self._options.entries
         parts = tuple(vars(state).values())
         sizes = (state.paths.size(2), self.width, count)
-        options = {"beams": rows_bucket(self.width), "kept": rows_bucket(count), "best": rows_bucket(2 * size)}
-        options |= {"size": size, **launch_options(captured.device)}
+        options = {
+            "size": size,
+            "beams": rows_bucket(self.width),
+            "kept": rows_bucket(count),
+            "best": rows_bucket(2 * size),
+            **launch_options(captured.device),
+        }
 
         def step(limits: Tensor) -> tuple[Tensor]:
             features = captured.layered(state.tokens, state.positions, plan.shape, paths=state.paths)
-            entries = self._entries(features.flatten(0, 1), state.positions.flatten(), limits)
+            at = state.positions.flatten()
+            entries = self._entries(features.flatten(0, 1), at, limits)
             take_step[(plan.shape.rows,)](parts, tuple(entries), limits, sizes, **options)
             return (state.going,)
 
@@ -101,9 +107,10 @@ class BeamLoop(Loop):
         if captured.kernels is not None:
             logits = captured.parts.project(features)
             return captured.kernels.best_entries(logits, at, limits, count, captured.memory.temperature)
-        scores = captured.likeliest(features, 1, self.rules.pad, eos, at < limits[2])[2][:]
+        *_, scores = captured.likeliest(features, 1, self.rules.pad, eos, at < limits[2])
         others = torch.arange(captured.parts.symbols, device=captured.device) != eos
-        return scores.masked_fill((at >= limits[3])[:, None] & others, -math.inf).topk(count)
+        must_end = (at >= limits[3])[:, None]
+        return scores[:].masked_fill(must_end & others, -math.inf).topk(count)
 
     def found(self, state: State) -> list[Any | None]:
         row = np.arange(len(state.going))[:, None]

@@ -65,25 +65,31 @@ def advance(
     eos = tl.load(limits + 1)
     max_len = tl.load(limits + 3)
     tokens = tl.load(found + own, mask=inside, other=0.0).to(tl.int64)
-    log_probs = tl.load(found + tl.num_programs(0) * width + own, mask=inside, other=0.0)
+    behind = found + tl.num_programs(0) * width
+    log_probs = tl.load(behind + own, mask=inside, other=0.0)
     drafts = tl.load(block + own + 1, mask=column + 1 < width, other=-1)
     tl.debug_barrier()  # 1
 
     # a model's draft ends with its first EOS
     if reach > 0:
-        many = tl.minimum(many, tl.min(tl.where(drafts == eos, column + 1, wide), 0))
+        until = tl.where(drafts == eos, column + 1, wide)
+        many = tl.minimum(many, tl.min(until, 0))
 
     # what does not pass, or ends, is the last token that is committed
     passes = (column < many) & (tokens == drafts)
-    last = tl.min(tl.where(passes & (tokens != eos), wide, column), 0)
-    token = tl.sum(tl.where(column == last, tokens, 0), 0)
-    accepted = last + tl.sum((passes & (column == last)).to(tl.int64), 0)
+    goes_on = passes & (tokens != eos)
+    last = tl.min(tl.where(goes_on, wide, column), 0)
+    is_last = column == last
+    token = tl.sum(tl.where(is_last, tokens, 0), 0)
+    accepted = last + tl.sum((passes & is_last).to(tl.int64), 0)
     is_new = (column <= last) & was_going
-    tl.store(texts + row * capacity + length + column, tokens, mask=is_new)
-    tl.store(scores + row * capacity + length + column, log_probs, mask=is_new)
+    text = row * capacity
+    places_of_new = text + length + column
+    tl.store(texts + places_of_new, tokens, mask=is_new)
+    tl.store(scores + places_of_new, log_probs, mask=is_new)
 
     # the record of this turn
-    counts = history + row * 3 * capacity + turn
+    counts = history + 3 * text + turn
     tl.store(counts, many, mask=was_going)
     tl.store(counts + capacity, accepted, mask=was_going)
     tl.store(counts + 2 * capacity, last + 1, mask=was_going)
@@ -97,7 +103,8 @@ def advance(
     many = many * 0
     draft = tl.zeros((wide,), tl.int64)
     if reach > 0:
-        many = tl.minimum(width - 1, tl.maximum(tl.minimum(max_len + 1, reach) - length, 0))
+        room = tl.minimum(max_len + 1, reach) - length
+        many = tl.minimum(width - 1, tl.maximum(room, 0))
 
     # the next copy
     if places > 0:
@@ -108,39 +115,44 @@ def advance(
 
         # the place that is expected, see `SourceMatcher`
         expected = tl.load(copied + row) + last
-        is_next = tl.sum(tl.where((place == expected + 1) & (context == token), 1, 0), 0) == 1
+        alive = context == token
+        is_next = tl.sum(tl.where((place == expected + 1) & alive, 1, 0), 0) == 1
         skipped = tl.load(left_out + row)
-        skipped = tl.where((tl.load(guessed + row) == 1) & (last == 0) & (is_next == 0), 1 - skipped, skipped)
+        was_guess = tl.load(guessed + row) == 1
+        skipped = tl.where(was_guess & (last == 0) & (is_next == 0), 1 - skipped, skipped)
         expected += tl.where(is_next, 1, skipped)
-        expected = tl.minimum(expected, tl.max(tl.where(context != -2, place, 0), 0))
+        last_place = tl.max(tl.where(context != -2, place, 0), 0)
+        expected = tl.minimum(expected, last_place)
 
         # the shortest suffix of the output that occurs once in the source, or the longest one that occurs
-        alive = context == token
         count = tl.sum(alive.to(tl.int32), 0)
         is_guess = count == 0
         depth = length * 0 + 1
         while count > 1:
-            before = tl.load(texts + row * capacity + length - 1 - depth, mask=was_going, other=-3)
+            before = tl.load(texts + text + length - 1 - depth, mask=was_going, other=-3)
             is_there = (place >= depth) & (place < source)
             shifted = tl.load(contexts + of_row + place - depth, mask=is_there, other=-2)
             # the start symbol stands for itself, wherever else the source has it
-            longer = alive & tl.where(depth < length - 1, shifted == before, place == depth)
+            is_same = tl.where(depth < length - 1, shifted == before, place == depth)
+            longer = alive & is_same
             count = tl.sum(longer.to(tl.int32), 0)
             alive = tl.where(count > 0, longer, alive)
             depth += 1
 
         # of its places the nearest, and of two the later
-        far = 2 * tl.abs(place - expected) + tl.where(place < expected, 1, 0)
+        is_earlier = tl.where(place < expected, 1, 0)
+        far = 2 * tl.abs(place - expected) + is_earlier
         least = tl.min(tl.where(alive, far, 4 * places), 0)
-        away = tl.where(is_guess, 0, tl.where(least % 2 == 1, -(least // 2), least // 2))
-        begins = expected + away
+        away = tl.where(least % 2 == 1, -(least // 2), least // 2)
+        begins = expected + tl.where(is_guess, 0, away)
         tl.store(guessed + row, is_guess.to(tl.int64), mask=was_going)
         tl.store(left_out + row, skipped, mask=was_going)
         tl.store(copied + row, begins, mask=was_going)
 
         # the copy from there
         many = tl.load(copyable + of_row + begins, mask=(count == 1) | resumes, other=0)
-        many = tl.minimum(tl.minimum(many, width - 1), tl.maximum(max_len + 1 - length, 0))
+        room = tl.minimum(width - 1, tl.maximum(max_len + 1 - length, 0))
+        many = tl.minimum(many, room)
         is_copied = (column > 0) & (column <= many)
         draft = tl.load(following + of_row + begins + column - 1, mask=is_copied, other=0)
 
@@ -193,28 +205,36 @@ def take_step(
     step = tl.load(steps + sentence)
     done = tl.load(finished + sentence)
     was_going = tl.load(going + sentence) == GOES
-    asked = (beam < count)[:, None] & (place < many)[None, :]
-    score = tl.load(values + (first + beam)[:, None] * many + place[None, :], mask=asked, other=-float("inf"))
-    score += tl.load(sums + first + beam, mask=beam < count, other=0.0).to(tl.float32)[:, None]
-    not_numbers = tl.sum(tl.sum(tl.where(score == score, 0, 1), 1), 0)
-    score = tl.where(score == score, score, -float("inf"))
+    is_there = beam < count
+    asked = is_there[:, None] & (place < many)[None, :]
+    of_beam = (first + beam)[:, None] * many
+    score = tl.load(values + of_beam + place[None, :], mask=asked, other=-float("inf"))
+    before = tl.load(sums + first + beam, mask=is_there, other=0.0)
+    score += before.to(tl.float32)[:, None]
+    is_number = score == score
+    not_numbers = tl.sum(tl.sum(tl.where(is_number, 0, 1), 1), 0)
+    score = tl.where(is_number, score, -float("inf"))
 
     # the best 2N candidates in order: what each extends, and its token
     keys = key_of(score, beam[:, None] * kept + place[None, :])
-    score, which = entry_of(tl.topk(tl.reshape(keys, (beams * kept,)), best))
+    keys = tl.reshape(keys, (beams * kept,))
+    score, which = entry_of(tl.topk(keys, best))
     rank = tl.arange(0, best)
     parent = which // kept
-    at = which % kept
+    of_parent = (first + parent) * many
     is_possible = (tl.where(score > -float("inf"), 1, 0) == 1) & was_going  # the interpreter's comparisons are floats
-    token = tl.load(names + (first + parent) * many + at, mask=is_possible, other=-1)
+    token = tl.load(names + of_parent + which % kept, mask=is_possible, other=-1)
     tl.debug_barrier()  # 1
 
     # N words go on; an EOS among the best N ends a hypothesis
     is_word = is_possible & (token != eos)
-    before = tl.cumsum(is_word.to(tl.int32), 0) - is_word.to(tl.int32)
-    goes_on = is_word & (before < size)
-    is_end = is_possible & (token == eos) & (before < size) & (rank < size)
-    end = done + tl.cumsum(is_end.to(tl.int32), 0) - is_end.to(tl.int32)
+    words_so_far = tl.cumsum(is_word.to(tl.int32), 0)
+    number = words_so_far - is_word.to(tl.int32)
+    goes_on = is_word & (number < size)
+    is_end = is_possible & (token == eos)
+    is_end = is_end & (number < size) & (rank < size)
+    ends_so_far = tl.cumsum(is_end.to(tl.int32), 0)
+    end = done + ends_so_far - is_end.to(tl.int32)
     to_keep = is_end & (end < size)
     ends = sentence * size + end
     tl.store(end_steps + ends, tl.zeros_like(end) + step, mask=to_keep)
@@ -227,7 +247,7 @@ def take_step(
 
     # of each new hypothesis: what it extends, its token and its sum; those that are missing repeat the last one
     own = tl.minimum(beam, count.to(tl.int32) - 1)
-    chosen = goes_on[None, :] & (before[None, :] == own[:, None])
+    chosen = goes_on[None, :] & (number[None, :] == own[:, None])
     extended = tl.sum(tl.where(chosen, parent[None, :], 0), 1)
     word = tl.sum(tl.where(chosen, token[None, :], 0), 1)
     total = tl.sum(tl.where(chosen, score[None, :], 0.0), 1)
@@ -245,10 +265,12 @@ def take_step(
     for begin in range(0, capacity, _PLACES):
         column = begin + tl.arange(0, _PLACES)
         written = advances[:, None] & (column < capacity)[None, :]
-        old = tl.load(paths + (first + extended)[:, None] * capacity + column[None, :], mask=written, other=0)
+        from_parent = (first + extended)[:, None] * capacity + column[None, :]
+        old = tl.load(paths + from_parent, mask=written, other=0)
         tl.debug_barrier()  # 2
         new = tl.where(column[None, :] <= step, old, slot[:, None])
-        tl.store(paths + (first + beam)[:, None] * capacity + column[None, :], new, mask=written)
+        to_own = (first + beam)[:, None] * capacity + column[None, :]
+        tl.store(paths + to_own, new, mask=written)
 
     # the sentence
     tl.store(finished + sentence, done, mask=was_going)

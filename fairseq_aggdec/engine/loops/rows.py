@@ -150,16 +150,24 @@ class RowLoop(Loop):
         captured = self.captured
         rules = self.rules
         parts = tuple(vars(state).values())
-        sizes = (state.texts.size(1), self.width, self._source)
-        options = {"wide": buffers.rows_bucket(self.width), "places": self._source, "reach": self._reach}
-        options |= {"resumes": self._resumes, **launch_options(captured.device)}
+        capacity = state.texts.size(1)
+        sizes = (capacity, self.width, self._source)
+        options = {
+            "wide": buffers.rows_bucket(self.width),
+            "places": self._source,
+            "resumes": self._resumes,
+            "reach": self._reach,
+            **launch_options(captured.device),
+        }
 
         def turn(limits: Tensor) -> tuple[Tensor]:
             if plan.draft is not None:
                 tokens = plan.draft.tokens(state.texts, state.lengths, state.block[:, :1])
-                state.block[:, 1:] = tokens if rules.symbols is None else tokens.clamp(0, rules.symbols - 1)
+                if rules.symbols is not None:
+                    tokens = tokens.clamp(0, rules.symbols - 1)
+                state.block[:, 1:] = tokens
             # a row that has ended, or waits, may reach up to T: nothing must be written behind it
-            at = state.positions.clamp(max=sizes[0] - 1)
+            at = state.positions.clamp(max=capacity - 1)
             features = captured.layered(state.block, at, plan.shape).flatten(0, 1)
             found = captured.chosen(features, state.block, at.flatten(), limits, rules.pad, rules.eos, judges=False)
             advance[(plan.shape.rows,)](parts, found.contiguous(), limits, sizes, **options)
@@ -173,7 +181,8 @@ class RowLoop(Loop):
         if any(map(math.isnan, log_probs)):
             return None
         counts = row.history[:, : row.turns[0]].tolist()
-        return Decoded(row.texts[inside].tolist(), log_probs, SentenceStats(*counts))
+        tokens = row.texts[inside].tolist()
+        return Decoded(tokens, log_probs, SentenceStats(*counts))
 
 
 def draft_on_device(model: DraftDecoder, capacity: int, block_size: int) -> DeviceDraft | None:
