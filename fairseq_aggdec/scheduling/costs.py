@@ -10,6 +10,8 @@ _READING_CACHE = 4.0
 """tokens computed in the time of reading weights from the caches"""
 _KEY_COST = 16
 """multiplications in the time of reading a number of a source's keys and values, which a row's tokens share"""
+_COPYING = 10e6
+"""multiplications in the time in which the host copies and judges the drafts of a pass"""
 _INT8_COST_RATIO = 0.4
 """cost of a draft in int8 as a share of its cost in fp32"""
 
@@ -94,13 +96,17 @@ class Costs:
     """costs of a model that drafts; None without such a model"""
     position: float = 0.0
     """attention of a row's tokens to a position of the source"""
+    copying: float = 0.0
+    """the host's work on the drafts of a pass, where no model drafts"""
 
     def iteration(self, rows: int, length: int, attention: float = 0.0) -> float:
-        """The cost of verifying a draft of so many tokens for each row, and of drafting it if a model does so.
+        """The cost of drafting so many tokens for each row and of verifying them.
 
         `attention`: `position` times the length of the sources.
         """
-        drafting = self.draft.whole(rows, length) if self.draft is not None and length > 0 else 0.0
+        drafting = 0.0
+        if length > 0:
+            drafting = self.copying if self.draft is None else self.draft.whole(rows, length)
         return self.fixed + max(self.free, rows * (attention + 1 + length)) + drafting
 
     @classmethod
@@ -110,7 +116,8 @@ class Costs:
         fixed = (cpu.call * len(verifiers) + cpu.layer * layers) / sum(weights)
         # of other decoders than Transformers the width is not known, and this cost is left out
         keys = sum(2 * _layers(verifier) * getattr(verifier, "embed_dim", 0) for verifier in verifiers)
-        return cls(fixed, max(_reading(each, cpu) for each in weights), draft, _KEY_COST * keys / sum(weights))
+        free = max(_reading(each, cpu) for each in weights)
+        return cls(fixed, free, draft, _KEY_COST * keys / sum(weights), _COPYING / sum(weights))
 
 
 def _weights(decoder: Any) -> int:

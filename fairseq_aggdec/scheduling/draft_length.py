@@ -3,7 +3,7 @@
     p     rate at which draft tokens of a kind pass, as far as they were judged: accepted / (accepted + failed drafts)
     G(l)  = 1 + p + ... + p^l               tokens that a row commits in an iteration with a draft of l tokens
     C(l)  = c + max(free, B (a + 1 + l)) + d(l)     its cost for B rows, in tokens of a pass (`costs`); a: attention to
-                                            a row's source; d: a model drafts
+                                            a row's source; d: drafting
     choose l to maximise G / C; draft nothing where that is hardly above G(0) / C(0)
 
 Each row's length follows from the rate of its draft's kind alone. The first tokens of a pass are free, as many as it
@@ -23,12 +23,12 @@ _PRIOR_RATE, _PRIOR_TRIES = 0.9, 4.0
 """a kind begins as if it had been tried so often, at a rate with which it is tried"""
 _UNTRIED = -2
 """stands for a kind that was not tried yet"""
-_MEMORY = 300
+_MEMORY = 100
 """iterations, pauses aside, in which counts fade to a third, so that a kind that has failed is tried again"""
 _LONGEST = 64
 """tokens; where so many pay, drafts have no limit"""
-_MIN_SPEEDUP, _MIN_SPEEDUP_OF_MODEL = 1.2, 1.1
-"""least G / C over that without a draft; of copies more, whose own cost is not in C"""
+_MIN_SPEEDUP = 1.1
+"""least G / C over that without a draft"""
 _MIN_ACCEPTED = 0.3
 """accepted tokens of a row and iteration, on an average; below it drafts are not worth looking for"""
 _SMOOTHING = 0.1
@@ -121,12 +121,10 @@ class DraftLengths(DraftSchedule):
 
     def _find(self, rows: int, rate: float) -> int:
         costs = self._costs
-        longest, least = _LONGEST, _MIN_SPEEDUP
-        if costs.draft is not None:
-            longest, least = costs.draft.block_size, _MIN_SPEEDUP_OF_MODEL
+        longest = _LONGEST if costs.draft is None else costs.draft.block_size
         committed = accumulate(rate**place for place in range(longest + 1))  # G
         speeds = [tokens / costs.iteration(rows, length, self._attention) for length, tokens in enumerate(committed)]
         best = speeds.index(max(speeds))
-        if speeds[best] < least * speeds[0]:
+        if speeds[best] < _MIN_SPEEDUP * speeds[0]:
             return 0
         return sys.maxsize if costs.draft is None and best == _LONGEST else best

@@ -29,7 +29,8 @@ def test_tokens_are_free_while_weights_are_read() -> None:
         Costs.of([one], cpu) for one, cpu in ((huge, KERNELS), (huge, KERNELS_16_BITS), (LARGE, KERNELS))
     )
     assert wide.free > narrow.free > small.free > 1
-    assert wide.iteration(1, 0) == wide.iteration(1, 4) < wide.iteration(1, 20) == wide.iteration(1, 19) + 1
+    assert wide.iteration(1, 0) < wide.iteration(1, 1) == wide.iteration(1, 4)  # copying takes time
+    assert wide.iteration(1, 4) < wide.iteration(1, 20) == wide.iteration(1, 19) + 1
 
 
 @pytest.mark.parametrize("cpu", [PYTORCH, KERNELS])

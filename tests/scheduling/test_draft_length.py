@@ -77,7 +77,9 @@ def test_the_rate_of_a_kind_follows_the_text(kind: int) -> None:
 
 
 def test_the_more_rows_share_a_pass_the_shorter() -> None:
-    lengths = [max(Decoding().go([6] * rows, iterations=60)) for rows in (1, 2, 4, 8, 32)]
+    decoding = Decoding()
+    decoding.go([6], [GOOD], iterations=60)
+    lengths = [decoding.schedule.length(rows, GOOD) for rows in (1, 2, 4, 8, 32)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] > 4
     assert lengths[-1] == 0
