@@ -111,8 +111,8 @@ def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFi
 
 def test_memory_that_does_not_suffice_is_recognised_by_its_cause() -> None:
     """A capture that it breaks ends with an error of its own, and only PyTorch's allocator has a type for it."""
-    of_triton, of_cublas = "Triton Error [CUDA]: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED"
-    for cause in (torch.OutOfMemoryError(), RuntimeError(of_triton), RuntimeError(of_cublas)):
+    of_others = ("Triton Error [CUDA]: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
+    for cause in (torch.OutOfMemoryError(), *map(RuntimeError, of_others)):
         error = RuntimeError("the capture has ended")
         error.__context__ = cause
         assert is_out_of_memory(error)
