@@ -147,7 +147,8 @@ run() {
             verify 120 loops_verify base --precisions "$precision" --batch-sizes "$batches" --limit "$((sentences / 4 + 1))"
             for switch in "" loops; do
                 export AGGDEC_GPU=$switch
-                bench 150 "loops_${switch:-off}" base --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
+                # drafts as long as a loop has them
+                bench 150 "loops_${switch:-off}" base --block-size 23 --batch-sizes "$batches" --limit "$sentences" --modes "$modes"
             done
             binarize_sentences "$out/pair"
             for switch in "" loops; do

@@ -5,7 +5,7 @@ draft, and k masks, which attend to each other. The next block overwrites the ca
 """
 
 from array import array
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import proxy
 
@@ -18,16 +18,12 @@ from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
-from fairseq_aggdec.engine.graphs.buffers import positions_bucket
 from fairseq_aggdec.engine.graphs.captured import Shape
 from fairseq_aggdec.engine.graphs.graphs import Function
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
-
-DeviceDraft = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""from texts, R x T, their lengths and their last tokens, R x 1 each, to draft tokens, R x k"""
 
 _CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
 
@@ -93,6 +89,11 @@ class DraftDecoder(LateStart):
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None
+        self.is_causal = decoder.is_causal
+        """whether a prefix is cached, since it does not attend to the block"""
+        # padding stands for masks whose inputs the caller computes
+        self.mask = decoder.padding_idx if self._copies_source else decoder.embed_tokens.num_embeddings
+        """the number that stands for a mask in a block"""
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         super().__init__(Decoder(decoder, arithmetic, way, mask))
@@ -185,31 +186,6 @@ class DraftDecoder(LateStart):
         self._have_read(texts)
         return features, last[:, 0]
 
-    def draft_on_device(self, capacity: int, block_size: int) -> tuple[Hashable, DeviceDraft] | None:
-        """A draft as a part of a graph that stays on the device, behind a key of what it reads; None: it is too large.
-
-        `capacity`: T; a text that has not ended leaves room for a draft and the token behind it. The last k + 1 tokens
-        are read, since an iteration commits no more; all where the prefix is bidirectional.
-        """
-        captured, decoder = self.captured, self._decoder
-        assert captured is not None
-        width = min(2 * block_size + 1, capacity) if decoder.is_causal else capacity
-        shape = captured.fitting(width, positions_bucket(capacity))
-        if shape is None:
-            return None
-        columns, mask = torch.arange(width, device=captured.device), decoder.embed_tokens.num_embeddings
-
-        def draft(texts: Tensor, lengths: Tensor, last: Tensor) -> Tensor:
-            starts = (lengths - (width - block_size)).clamp(min=0)
-            # other texts may reach up to T: nothing must be written behind it
-            positions = (starts + columns).clamp(max=capacity - 1)
-            is_known, end = positions < lengths, lengths + (block_size - 1)
-            block = texts.gather(1, positions).masked_fill(~is_known, mask)
-            reach = torch.where(is_known, positions, end) if decoder.is_causal else end.expand_as(positions)
-            return self._drafted(shape, last, positions, block, reach, lengths - starts + columns[:block_size])
-
-        return (shape, block_size, captured.graphs.generation), draft
-
     def _pass(self, shape: Shape, block_size: int) -> Function:
         """The function of a captured draft."""
         sizes = [1, 1, shape.width, shape.width, block_size]
@@ -218,11 +194,11 @@ class DraftDecoder(LateStart):
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
             last, starts, *others = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            return numbers[:0], drafter._drafted(shape, last, starts + columns, *others)
+            return numbers[:0], drafter.drafted(shape, last, starts + columns, *others)
 
         return draft
 
-    def _drafted(
+    def drafted(
         self, shape: Shape, last: Tensor, positions: Tensor, block: Tensor, reach: Tensor, wanted: Tensor
     ) -> Tensor:
         """Draft tokens, R x k, from the numbers of a captured pass: see `_numbers`."""
@@ -235,21 +211,18 @@ class DraftDecoder(LateStart):
 
     def _numbers(self, texts: Sequence[Sequence[int]], block_size: int, width: int) -> Tensor:
         """For each row: last token, start, `width` tokens, as many positions that they reach, wanted columns."""
-        decoder, is_causal = self._decoder, self._decoder.is_causal
-        # padding stands for masks whose inputs the caller computes
-        mask = decoder.padding_idx if self._copies_source else decoder.embed_tokens.num_embeddings
         numbers = array("q")
         for text, start in zip(texts, self._read, strict=True):
             fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
-            first = start + fresh if is_causal else start
-            row = [text[-1], start, *text[start:], *[mask] * (width - fresh)]
+            first = start + fresh if self.is_causal else start
+            row = [text[-1], start, *text[start:], *[self.mask] * (width - fresh)]
             row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
             numbers.extend(row)
         return torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1)
 
     def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
         """Record that a block was read after these texts."""
-        if self._decoder.is_causal:
+        if self.is_causal:
             self._read = [len(text) for text in texts]
 
 

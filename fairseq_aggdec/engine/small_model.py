@@ -12,7 +12,6 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Order
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
-from fairseq_aggdec.engine.graphs.steps import continued
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.shortlist import Shortlist
 
@@ -25,7 +24,7 @@ class SmallModel(LateStart):
     """
 
     _engine: Decoder | RecomputeVerifier
-    reads_wait = False  # its drafts are on the host: it has read each token or, from a graph, all of them
+    reads_wait = False  # its drafts are on the host: it has read each token
 
     def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any) -> None:
         """`engine`: of `decoder`, for a cache of its own."""
@@ -38,22 +37,8 @@ class SmallModel(LateStart):
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        """As `BlockModel.draft`: at most `block_size` tokens after each text, on the host."""
         self.begin()
-        if isinstance(self._engine, Decoder) and self._engine.captured is not None:
-            drafts = continued(self._engine.captured, self._unread(texts), block_size, self._rules)
-            if drafts is not None:
-                return self._have_drafted(texts, drafts)
-        return self._drafted(texts, block_size)
-
-    def replace_drafts(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
-        """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
-        self._cached = [
-            [*text, *draft[: len(read) - len(text)]]
-            for text, draft, read in zip(texts, drafts, self._cached, strict=True)
-        ]
-
-    def _drafted(self, texts: Sequence[Sequence[int]], size: int) -> Tensor:
-        """At most `size` tokens after each text, B x k on the host; fewer where all rows have drafted EOS."""
         self._shortlist.see(texts)
         block, columns = self._unread(texts), list[list[int]]()
         ended = [False] * len(texts)
@@ -62,16 +47,20 @@ class SmallModel(LateStart):
             best = self._engine.verify(block, self._rules).tokens[_lasts(block)]
             columns.append(self._shortlist.symbols(best).tolist())
             ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
-            if len(columns) == size or all(ended):
+            if len(columns) == block_size or all(ended):
                 break
             starts = [start + width for start, width in zip(block.known_starts, block.ragged.widths, strict=True)]
             block = Block.of_draft(columns[-1], starts, none, None, self._device)
-        return self._have_drafted(texts, list(zip(*columns, strict=True)))
-
-    def _have_drafted(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> Tensor:
-        """Record which tokens are cached; returns the drafts, B x k."""
+        drafts = list(zip(*columns, strict=True))
         self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
         return torch.tensor(drafts)
+
+    def replace_drafts(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
+        """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
+        self._cached = [
+            [*text, *draft[: len(read) - len(text)]]
+            for text, draft, read in zip(texts, drafts, self._cached, strict=True)
+        ]
 
     def _unread(self, texts: Sequence[Sequence[int]]) -> Block:
         """The tokens of each text that have not been read; its last token, at least."""

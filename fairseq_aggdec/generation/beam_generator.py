@@ -17,7 +17,6 @@ from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import on_device, weight_of
-from fairseq_aggdec.engine.device_loops import search_beams
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
@@ -109,7 +108,10 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         budget = most if self._budget is not None or self._share >= _LEAST_SHARE else 0
 
         # search, and learn how much outputs resemble their sources
-        found = self._search_on_device(batch, options) if budget == 0 else None
+        found = None
+        on_device = self._device_loop(batch, options) if budget == 0 else None
+        if on_device is not None:
+            found = on_device(self._verifiers.start(batch, self.temperature), batch.first_tokens)
         if found is None:
             found = self._search_on_host(batch, options, budget, texts)
         for text, (outputs, _) in zip(texts, found, strict=bool(texts)):
@@ -120,13 +122,6 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 "exclude all (fairseq's own search fails, too); relax one of them"
             )
         return [_decoded(outputs, stats) for outputs, stats in found]
-
-    def _search_on_device(self, batch: Batch, options: BeamOptions) -> Searched | None:
-        """What a loop on the device finds (AGGDEC_GPU=loops); None where the host is to search the batch."""
-        if not self._may_loop(batch):
-            return None
-        verifier = self._verifiers.start(batch, self.temperature)
-        return search_beams(verifier, batch.rules, options, batch.first_tokens)
 
     def _search_on_host(
         self,

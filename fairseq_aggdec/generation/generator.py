@@ -20,13 +20,13 @@ from fairseq_aggdec.compat.plain_attention import plain_attention
 from fairseq_aggdec.decoding.drafters.input_guided import Form
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.stats import BeamTotals, DecodingTotals
 from fairseq_aggdec.decoding.tokens import Decoded
 from fairseq_aggdec.engine.choose_backend import on_device
-from fairseq_aggdec.engine.device_loops import decode_rows, may_loop
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.switches import is_on
+from fairseq_aggdec.engine.loops.ask import DeviceLoop, device_loop
+from fairseq_aggdec.engine.loops.rows import RowSearch
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
 from fairseq_aggdec.generation.drafting import DRAFTERS, BlockDraftOptions, Drafting, decode_alone, schedule_of
@@ -93,7 +93,6 @@ class AggressiveGenerator(SequenceGenerator):
         self._accept = acceptance_of(decoding, self.tgt_dict, 1 + self.block_draft.max_draft_len)
         self._keep_drafts = keep_drafts
         self._stats_file = stats_file
-        self._said_loops = False
 
     @classmethod
     def of(
@@ -161,37 +160,28 @@ class AggressiveGenerator(SequenceGenerator):
     def _decode(self, batch: Batch) -> Sequence[Sequence[Decoded]]:
         """The n-best list of each sentence."""
         if self.mode.verifies:
-            batch = self._verifiers.encode(batch)
-            schedule = schedule_of(self._drafting, batch)
-            decoded = self._decode_on_device(batch, schedule) or self._decode_on_host(batch, schedule)
+            decoded = self._decode_verified(self._verifiers.encode(batch))
         else:
             decoded = decode_alone(self._drafting, batch, self.temperature, self._keep_drafts)
         return [[sentence] for sentence in decoded]
 
-    def _decode_on_device(self, batch: Batch, schedule: DraftSchedule) -> list[Decoded] | None:
-        """What a loop on the device decodes (AGGDEC_GPU=loops); None where the host's loop is to decode the batch."""
-        if not is_on("loops"):
-            return None
+    def _decode_verified(self, batch: Batch) -> list[Decoded]:
+        schedule = schedule_of(self._drafting, batch)
         drafter = self.make_drafter(batch)
-        if not self._may_loop(batch, drafter, self._accept, schedule):
-            return None
-        verifier = self._verifiers.start(batch, self.temperature)
-        return decode_rows(verifier, batch.rules, drafter, batch.first_tokens, self._keep_drafts)
 
-    def _may_loop(self, batch: Batch, *search: Any) -> bool:
-        """`may_loop` of the verifiers and a batch; logged once."""
-        loops = may_loop(self._verifiers.of_each(batch.device), batch.rules, *search)
-        if loops and not self._said_loops:
-            self._said_loops = True
-            logger.info("loops on the device decode (AGGDEC_GPU=loops)")
-        return loops
+        # on the device, if a loop there takes the batch and comes to its end
+        on_device = self._device_loop(batch, RowSearch(drafter, self._accept, schedule, self._keep_drafts))
+        if on_device is not None:
+            found = on_device(self._verifiers.start(batch, self.temperature), batch.first_tokens)
+            if found is not None:
+                return found
+            drafter = self.make_drafter(batch)  # the loop may have begun with the other one
 
-    def _decode_on_host(self, batch: Batch, schedule: DraftSchedule) -> list[Decoded]:
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
-        for drafter in (self.make_drafter(batch), NoDrafter()):
+        for one in (drafter, NoDrafter()):
             decoded = draft_verify_accept(
-                drafter,
+                one,
                 self._verifiers.start(batch, self.temperature),
                 batch.rules,
                 batch.first_tokens,
@@ -203,6 +193,10 @@ class AggressiveGenerator(SequenceGenerator):
             if not any(map(math.isnan, chain.from_iterable(sentence.log_probs for sentence in decoded))):
                 break
         return decoded
+
+    def _device_loop(self, batch: Batch, search: Any) -> DeviceLoop | None:
+        """See `engine.loops`, which is asked here alone."""
+        return device_loop(self._verifiers.of_each(batch.device), batch.rules, search)
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch; subclasses may return another."""

@@ -24,6 +24,7 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, PinnedBuffer
+from fairseq_aggdec.engine.loops.rows import draft_on_device
 from tests.support.random_models import (
     DRAFTER_SHAPES,
     ENGINE_SHAPES,
@@ -257,11 +258,11 @@ def test_a_draft_inside_a_loop_on_the_device_is_that_of_the_host(shape: str) -> 
         engine.begin()
     tokens = torch.tensor(rng.choices(WORDS, k=4 * capacity)).view(4, -1)
     lengths, going = [1, capacity, 1, 1], [0, 2, 3]
-    in_a_loop = engines[0].draft_on_device(capacity, k)
+    in_a_loop = draft_on_device(engines[0], capacity, k)
     assert in_a_loop is not None
     while max(lengths[row] for row in going) < capacity - k:
         ends = torch.tensor(lengths)[:, None]
-        found = in_a_loop[1](tokens, ends, tokens.gather(1, ends - 1))
+        found = in_a_loop.tokens(tokens, ends, tokens.gather(1, ends - 1))
         assert torch.equal(found[going], engines[1].draft(texts_of(tokens, lengths), k)[going])
         lengths = [min(capacity, length + rng.randint(1, k + 1)) for length in lengths]
 
@@ -290,9 +291,9 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     drafts = DraftDecoder(drafter.to(meta).half().decoder, AS_THE_MODEL, GRAPHS)
     drafts.start(encoder_out)
     assert drafts.draft([[2]] * 3, 4).device == meta
-    in_a_loop, texts = drafts.draft_on_device(64, 4), torch.zeros(4, 64, dtype=torch.long, device=meta)
+    in_a_loop, texts = draft_on_device(drafts, 64, 4), torch.zeros(4, 64, dtype=torch.long, device=meta)
     assert in_a_loop is not None
-    assert in_a_loop[1](texts, texts[:, :1], texts[:, :1]).device == meta
+    assert in_a_loop.tokens(texts, texts[:, :1], texts[:, :1]).device == meta
 
 
 def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

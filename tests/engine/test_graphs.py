@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.graphs.graphs import Capture, Function, Graph, Graphs
+from fairseq_aggdec.engine.graphs.graphs import Capture, Function, Graph, Graphs, is_out_of_memory
 from fairseq_aggdec.errors import AggdecError
 
 CPU = torch.device("cpu")
@@ -107,6 +107,16 @@ def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFi
         graphs.run(graph)
         assert graph.read().tolist() == [2 * value] * 3
     assert "the pass a runs without a CUDA graph" in caplog.text
+
+
+def test_memory_that_does_not_suffice_is_recognised_by_its_cause() -> None:
+    """A capture that it breaks ends with an error of its own, and only PyTorch's allocator has a type for it."""
+    of_others = ("Triton Error [CUDA]: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
+    for cause in (torch.OutOfMemoryError(), *map(RuntimeError, of_others)):
+        error = RuntimeError("the capture has ended")
+        error.__context__ = cause
+        assert is_out_of_memory(error)
+    assert not is_out_of_memory(RuntimeError("out of resource: shared memory"))
 
 
 def test_a_mistake_in_a_pass_is_not_hidden() -> None:

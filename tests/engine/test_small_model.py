@@ -56,14 +56,3 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
                 own = greedy(small, sample, row, texts[place], 4)
                 assert drafts[place][: len(own)] == own
                 texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + turn % 2)]
-
-
-@torch.no_grad()
-def test_a_graph_has_room_for_the_padding_behind_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five tokens from place 58 on are read as eight, and 64 places are not enough."""
-    monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
-    small, sample = cached_model("shared output projection", 2), random_batch(2, FEW_WORDS, [5])
-    model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
-    known = [FEW_WORDS.eos(), *[4] * 57]
-    for text in ([*known, 4, 4], [*known, 5, 6, 7, 8, 4]):
-        assert model.draft([text], 1).tolist() == [greedy(small, sample, 0, text, 1)]

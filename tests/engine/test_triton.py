@@ -54,15 +54,13 @@ def test_interpreted_kernels_compute_what_pytorch_does(name: str) -> None:
 @needs_triton
 def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
     """With Triton 3.6.0, passes of more than 8 tokens of layers of 1,024 numbers want for registers."""
-    version, *lines = output_of(
-        "tests.triton.compiling", TRITON_CACHE_DIR=str(tmp_path), AGGDEC_GPU="early"
-    ).splitlines()
+    version, *lines = output_of("tests.triton.compiling", TRITON_CACHE_DIR=str(tmp_path)).splitlines()
     most_stack, of_project = {"3.6.0": (88, 40 * 1024)}.get(version, (0, 8 * 1024))
     around = {"project", "read_chunk", "choose", "sort_entries", "embed", "advance", "take_step"}
     of_layers = {"product", "projections", "attention", "norm"}
     assert {line.split()[0] for line in lines} == around | of_layers
     starts = {(name, start) for name, kind, _, start, *_ in map(str.split, lines) if kind == "sm_90"}
-    assert starts == {(name, "late") for name in around | of_layers} | {(name, "early") for name in of_layers}
+    assert starts == {(name, "behind-its-wait") for name in around | of_layers}
     stack, shared = zip(*(map(int, line.split()[-2:]) for line in lines), strict=True)
     assert max(stack) == most_stack
     assert max(shared) <= SHARED_MEMORY

@@ -209,6 +209,7 @@ class _Checker:
             "engines": engines,
             "drafts": "whole" if mode.get("whole") else "auto",
             "block_ngrams": self.case.block_ngrams,
+            "keep_drafts": False,
             **self._search(),
         }
         if "drafts" not in mode:

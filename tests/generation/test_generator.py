@@ -62,9 +62,8 @@ def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any]
     model = random_drafter("bidirectional", 3, FEW_WORDS, FEW_WORDS, 3, max_target_positions=64)
     decoder, sample = model.decoder, random_batch(1, FEW_WORDS, [5, 9, 1, 7, 3])
     decoder.output_projection.weight[FEW_WORDS.eos()] *= 2.5  # some outputs end
-    ours = generator(
-        [model], "nar", FEW_WORDS, block_draft=BlockDraftOptions(LoadedDrafter(model), 3), max_len_b=10, **options
-    )
+    block_draft = BlockDraftOptions(LoadedDrafter(model), 3)
+    ours = generator([model], "nar", FEW_WORDS, block_draft=block_draft, max_len_b=10, keep_drafts=True, **options)
     found = ours.generate([], sample, prefix_tokens=torch.tensor([prefix] * 5) if prefix else None)
     banned = [*decoder.never_drafted, *map(FEW_WORDS.index, options.get("tokens_to_suppress", ()))]
     for row, (one,) in enumerate(found):

@@ -78,6 +78,13 @@ def test_decoding_and_scheduling_need_neither_fairseq_nor_more() -> None:
             assert {name.split(".")[0] for name in names} & {"fairseq", "torch", "numpy"} <= libraries, file
 
 
+def test_one_file_imports_the_loops_on_the_device() -> None:
+    """So that one commit can delete their folder, if a GPU shows that they do not pay."""
+    knows = re.compile("^from fairseq_aggdec.engine.loops", re.MULTILINE)
+    files = [file for file in PACKAGE.rglob("*.py") if knows.search(file.read_text(encoding="utf-8"))]
+    assert {file.name for file in files if file.parent.name != "loops"} == {"generator.py"}
+
+
 def test_no_test_file_imports_another() -> None:
     """What several need is in tests/support, or in a file of its own beside them."""
     tests = Path(__file__).parents[1]

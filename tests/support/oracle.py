@@ -7,16 +7,19 @@ what should break a decoder.
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import HOST, Draft, Order
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.samples import Batch
-from fairseq_aggdec.lab.bench.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
+from fairseq_aggdec.lab.bench.oracle import SimulatedModel, padded, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.verify.differences import NEAR_TIE, Gap, beam_gap_of, differences, gap_of
 
 Lists = list[list[dict[str, Any]]]
@@ -216,11 +219,17 @@ class OracleGenerator(AggressiveGenerator):
         if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
             return super().make_drafter(batch._replace(source=padded([*texts.values()], self.pad, batch.source.device)))
-        drafter = super().make_drafter(batch)
+        drafter: Any = super().make_drafter(batch)
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
-        proposed = padded([*texts.values()], self.eos, batch.device)
-        # the drafter may also be asked at positions behind the longest output
-        return OracleBlockDrafter(drafter, block_size, proposed, self.eos)
+        proposed = padded([*texts.values()], self.eos, HOST)
+        if isinstance(drafter, HeadDrafter):
+            propose = drafter._model.propose
+            model = Mock(max_positions=_FAR, captured=None)
+            model.draft = lambda texts, size: propose([*map(len, texts)], size + 1)
+            drafter = BlockDrafter(model, block_size, self.eos)
+        drafter.model = SimulatedModel(drafter.model, len(proposed), proposed.size(1), self.eos, batch.device)
+        drafter.model.start(proposed)
+        return drafter

@@ -38,7 +38,7 @@ def cached_model(shape: str, seed: int, words: int = 12) -> FairseqEncoderDecode
 def generator(models: Any, mode: str, words: Any = WORDS, **options: Any) -> AggressiveGenerator:
     """A beam of 3 for `aggressive-beam`, and outputs of at most 20 tokens, unless the options say otherwise."""
     kind, beam = (AggressiveBeamGenerator, 3) if mode == "aggressive-beam" else (AggressiveGenerator, 1)
-    options = {"beam_size": beam, "max_len_b": 20} | options
+    options = {"beam_size": beam, "max_len_b": 20, "keep_drafts": False} | options
     return kind.of(models, words, src_dict=words, decoding=mode, **options)
 
 

@@ -30,12 +30,17 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
+from fairseq_aggdec.decoding.roles import VERIFY_ALL
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.cuda import choice, kernels, launching
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers
-from fairseq_aggdec.engine.device_loops import _BeamLoop, _parts, _places, _RowLoop
 from fairseq_aggdec.engine.graphs.captured import Shape
+from fairseq_aggdec.engine.loops.beams import BeamLoop
+from fairseq_aggdec.engine.loops.loop import Plan
+from fairseq_aggdec.engine.loops.rows import RowLoop, RowSearch
+from fairseq_aggdec.engine.loops.state import new_buffer, parts_of
 
 fairseq_aggdec.register()
 
@@ -109,11 +114,12 @@ def launch_loops() -> None:
         SourceCopyDrafter([SourceMatcher([5] * 90, 2)]),
         BlockDrafter(SimpleNamespace(max_positions=99), 10, 2),
     )
-    loops: list[Any] = [_RowLoop(engine, rules, drafter, False) for drafter in (NoDrafter(), copier, model)]
-    for loop in [*loops, *(_BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16))]:
-        sizes = loop.sizes(2, 64)
-        state = _parts(torch.zeros(sum(map(_places, sizes)), dtype=torch.long), sizes)
-        loop.turn(state, Shape(2, 1, 64, 32))(torch.zeros(4, dtype=torch.long))
+    searches = [RowSearch(drafter, EXACT, VERIFY_ALL, False) for drafter in (NoDrafter(), copier, model)]
+    loops: list[Any] = [RowLoop(engine, rules, search) for search in searches]
+    for loop in [*loops, *(BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16))]:
+        table = loop.table(2, 64)
+        state = parts_of(new_buffer(table), table)
+        loop.turn(state, Plan(Shape(2, 1, 64, 32)))(torch.zeros(4, dtype=torch.long))
 
 
 def launch_around(dtype: torch.dtype, dim: int) -> None:
@@ -157,9 +163,9 @@ def read(
 
 
 def start_behind(kernel: Any) -> str:
-    """When the next kernel may start: before this one waits, behind its wait, or at its end."""
+    """When the next kernel may start: behind this one's wait, or at its end."""
     found = re.findall(r"griddepcontrol\.(\w+)", kernel.asm["ptx"])
-    return {"launch_dependents wait": "early", "wait launch_dependents": "late", "": "at-its-end"}[" ".join(found)]
+    return {"wait launch_dependents": "behind-its-wait", "": "at-its-end"}[" ".join(found)]
 
 
 def unguarded(kernel: Callable[..., None], code: str) -> list[str]:

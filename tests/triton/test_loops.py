@@ -1,10 +1,10 @@
-"""Loops on the device give the records of the loops on the host, and fairseq's n-best lists; their kernels interpreted.
+"""Loops on the device give the records of the loops on the host, and beams fairseq's n-best lists; kernels interpreted.
 
 But for one test, passes are PyTorch's operations in single precision, which take less time here.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -12,16 +12,17 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.engine.cuda import launching, loops
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs import buffers
 from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs
+from fairseq_aggdec.engine.loops import beams, kernels, loop
 from fairseq_aggdec.generation import beam_generator, generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import COPY_RULES
+from fairseq_aggdec.lab.bench.oracle import OracleGenerator
 from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter, share_encoder
 from tests.support.small_generators import tokens
 
@@ -40,27 +41,36 @@ HOSTS_LOOPS = [
 
 
 @pytest.fixture(autouse=True)
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Graph]]:
     """Loops on the device are on; the passes that they have repeated."""
     monkeypatch.setenv("AGGDEC_BACKEND", "cuda")
     monkeypatch.setenv("AGGDEC_GPU", "loops")
     repeated: list[Graph] = []
-    repeat = Graphs.repeat
+    repeat = loop.repeat
 
-    def noted(self: Graphs, graph: Graph, *rest: Any) -> None:
+    def noted(graphs: Any, graph: Graph, most: int) -> None:
         repeated.append(graph)
-        repeat(self, graph, *rest)
+        repeat(graphs, graph, most)
 
-    monkeypatch.setattr(Graphs, "repeat", noted)
-    return repeated
+    monkeypatch.setattr(loop, "repeat", noted)
+    yield repeated
+    loop.failures.clear()
 
 
-def made(model: Any, mode: str, words: Any = WORDS, **options: Any) -> AggressiveGenerator:
-    kind: Any = AggressiveGenerator
+def drawn(
+    seed: int, lengths: list[int], share: float = RARE, shape: str = SHAPE, words: Any = WORDS, **sizes: Any
+) -> Any:
+    """A random model, and a batch of sources of these lengths."""
+    return model_of_shape(shape, seed, words, words, share, **ONE_LAYER, **sizes), random_batch(seed, words, lengths)
+
+
+def made(
+    model: Any, mode: str, words: Any = WORDS, kind: Any = AggressiveGenerator, **options: Any
+) -> AggressiveGenerator:
     own: dict[str, Any] = {"drafts": "whole"} if mode in ("iad", "gad") else {}  # a CPU verifies fewer drafts
     if mode == "aggressive-beam":
         kind, own = AggressiveBeamGenerator, {"beam_size": 2, "budget": 0}
-    options = {"max_len_a": 0, "max_len_b": 6, **own, **options}
+    options = {"max_len_a": 0, "max_len_b": 6, "keep_drafts": False, **own, **options}
     return kind.of([model], words, src_dict=words, decoding=mode, **options)
 
 
@@ -90,11 +100,7 @@ def told(model: Any) -> Any:
 
 def records(found: Any) -> list[Any]:
     """All of each hypothesis but its scores."""
-    return [
-        (one["tokens"].tolist(), one["steps"], vars(one["stats"]), [own["tokens"].tolist() for own in one["history"]])
-        for n_best in found
-        for one in n_best
-    ]
+    return [(one["tokens"].tolist(), one["steps"], vars(one["stats"])) for n_best in found for one in n_best]
 
 
 def on_the_host(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]) -> Any:
@@ -116,10 +122,9 @@ def decoded_twice(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]
     assert len(passes) > count, "no loop on the device has decoded"
     expected = on_the_host(decoder, sample, passes)
     assert records(found) == records(expected)
-    for n_best, wanted in zip(found, expected, strict=True):
-        for name in ("score", "positional_scores"):
-            ours, theirs = (torch.cat([one[name].view(-1) for one in own]) for own in (n_best, wanted))
-            torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    for name in ("score", "positional_scores"):
+        both = ([one[name].view(-1) for n_best in lists for one in n_best] for lists in (found, expected))
+        torch.testing.assert_close(*map(torch.cat, both), rtol=tolerance, atol=tolerance)
     return found
 
 
@@ -145,20 +150,15 @@ def test_copies_are_found_and_accepted_as_on_the_host(
 ) -> None:
     """With few words most suffixes of an output stand several times in the source. Where EOS is never the best token,
     outputs are as long as they may be, and the model knows no position behind them."""
-    accepted, sizes = 0, {**ONE_LAYER, "max_target_positions": 13}
+    accepted = 0
     for seed in range(2):
-        model, sample = (
-            model_of_shape(shape, seed, words, words, share, **sizes),
-            random_batch(seed, words, BATCHES[rows]),
-        )
+        model, sample = drawn(seed, BATCHES[rows], share, shape, words, max_target_positions=13)
         limits = {"min_len": 3 * seed, "max_len_b": 12}
         greedy = decoded_twice(made(model, "greedy", words, **limits), sample, passes)
-        assert tokens(greedy) == by_fairseq(model, words, sample, **limits)
         sample["drafts"] = edited([one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed)
         for copies in COPY_RULES:
             decoder = made(model, "iad", words, max_draft_len=seed * 3, copies=copies, **limits)
             found = decoded_twice(decoder, sample, passes)
-            assert tokens(found) == tokens(greedy)
             accepted += sum(sum(one["stats"].accepted) for (one,) in found)
     assert accepted > 4 * rows
 
@@ -176,55 +176,72 @@ def test_drafts_of_a_model_are_accepted_as_on_the_host(
     rows: int, words: Any, options: Any, passes: list[Graph]
 ) -> None:
     """Drafts end by EOS, where an output must end, or where the drafter knows no further position."""
-    ends, accepted = set[str](), 0
+    are_whole, accepted = set[bool](), 0
     for seed, share in ((1, OFTEN), (2, NEVER)):
-        model = told(model_of_shape(TOLD, seed, words, words, share, **ONE_LAYER))
-        sample, drafts = random_batch(seed, words, BATCHES[rows]), alike(model, words, **options)
+        model, sample = drawn(seed, BATCHES[rows], share, TOLD, words)
+        drafts = alike(told(model), words, **options)
         if seed == 2:
             share_encoder(drafts.drafter.model, model)
         found = decoded_twice(made(model, "gad", words, block_draft=drafts, max_len_b=12), sample, passes)
-        assert tokens(found) == by_fairseq(model, words, sample, max_len_b=12)
         for (one,) in found:
             behind = accumulate(one["stats"].committed, initial=1)
-            for draft, length in zip(one["history"], behind, strict=False):
-                read, room = draft["tokens"].tolist(), min(drafts.block_size, 13 - length)
-                ends.add("full" if len(read) == room else "EOS" if words.eos() in read else "positions")
+            for drafted, length in zip(one["stats"].drafted, behind, strict=False):
+                are_whole.add(drafted == min(drafts.block_size, 13 - length))
             accepted += sum(one["stats"].accepted)
     assert accepted > 2 * rows
-    assert ends - {"positions"} == {"full", "EOS"}
-    assert ("positions" in ends) == ("max_target_positions" in options)
+    assert are_whole == {True, False}
+
+
+def test_drafts_have_no_more_tokens_than_kernels_read_at_once(passes: list[Graph]) -> None:
+    """A copy fits into a tile, and what a model reads before it drafts and its masks into a pass of kernels."""
+    model, sample = drawn(1, BATCHES[3], share=NEVER)
+    drafts = alike(model, WORDS, SHAPE, 25)
+    sample["drafts"] = [output[:-1] for (output,) in by_fairseq(model, WORDS, sample, max_len_b=40)]
+    for mode, most in (("iad", 15), ("gad", 23)):
+        decoder = made(model, mode, max_len_b=40, block_draft=drafts if mode == "gad" else None)
+        found = decoder.generate([], sample)
+        limited = BlockDraftOptions(drafts.drafter, most) if mode == "gad" else None
+        decoder = made(model, mode, max_len_b=40, max_draft_len=most, block_draft=limited)
+        assert records(found) == records(on_the_host(decoder, sample, passes))
+        assert max(max(one["stats"].drafted) for (one,) in found) == most
+
+
+def test_simulated_drafts_are_those_of_the_host(passes: list[Graph]) -> None:
+    """Of a benchmark; its model drafts in the loop, too, and keeps its tokens where graphs find them in all batches."""
+    model, sample = drawn(3, BATCHES[8])
+    outputs = enumerate(by_fairseq(model, WORDS, sample))
+    texts = {number: output[number % 2 :] for number, (output,) in outputs}
+    decoder = made(model, "gad", kind=OracleGenerator, texts=texts, block_draft=alike(model, WORDS, SHAPE))
+    for rows in ([0, 1, 2, 3, 4, 5, 6, 7], [6, 1, 2, 4]):
+        part = {name: own[rows] for name, own in sample["net_input"].items()}
+        found = decoded_twice(decoder, {"net_input": part, "id": torch.tensor(rows)}, passes)
+        assert sum(sum(one["stats"].accepted) for (one,) in found) > len(rows)
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 3), (4, 8), (5, 1), (5, 3), (6, 1)])
 def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> None:
     """Of six, a row of a pass has room for eight."""
-    model, sample = (
-        model_of_shape(SHAPE, size, WORDS, WORDS, OFTEN, **ONE_LAYER),
-        random_batch(size, WORDS, BATCHES[rows]),
-    )
+    model, sample = drawn(size, BATCHES[rows], share=OFTEN)
     found = decoded_twice(made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes)
     assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
 
 
 @pytest.mark.parametrize("mode", ["greedy", "iad", "aggressive-beam"])
 def test_outputs_may_end_at_once(mode: str, passes: list[Graph]) -> None:
-    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, ALWAYS, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    model, sample = drawn(1, BATCHES[3], share=ALWAYS)
     found = decoded_twice(made(model, mode, min_len=0), sample, passes)
     assert min(len(n_best[0]["tokens"]) for n_best in found) == 1
-    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), min_len=0)
 
 
 @pytest.mark.parametrize("mode", ["iad", "gad", "aggressive-beam"])
 def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """A state has room for 8 positions at first; a pass has the rows that are left."""
     monkeypatch.setattr(buffers, "_POSITIONS", 8)
+    monkeypatch.setattr(beams, "_STEPS", 8)
     monkeypatch.setattr(buffers, "_SOURCE", 4)
-    model, sample = model_of_shape(SHAPE, 5, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(5, WORDS, [2, 1, 2, 1, 1])
-    decoder = made(
-        model, mode, max_len_b=15, **({"block_draft": alike(model, WORDS, SHAPE, 2)} if mode == "gad" else {})
-    )
-    found = decoded_twice(decoder, sample, passes)
-    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=len(found[0]), max_len_b=15)
+    model, sample = drawn(5, [2, 1, 2, 1, 1], share=OFTEN)
+    block_draft = alike(model, WORDS, SHAPE, 2) if mode == "gad" else None
+    decoded_twice(made(model, mode, max_len_b=15, block_draft=block_draft), sample, passes)
     sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
     assert sizes[0] == 8 > sizes[-1]  # rows
     assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
@@ -236,10 +253,8 @@ def test_a_sentence_that_has_ended_writes_into_no_other_one(
     """The first ends near the end of its memory, and its last block, which is read on, is longer than what is left."""
     monkeypatch.setattr(buffers, "_POSITIONS", 8)
     monkeypatch.setattr(buffers, "_SOURCE", 4)
-    model, sample = (
-        told(model_of_shape(TOLD, 1, WORDS, WORDS, OFTEN, **ONE_LAYER)),
-        random_batch(1, WORDS, [2, 1, 2, 1]),
-    )
+    model, sample = drawn(1, [2, 1, 2, 1], OFTEN, TOLD)
+    told(model)
     limits = {"max_len_b": 24, "min_len": 17}
     first = by_fairseq(model, WORDS, sample, **limits)[0][0][:-1]
     sample["drafts"] = [(first[:8] + first[9:])[-14:], *([word] * 14 for word in (5, 6, 7))]
@@ -248,7 +263,7 @@ def test_a_sentence_that_has_ended_writes_into_no_other_one(
 
 def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[Graph]) -> None:
     """Generators share an engine, and so its graphs."""
-    model, sample = model_of_shape(SHAPE, 4, WORDS, WORDS, OFTEN, **ONE_LAYER), random_batch(4, WORDS, BATCHES[3])
+    model, sample = drawn(4, BATCHES[3], share=OFTEN)
     engines, found = Engines(), []
     for options in ({}, {"min_len": 6}, {"max_len_b": 3}, {"temperature": 2.0}):
         decoder = made(model, "greedy", engines=engines, **options)
@@ -269,7 +284,7 @@ def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[G
 )
 @pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
 def test_rules_that_no_graph_knows_are_the_hosts(mode: str, options: Any, prefix: Any, passes: list[Graph]) -> None:
-    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    model, sample = drawn(1, BATCHES[3])
     made(model, mode, **options).generate([], sample, prefix_tokens=prefix)
     assert passes == []
 
@@ -277,7 +292,7 @@ def test_rules_that_no_graph_knows_are_the_hosts(mode: str, options: Any, prefix
 @pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
 def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[Graph]) -> None:
     """A draft token that overflows spoils its block, and a hypothesis that overflows its sentence; not the output."""
-    model, sample = model_of_shape(SHAPE, 2, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(2, WORDS, BATCHES[3])
+    model, sample = drawn(2, BATCHES[3])
     spoiling = 9
     sample["drafts"] = [[spoiling, 8], [7], [spoiling]]
     with torch.no_grad():
@@ -292,9 +307,8 @@ def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[G
 def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
     passes: list[Graph], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(launching, "_failures", [])
-    monkeypatch.setattr(loops, "advance", {})
-    model, sample = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER), random_batch(1, WORDS, BATCHES[3])
+    monkeypatch.setattr(kernels, "advance", {})
+    model, sample = drawn(1, BATCHES[3])
     for _ in range(2):
         assert tokens(made(model, "greedy").generate([], sample)) == by_fairseq(model, WORDS, sample)
     assert len(passes) == 1
@@ -303,30 +317,35 @@ def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
 
 def test_a_loop_that_fails_begins_again_on_the_host(passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """When rows have left, and the drafter has begun."""
-    monkeypatch.setattr(launching, "_failures", [])
-    model, sample = told(model_of_shape(TOLD, 1, WORDS, WORDS, OFTEN, **ONE_LAYER)), random_batch(1, WORDS, BATCHES[8])
-    decoder, repeat = made(model, "gad", block_draft=alike(model, WORDS)), Graphs.repeat
+    model, sample = drawn(1, BATCHES[8], OFTEN, TOLD)
+    decoder, repeat = made(model, "gad", block_draft=alike(told(model), WORDS)), loop.repeat
 
-    def broken(self: Graphs, graph: Graph, *rest: Any) -> None:
-        repeat(self, graph, *rest)
+    def broken(*arguments: Any) -> None:
+        repeat(*arguments)
         if len(passes) > 1:
             raise RuntimeError("lost")
 
-    monkeypatch.setattr(Graphs, "repeat", broken)
+    monkeypatch.setattr(loop, "repeat", broken)
     found = decoder.generate([], sample)
     assert len(passes) == 2
     assert records(found) == records(on_the_host(decoder, sample, passes))
 
 
 def test_loops_follow_passes_of_kernels_in_half_precision(passes: list[Graph]) -> None:
-    sizes = {f"{side}_{name}": 32 for side in ("encoder", "decoder") for name in ("embed_dim", "ffn_embed_dim")}
-    model, engines = model_of_shape(SHAPE, 1, WORDS, WORDS, RARE, **ONE_LAYER, **sizes).half(), Engines()
-    drafts = {"block_draft": alike(model, WORDS, SHAPE, 1, **sizes)}
+    names = ("encoder_embed_dim", "encoder_ffn_embed_dim", "decoder_embed_dim", "decoder_ffn_embed_dim")
+    sizes: dict[str, Any] = dict.fromkeys(names, 32)
+    (model, sample), engines = drawn(3, [1], **sizes), Engines()
+    drafts = alike(model.half(), WORDS, SHAPE, 1, **sizes)
     for mode in ("greedy", "gad", "aggressive-beam"):
-        own = drafts if mode == "gad" else {}
-        decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines, **own)
-        decoded_twice(decoder, random_batch(3, WORDS, [1]), passes, 2e-2)
-    engine = engines.decoder(model.decoder)
-    assert engine is not None
-    assert engine.captured is not None
+        block_draft = drafts if mode == "gad" else None
+        decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines, block_draft=block_draft)
+        decoded_twice(decoder, sample, passes, 2e-2)
+    engine: Any = engines.decoder(model.decoder)
     assert engine.captured.kernels is not None
+
+
+def test_a_loop_that_does_not_end_is_an_error(passes: list[Graph]) -> None:
+    graphs = Graphs(torch.device("cpu"), None)
+    graph = graphs.get(("turn",), 1, lambda: (lambda limits: (torch.ones(2, 1),), ()))
+    with pytest.raises(RuntimeError, match="has not ended after 5 turns"):
+        loop.repeat(graphs, graph, 5)

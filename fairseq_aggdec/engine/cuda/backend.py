@@ -2,12 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 from triton import knobs
@@ -15,11 +13,10 @@ from triton import knobs
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.launching import LEAST_CAPABILITY, capability
-from fairseq_aggdec.engine.cuda.layers import NormOfSum, TritonDecoderLayers, TritonEncoderLayers
+from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
 from fairseq_aggdec.engine.plain.backend import PlainBackend
-from fairseq_aggdec.engine.plain.layers import DecoderLayers, Positions
+from fairseq_aggdec.engine.plain.layers import Positions
 from fairseq_aggdec.engine.plain.products import Activation, Product
-from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 logger = logging.getLogger(__name__)
@@ -39,8 +36,6 @@ class CudaBackend(PlainBackend):
     def __init__(self, arithmetic: Arithmetic, weight: Tensor, reads_wait: bool) -> None:
         super().__init__(arithmetic, weight, reads_wait)
         self._always, self._most = arithmetic.bit_exact, FEW_TOKENS
-        self._fuses = is_on("middle") and not arithmetic.bit_exact
-        """whether passes by PyTorch's operations have fewer: a ReLU in its product, a residual in its norm"""
 
     def computes(self, tokens: int) -> bool:
         """Whether kernels compute a pass of this many tokens."""
@@ -54,8 +49,6 @@ class CudaBackend(PlainBackend):
         return True
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
-        if self._fuses and bias is not None and activation is F.relu:
-            return partial(_relu_product, weight.detach().t(), bias.detach())
         # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
         if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
@@ -67,11 +60,6 @@ class CudaBackend(PlainBackend):
             return found if activation is None else activation(found)
 
         return product
-
-    def decoder_layers(self, decoder: TransformerDecoderBase) -> Any:
-        if not self._fuses:
-            return super().decoder_layers(decoder)
-        return DecoderLayers(decoder, self.fused, self._attend, partial(NormOfSum, is_allowed=lambda: self._most > 0))
 
     def decoder_kernels(
         self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
@@ -93,11 +81,6 @@ class CudaBackend(PlainBackend):
         inner = layers_of(model)[0].fc1.out_features
         if inner > _MOST_INNER and not self._always:
             raise ValueError(f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster")
-
-
-def _relu_product(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """relu(x W + b), ... x I -> ... x O, in one operation; `weight`: I x O."""
-    return torch._addmm_activation(bias, x.reshape(-1, x.size(-1)), weight).view(*x.shape[:-1], -1)
 
 
 class DecoderKernels:

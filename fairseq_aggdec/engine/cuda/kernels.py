@@ -17,8 +17,6 @@ KEYS = tl.constexpr(64)
 """number of positions in a tile of attention"""
 RELU, GELU, SILU = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 """as in native.products.ACTIVATIONS"""
-LATE, EARLY = tl.constexpr(1), tl.constexpr(2)
-"""when the next kernel may start, as `launching.launch_options` gives it"""
 _SIZES = ["rows", "width", "longest", "length", "row_step", "head_step", "position_step", "hidden_step"]
 """arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
 _NUMBERS = ["starts", "ends", "paths", "hidden"]
@@ -27,16 +25,9 @@ _NUMBERS = ["starts", "ends", "paths", "hidden"]
 
 @triton.jit
 def wait(pdl: tl.constexpr):
-    """Wait until all that earlier kernels wrote can be read; let the next kernel load its weights after it or before.
-
-    Early is safe: the next kernel, too, loads nothing but weights before it waits, until this one has ended and all
-    that it wrote can be read. This one ends after its own wait, so all earlier ones have ended then.
-    """
-    if pdl == EARLY:
-        tl.extra.cuda.gdc_launch_dependents()
+    """Wait until all that earlier kernels wrote can be read; then let the next kernel start and load its weights."""
     if pdl:
         tl.extra.cuda.gdc_wait()
-    if pdl == LATE:
         tl.extra.cuda.gdc_launch_dependents()
 
 

@@ -34,11 +34,11 @@ def capability(device: torch.device) -> tuple[int, int]:
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
 
 
-def launch_options(device: torch.device, early: bool = False) -> dict[str, Any]:
+def launch_options(device: torch.device) -> dict[str, Any]:
     """Arguments of every launch of a kernel on this device.
 
     From capability 9.0 on, a kernel starts while the one before it still runs (programmatic dependent launch), and
     waits for its results where it calls `wait`. Every kernel must wait, one that reads no results, too: otherwise the
-    one after it could start before the one before it has ended. `early`: the next kernel may start before the wait.
+    one after it could start before the one before it has ended.
     """
-    return {"pdl": 2 if early else 1, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": 0}
+    return {"pdl": True, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": False}

@@ -1,6 +1,6 @@
 """The layers of a decoder and of an encoder by `kernels`, in half precision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.products import ACTIVATIONS
-from fairseq_aggdec.engine.plain import layers as plain_layers
-from fairseq_aggdec.engine.switches import is_on
 from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.transformer_parts import layers_of
 
@@ -106,7 +104,7 @@ class Product:
 
     def _options(self, rows: int) -> dict[str, Any]:
         some = _FEW_ROWS if rows <= _FEW_ROWS else _ROWS
-        return {"some": some, "num_warps": self._warps, **_launch_options(self._device, rows)}
+        return {"some": some, "num_warps": self._warps, **launch_options(self._device)}
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
@@ -234,32 +232,15 @@ class _Stack:
             *(self._head_dim**-0.5, dim, self._head_dim, per_token),
             num_warps=4,
             num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
-            **_launch_options(query.device, batch * width),
+            **launch_options(query.device),
         )
-
-
-class NormOfSum(plain_layers.Norm):
-    """A norm between PyTorch's operations, which adds the residual in the same kernel."""
-
-    def __init__(self, module: nn.LayerNorm, is_allowed: Callable[[], bool]) -> None:
-        super().__init__(module)
-        shape, gain, shift, epsilon = self._arguments
-        has_all = len(shape) == 1 and gain is not None and shift is not None
-        self._own = Norm(gain.detach(), shift.detach(), epsilon) if has_all else None
-        self._is_allowed = is_allowed
-
-    def of_sum(self, x: Tensor, residual: Tensor) -> Tensor:
-        if self._own is None or not self._is_allowed() or not (x.is_contiguous() and residual.is_contiguous()):
-            return super().of_sum(x, residual)
-        _write_norm(x, residual, self._own, x)
-        return x
 
 
 def _write_norm(x: Tensor, residual: Tensor | None, norm: Norm, y: Tensor) -> None:
     """Write norm(x + residual) to y, ... x D, which may be x."""
     dim = x.size(-1)
     rows, padded = x.numel() // dim, 1 << (dim - 1).bit_length()
-    kernels.norm[(rows,)](*(x, residual, *norm, y, dim, padded), num_warps=4, **_launch_options(x.device, rows))
+    kernels.norm[(rows,)](*(x, residual, *norm, y, dim, padded), num_warps=4, **launch_options(x.device))
 
 
 class TritonDecoderLayers(_Stack):
@@ -337,11 +318,6 @@ def _check(layer: Any, first: Any) -> None:
 
 def _sizes(layer: Any) -> tuple[int, ...]:
     return layer.self_attn.embed_dim, layer.self_attn.head_dim, layer.fc1.out_features, layer.normalize_before
-
-
-def _launch_options(device: torch.device, rows: int) -> dict[str, Any]:
-    """Of a kernel of the layers in a pass of so many tokens; few gained nothing from an early start of the next one."""
-    return launch_options(device, early=rows > _FEW_ROWS and is_on("early"))
 
 
 def _tiles(rows: int) -> int:

@@ -28,6 +28,7 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 
 _MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyte beside the pool
 _SECONDS_TO_REPORT = 1.0
+_OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")  # in errors of other types than PyTorch's own
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
 
 _generations = count()
@@ -216,17 +217,6 @@ class Graphs:
         self._graphs[key] = graph  # the last of the dictionary
         return graph
 
-    def repeat(self, graph: Graph, is_over: Callable[[np.ndarray], bool]) -> None:
-        """Run a graph until its first result is such; each run is launched before the result of the last is there.
-
-        Here a call may change what the next one reads; it may be called more often, too, before it is captured.
-        """
-        self.run(graph)
-        while True:
-            self.run(graph)
-            if is_over(graph.look()):
-                return
-
     def run(self, graph: Graph) -> None:
         """Run a graph on the current stream, without waiting. It is captured at first."""
         if graph.replay is None and self._capture is not None and graph.name not in self._uncaptured:
@@ -274,15 +264,23 @@ class Graphs:
         if self._device.type == "cuda" and gpu_is_lost(self._device):
             raise _lost(graph.name, cause) from error
         graph.replay = None
-        is_full = isinstance(error, torch.OutOfMemoryError)
         way = "Triton kernels"
-        if is_full or not self._drop_kernels():
+        if is_out_of_memory(error) or not self._drop_kernels():
             self._uncaptured.add(graph.name)
             way = "a CUDA graph"
         self.clear()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         logger.warning(f"the pass {graph.name} runs without {way} from now on, slower and as exact: {cause}")
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory does not suffice: PyTorch, Triton, CUDA or cuBLAS say so, of this error or of one behind it."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _lost(name: str, error: BaseException) -> AggdecError:

@@ -27,14 +27,10 @@ class Norm:
     def __call__(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, *self._arguments)
 
-    def of_sum(self, x: Tensor, residual: Tensor) -> Tensor:
-        """norm(x + residual); x is overwritten."""
-        return self(x.add_(residual))
-
 
 def with_residual(x: Tensor, part: Callable[[Tensor], Tensor], norm: Norm, norm_first: bool) -> Tensor:
     """x + part(x), normalised before or after the part; the part's result is overwritten."""
-    return part(norm(x)).add_(x) if norm_first else norm.of_sum(part(x), x)
+    return part(norm(x)).add_(x) if norm_first else norm(part(x).add_(x))
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -205,21 +201,21 @@ Fused = Callable[..., Callable[[Tensor], Tensor]]
 class Layer:
     """The forward pass of an encoder's or a decoder's layer without dropout, with fused attention projections."""
 
-    def __init__(self, layer: Any, linear: Fused, attention: Attend, norm: Callable[[Any], Norm] = Norm) -> None:
+    def __init__(self, layer: Any, linear: Fused, attention: Attend) -> None:
         own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
         self._heads = own.num_heads
         self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries; keys and values
         order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
         self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
         self._self_out = linear(own.out_proj)
-        self._self_norm = norm(layer.self_attn_layer_norm)
+        self._self_norm = Norm(layer.self_attn_layer_norm)
         if cross is not None:
             self._cross_q = linear(cross.q_proj)
             self._cross_out = linear(cross.out_proj)
-            self._cross_norm = norm(layer.encoder_attn_layer_norm)
+            self._cross_norm = Norm(layer.encoder_attn_layer_norm)
         self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
         self._fc2 = linear(layer.fc2)
-        self._final_norm = norm(layer.final_layer_norm)
+        self._final_norm = Norm(layer.final_layer_norm)
         self._norm_first = layer.normalize_before
         self._attend = attention
 
@@ -256,7 +252,9 @@ class Layer:
         if wanted is not None and mask is not None:
             residual, query, mask = (_columns(part, wanted) for part in (residual, query, mask))
         x = self._self_out(self._attended(query, keys, values, mask, ragged))
-        x = x.add_(residual) if self._norm_first else self._self_norm.of_sum(x, residual)
+        x = x.add_(residual)
+        if not self._norm_first:
+            x = self._self_norm(x)
         if cross is not None:
 
             def cross_attention(x: Tensor) -> Tensor:
@@ -278,14 +276,8 @@ class Layer:
 class DecoderLayers:
     """A decoder's layers and its last norm, by PyTorch's operations; `native.layers.DecoderStack` is the same in C."""
 
-    def __init__(
-        self,
-        decoder: TransformerDecoderBase,
-        linear: Fused,
-        attention: Attend,
-        norm: Callable[[Any], Norm] = Norm,
-    ) -> None:
-        self._layers = [Layer(layer, linear, attention, norm) for layer in layers_of(decoder)]
+    def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
+        self._layers = [Layer(layer, linear, attention) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
         self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive

@@ -1,7 +1,7 @@
 """Makes drafts of a given quality for random models, so that models of full size can be timed without training.
 
 The random model's greedy output is decoded first, outside the timed part. Input-guided drafts copy from an edited
-version of that output, with a given edit ratio. A block drafter runs as always, but its draft is replaced by the
+version of that output, with a given edit ratio. A model that drafts runs as always, but its draft is replaced by the
 output, with wrong tokens at so many positions that a given mean number of tokens is accepted. Encoding, drafting,
 verification and bookkeeping cost what they cost in ordinary decoding.
 """
@@ -13,13 +13,12 @@ from random import Random
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
-from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import HOST, Order
+from fairseq_aggdec.engine.graphs.buffers import rows_bucket
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.samples import Batch
@@ -100,48 +99,84 @@ def _right_probability(accepted: float, block_size: int) -> float:
     return low
 
 
-class OracleBlockDrafter(Drafter):
-    """Runs a block drafter, for its cost, and replaces its draft by given tokens."""
+class SimulatedModel:
+    """A `drafters.block.BlockModel` that runs another one, for its cost, and drafts given tokens in place of its own.
 
-    def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
-        """`drafts`: the token to draft at each output position, B x L; a draft ends with its first EOS."""
-        self._drafter = drafter
-        self._block_size = block_size
-        self._drafts = F.pad(drafts, (0, 1), value=eos)  # B x (L+1): behind what is foreseen only EOS is drafted
+    A graph may read the tokens (`engine.loops`), so that one model serves all batches.
+    """
+
+    reads_wait = False  # the tokens are on the host
+
+    def __init__(self, model: Any, sentences: int, longest: int, eos: int, device: torch.device) -> None:
+        """`sentences`: of the largest batch; `longest`: the length of the longest text; `device`: of the verifier."""
+        self.model = model
         self._eos = eos
+        # behind what is foreseen only EOS is drafted
+        self._tokens = torch.full((rows_bucket(sentences), longest + 1), eos)
+        self._on_device = self._tokens.to(device, copy=True)
 
-    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        """See `roles.Drafter.propose`."""
-        self._drafter.propose(outputs, limits)
-        columns = torch.arange(min(self._block_size, max(limits)))
-        # an output that parts from the foreseen one at a near-tie may be longer
-        places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
-        tokens = self._drafts.gather(1, places)  # B x k
-        model = self._drafter.model if isinstance(self._drafter, BlockDrafter) else None
-        if isinstance(model, SmallModel):
-            model.replace_drafts(outputs.texts, tokens.tolist())
-        return Draft.up_to_end(tokens, self._eos)
+    def __getattr__(self, name: str) -> Any:
+        """What else a loop on the device asks a model."""
+        return getattr(self.model, name)
+
+    def start(self, texts: Tensor) -> None:
+        """Start a new batch. `texts`: the token to draft at each output position, B x L."""
+        self._tokens.fill_(self._eos)
+        self._tokens[: texts.size(0), : texts.size(1)] = texts
+
+    def begin(self) -> None:
+        """See `LateStart.begin`; a loop on the device is about to draft."""
+        self.model.begin()
+        self._on_device.copy_(self._tokens)
+
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        self.model.draft(texts, block_size)
+        lengths = torch.tensor([len(text) for text in texts])
+        tokens = _at(self._tokens[: len(texts)], lengths[:, None] + torch.arange(block_size))
+        if isinstance(self.model, SmallModel):
+            self.model.replace_drafts(texts, tokens.tolist())
+        return tokens
+
+    def drafted(
+        self, shape: Any, last: Tensor, positions: Tensor, block: Tensor, reach: Tensor, wanted: Tensor
+    ) -> Tensor:
+        """See `DraftDecoder.drafted`."""
+        self.model.drafted(shape, last, positions, block, reach, wanted)
+        return _at(self._on_device[: shape.rows], positions.gather(1, wanted))
 
     def keep(self, order: Order) -> None:
-        self._drafter.keep(order)
-        self._drafts = self._drafts[order.rows]
+        self.model.keep(order)
+        left = len(order.rows)
+        self._tokens[:left] = self._tokens[order.rows]
+        self._on_device[:left] = self._tokens[:left]
+
+
+def _at(texts: Tensor, positions: Tensor) -> Tensor:
+    """The tokens of texts at these positions, B x k; the first one is at position 1, behind the start symbol."""
+    # an output that parts from the foreseen one at a near-tie may be longer
+    return texts.gather(1, (positions - 1).clamp(max=texts.size(1) - 1))
 
 
 class OracleGenerator(AggressiveGenerator):
-    """A generator that drafts from given texts: copies are made from them, block drafts are replaced by them."""
+    """A generator that drafts from given texts: copies are made from them, a model's drafts are replaced by them."""
 
     def __init__(self, *args: Any, texts: Texts, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.texts = texts
+        self._simulated: SimulatedModel | None = None
 
     def make_drafter(self, batch: Batch) -> Drafter:
         texts = [self.texts[number] for number in batch.ids()]
         if self.mode.copies:
             return super().make_drafter(batch._replace(source=padded(texts, self.pad, batch.source.device)))
         drafter = super().make_drafter(batch)
-        return OracleBlockDrafter(
-            drafter, self.block_draft.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos
-        )
+        assert isinstance(drafter, BlockDrafter)
+        if self._simulated is None or self._simulated.model is not drafter.model:
+            longest = max(map(len, self.texts.values()))
+            self._simulated = SimulatedModel(drafter.model, len(self.texts), longest, self.eos, batch.device)
+        self._simulated.start(padded(texts, self.eos, HOST))
+        drafter.model = self._simulated
+        return drafter
 
 
 def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:

@@ -1,0 +1,138 @@
+"""Beam search on the device: one kernel behind each pass takes a step of the beam (`kernels.take_step`).
+
+`decoding.beam.plain.plain_beam_search`, on the host, is the definition: the records are its own.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, output_of
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.cuda.launching import launch_options
+from fairseq_aggdec.engine.graphs.buffers import rows_bucket, tree_width_bucket
+from fairseq_aggdec.engine.graphs.captured import Captured
+from fairseq_aggdec.engine.graphs.graphs import Function
+from fairseq_aggdec.engine.loops.loop import Loop, Plan
+from fairseq_aggdec.engine.loops.state import GOES, Part, State
+
+_LARGEST = 32
+"""of N: a program sorts N (N + 2) candidates in its registers"""
+_STEPS = 32
+"""T is a multiple: each step has N slots of the cache, to all of which PyTorch's operations attend"""
+
+
+class BeamLoop(Loop):
+    """A beam search of one batch with a step in each pass."""
+
+    def __init__(self, captured: Captured, rules: SearchRules, options: BeamOptions) -> None:
+        width = tree_width_bucket(options.size)
+        most = min(options.max_len + 2, 2 * captured.memory.cache.source + width)
+        super().__init__(captured, rules, width, -(-most // _STEPS) * _STEPS, options.size)
+        self._options = options
+
+    @staticmethod
+    def serves(options: BeamOptions) -> bool:
+        return options.size <= _LARGEST
+
+    def table(self, rows: int, capacity: int) -> list[Part]:
+        one = (rows, 1)
+        beam = (rows, self.width)
+        past = (rows, self.width, capacity)
+        ends = (rows, self._options.size)
+        return [
+            # the number of a sentence's hypotheses, the last of which fills up W; the number of steps taken
+            Part("counts", one),
+            Part("steps", one),
+            # `GOES` and others of `state`; the number of finished hypotheses; not 0 where scores were NaN
+            Part("going", one),
+            Part("finished", one),
+            Part("spoiled", one),
+            # what is read next, and where; the cumulative log-probability
+            Part("tokens", beam),
+            Part("positions", beam),
+            Part("sums", beam, torch.float64),
+            # cache slots, see `TreeBlock`
+            Part("paths", past),
+            # `counts` before each step
+            Part("widths", (rows, capacity)),
+            # the hypotheses behind each step: last token, place of what it extends, `sums`
+            Part("words", past),
+            Part("parents", past),
+            Part("totals", past, torch.float64),
+            # the finished hypotheses: step and place of what EOS has extended, `sums`
+            Part("end_steps", ends),
+            Part("end_parents", ends),
+            Part("end_sums", ends, torch.float64),
+        ]
+
+    def start(self, state: State, first_tokens: np.ndarray) -> None:
+        state.counts[:] = 1
+        state.going[:] = GOES
+        state.tokens[:] = first_tokens[:, None]
+
+    def turn(self, state: State, plan: Plan) -> Function:
+        from fairseq_aggdec.engine.loops.kernels import take_step  # imports Triton
+
+        captured = self.captured
+        size = self._options.size
+        count = self._options.entries
+        parts = tuple(vars(state).values())
+        sizes = (state.paths.size(2), self.width, count)
+        options = {
+            "size": size,
+            "beams": rows_bucket(self.width),
+            "kept": rows_bucket(count),
+            "best": rows_bucket(2 * size),
+            **launch_options(captured.device),
+        }
+
+        def step(limits: Tensor) -> tuple[Tensor]:
+            features = captured.layered(state.tokens, state.positions, plan.shape, paths=state.paths)
+            at = state.positions.flatten()
+            entries = self._entries(features.flatten(0, 1), at, limits)
+            take_step[(plan.shape.rows,)](parts, tuple(entries), limits, sizes, **options)
+            return (state.going,)
+
+        return step
+
+    def _entries(self, features: Tensor, at: Tensor, limits: Tensor) -> Any:
+        """The best log-probabilities at each position and their tokens, twice N x `entries`."""
+        captured = self.captured
+        count = self._options.entries
+        eos = self.rules.eos
+        if captured.kernels is not None:
+            logits = captured.parts.project(features)
+            return captured.kernels.best_entries(logits, at, limits, count, captured.memory.temperature)
+        *_, scores = captured.likeliest(features, 1, self.rules.pad, eos, at < limits[2])
+        others = torch.arange(captured.parts.symbols, device=captured.device) != eos
+        must_end = (at >= limits[3])[:, None]
+        return scores[:].masked_fill(must_end & others, -math.inf).topk(count)
+
+    def found(self, state: State) -> list[Any | None]:
+        row = np.arange(len(state.going))[:, None]
+        place = state.end_parents
+        last = state.end_steps
+        longest = last.max(initial=0)
+        state.end_words = np.zeros((*place.shape, longest), np.int64)
+        state.end_totals = np.zeros((*place.shape, longest))
+        for step in range(longest - 1, -1, -1):  # all hypotheses at once, from their ends to their beginnings
+            state.end_words[..., step] = state.words[row, place, step]
+            state.end_totals[..., step] = state.totals[row, place, step]
+            place = np.where(step < last, state.parents[row, place, step], place)
+        return super().found(state)
+
+    def sentence(self, row: State) -> tuple[list[Output], BeamStats] | None:
+        if row.spoiled[0]:
+            return None
+        outputs = []
+        for number in range(row.finished[0]):
+            length = row.end_steps[number]
+            tokens = [*row.end_words[number, :length].tolist(), self._options.eos]
+            sums = [*row.end_totals[number, :length].tolist(), float(row.end_sums[number])]
+            outputs.append(output_of(tokens, sums, self._options, None))
+        widths = row.widths[: row.steps[0] + 1].tolist()
+        return best_first(outputs), BeamStats(widths, list(widths), [1] * len(widths))
