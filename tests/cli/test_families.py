@@ -269,7 +269,7 @@ def test_the_source_is_copied_past_the_language_tokens(name: str, correction_mod
             value[len(weight) :] = 0.9 * weight[2] if task == "multilingual_translation" else 0
     torch.save(state, path)
     stock = decode(family, data, path, None, "--beam", 1)
-    found = decode(family, data, path, "iad", "--batch-size", 1)
+    found = decode(family, data, path, "iad", "--batch-size", 1, "--drafts", "whole")
     assert_same_hypotheses(found, stock)
     assert sum(sentence.steps == 1 for sentence in parse_generate(found).values()) > 4
     assert iterations(found) < 0.8

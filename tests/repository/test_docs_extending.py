@@ -18,7 +18,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/CONTRIBUTING.md"
 def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 40
-    for table in (MODES, DRAFTERS):
+    tables: list[Any] = [MODES, DRAFTERS]
+    for table in tables:
         monkeypatch.setitem(table, "repeating", None)  # so that it is gone afterwards
     page: dict[str, Any] = {}
     exec(code, page)
