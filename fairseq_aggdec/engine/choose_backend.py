@@ -55,8 +55,8 @@ def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
     by_kernels = weight.dtype in _OF_KERNELS and has_triton(weight.device)
     if arithmetic.bit_exact:  # no other way has the bits
         return [KERNELS if by_kernels else GRAPHS]
-    may_run = capability(weight.device) >= LEAST_CAPABILITY and why_no_triton() is None and not _wanted()
-    if weight.dtype == torch.float32 and may_run:
+    is_single = weight.dtype == torch.float32 and not _wanted()
+    if is_single and capability(weight.device) >= LEAST_CAPABILITY and why_no_triton() is None:
         _say("this GPU decodes in single precision: --fp16 (precision='fp16') has faster kernels")
     return [*[KERNELS] * by_kernels, GRAPHS, ONE_BY_ONE]
 

@@ -24,9 +24,6 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.hypotheses import NBest, nan_error
 from fairseq_aggdec.generation.samples import Batch
 
-Searched = list[tuple[list[Output], BeamStats]]
-"""the outputs of each sentence, best first"""
-
 _AHEAD = 16
 """prefixes of a sentence to score ahead in a pass; 32 bring hardly more (docs/aggressive-beam.md)"""
 _LEAST_BEAMS = 1.5
@@ -129,8 +126,11 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         options: BeamOptions,
         budget: int,
         texts: Sequence[Sequence[int]],
-    ) -> Searched:
-        """Search in C with a step a pass, or over the rows that are known; `texts`: sources to look ahead by."""
+    ) -> list[tuple[list[Output], BeamStats]]:
+        """The outputs of each sentence, best first; `texts`: sources to look ahead by.
+
+        Searched in C with a step a pass, or over the rows that are known.
+        """
         rules = batch.rules
         verifier = self._verifiers.start(batch, self.temperature)
         if isinstance(verifier, RecomputeVerifier):

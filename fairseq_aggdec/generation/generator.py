@@ -196,7 +196,7 @@ class AggressiveGenerator(SequenceGenerator):
 
     def _device_loop(self, batch: Batch, search: Any) -> DeviceLoop | None:
         """See `engine.loops`, which is asked here alone."""
-        return device_loop(self._verifiers.of_each(batch.device), batch.rules, search)
+        return device_loop(self._verifiers.decoders(), batch.rules, search)
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch; subclasses may return another."""

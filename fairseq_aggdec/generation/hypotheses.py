@@ -85,7 +85,7 @@ def write_statistics(
     seconds: float,
 ) -> None:
     """Write a line for each sentence; `first`: see `Batch.ids`; `seconds`: the time of the batch."""
-    tokens = batch.net_input["src_tokens"].cpu()
+    tokens = batch.source.cpu()
     if sources.words is None:
         read: Sequence[Any] = source_lengths(search, batch.net_input).tolist()
     else:

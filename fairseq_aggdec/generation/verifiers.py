@@ -1,7 +1,7 @@
 """What scores a batch: this plugin's engine, an ensemble of engines, or fairseq's own code."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from fairseq.data import Dictionary
@@ -56,7 +56,7 @@ class Verifiers:
 
     def of_each(self, device: torch.device) -> list[ModelVerifier]:
         """A verifier for each model; `device`: of the batch."""
-        found = self.decoders()
+        found = list(self.decoders())
         if None in found:
             self.say_fallback("fairseq's own code decodes, slower and as exact", self.unsupported())
         return [
@@ -64,9 +64,9 @@ class Verifiers:
             for model, engine in zip(self.models, found, strict=True)
         ]
 
-    def decoders(self) -> list[Decoder | None]:
+    def decoders(self) -> Iterator[Decoder | None]:
         """The engine of each model's decoder; None where there is none."""
-        return [self.engines.decoder(model.decoder) for model in self.models]
+        return (self.engines.decoder(model.decoder) for model in self.models)
 
     def unsupported(self) -> str | None:
         """All reasons why the engine does not support some models; None where it supports them."""

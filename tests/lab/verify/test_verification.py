@@ -50,6 +50,7 @@ def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subje
 def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    subject = replace(subject, drafts="whole")  # of a tiny model hardly any pays
     blocks_see_what_follows(monkeypatch)
     done = verified(subject, "greedy,iad", "fp32", sizes=(1,))
     (check,) = done.failed
@@ -67,7 +68,7 @@ def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
     done = verified(subject, "iad", "fp32", sizes=(1,))
     assert not done.failed
     assert done.checks[0].near_ties == len(check.differences) == done.text().count(", a near-tie")
-    assert f"{check.identical} of 5, {check.differing} near-tie" in done.text()
+    assert f"{check.identical} of 5, {check.differing} near-ties" in done.text()
 
 
 def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
