@@ -12,7 +12,7 @@ import torch
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.graphs.graphs import Graph
+from fairseq_aggdec.engine.graphs.graph_cache import Graph
 from fairseq_aggdec.lab.bench.random_models import SOURCE, TARGET, random_sentences, write_random_model
 from fairseq_aggdec.model import load
 from fairseq_aggdec.models.sizes import SIZES
@@ -37,7 +37,7 @@ def main(device: str, folder: Path) -> None:
         lengths = torch.full((rows,), source.size(1), device=device)
         engine.start(engines.encode(model, {"src_tokens": source, "src_lengths": lengths}))
         engine.verify(Block.of(source[:, :1].repeat(1, width), [_START] * rows), rules)
-        graph: Graph = list(engine.captured.graphs._graphs.values())[-1]
+        graph: Graph = list(engine.runner.cache._graphs.values())[-1]
 
         # the median of five rounds
         microseconds = sorted(_replayed(graph, 200) for _ in range(5))[2]

@@ -7,7 +7,6 @@ draft, and k masks, which attend to each other. The next block overwrites the ca
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import proxy
 
 import torch
 from torch import Tensor
@@ -18,9 +17,9 @@ from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
-from fairseq_aggdec.engine.graphs.captured import Shape
-from fairseq_aggdec.engine.graphs.graphs import Function
+from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
+from fairseq_aggdec.engine.runner import DraftBlock
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
@@ -76,8 +75,8 @@ class LateStart:
 class DraftDecoder(LateStart):
     """A `drafters.block.BlockModel` over a `NarDrafterDecoder`.
 
-    A bidirectional prefix attends to the block, so it is read again for every draft. Where passes are captured, a draft
-    is one graph; it stays on the device, where the verifier reads it, and the next draft overwrites it.
+    A bidirectional prefix attends to the block, so it is read again for every draft. On a GPU a draft stays where the
+    verifier reads it, and the next one overwrites it.
     """
 
     _engine: Decoder
@@ -93,37 +92,31 @@ class DraftDecoder(LateStart):
         """whether a prefix is cached, since it does not attend to the block"""
         # padding stands for masks whose inputs the caller computes
         self.mask = decoder.padding_idx if self._copies_source else decoder.embed_tokens.num_embeddings
-        """the number that stands for a mask in a block"""
-        self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
-        mask = None if self._copies_source else decoder.mask_embedding[None]
-        super().__init__(Decoder(decoder, arithmetic, way, mask))
-        self.captured = None if self._copies_source else self._engine.captured
-        """drafts that are captured as CUDA graphs; None: none are"""
+        """the id that stands for a mask in a block"""
+        super().__init__(
+            Decoder(decoder, arithmetic, way, None if self._copies_source else decoder.mask_embedding[None])
+        )
+        self.runner = self._engine.eager if self._copies_source else self._engine.runner
+        """runs the passes"""
+        self.choose_tokens = ChooseTokens(decoder, self._engine.parts)
+        """chooses draft tokens"""
         self.reads_wait = self._engine.backend.reads_wait
         self._encoder_out: dict[str, list[Tensor]] = {}
-        self._read: list[int] = []  # number of cached tokens of each row
+        self._read: list[int] = []  # the number of cached tokens of each row
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        self.begin()
-        captured, shape = self.captured, None
-        if captured is not None:
-            shape = captured.shape_of(self._width(texts, block_size), max(self._read))
-        if captured is None or shape is None:
-            return self._choose(*self._block(texts, block_size))
-        numbers_of_row, key = 2 + 2 * shape.width + block_size, ("draft", shape, block_size)
-        size = shape.rows * numbers_of_row
-        graph = captured.graphs.get(key, size, lambda: (self._pass(shape, block_size), ()))
-        numbers = graph.numbers().reshape(shape.rows, numbers_of_row)
-        numbers[: len(texts)], numbers[len(texts) :] = self._numbers(texts, block_size, shape.width).numpy(), 0
-        captured.graphs.run(graph)
+        drafts = self.runner.draft(self._block(texts, block_size), self.choose_tokens)
         self._have_read(texts)
-        return graph.results[0][: len(texts)]
+        return drafts
 
     def choose(
         self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
     ) -> tuple[Tensor, Tensor]:
         logits = self._scores(texts, block_size)
-        starts, lasts = [len(text) - 1 for text in texts], [text[-1] for text in texts]
+
+        # as if a verifier had read the best tokens
+        starts = [len(text) - 1 for text in texts]
+        lasts = [text[-1] for text in texts]
         block = Block.of_draft(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
         sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.read_output else None
         if temperature != 1.0:
@@ -139,10 +132,11 @@ class DraftDecoder(LateStart):
 
         Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
-        features, last = self._block(texts, block_size)
+        features, last = self._engine.eager.read_masks(self._block(texts, block_size))
+        self._have_read(texts)
         head = self._decoder.transitions
         if head is not None:
-            before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
+            before = torch.cat([last[:, None], self.choose_tokens(features, last)[:, :-1]], dim=1)
             features = head(features, self._decoder.embed(before))
         return self._engine.parts.project(features)
 
@@ -157,68 +151,30 @@ class DraftDecoder(LateStart):
         }
         self._read = [self._read[row] for row in order.rows]
 
-    def _choose(self, features: Tensor, last: Tensor) -> Tensor:
-        """Draft tokens, B x k; `last`: the token before each block, B."""
-        logits = self._engine.parts.project(features)
-        if self._transitions is None:
-            return self._decoder.best_tokens(logits)
-        exclude(logits, self._decoder.never_drafted)
-        return self._transitions.chain(features, logits, last)
+    def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> DraftBlock:
+        """The tokens that each row has committed since the last draft, then masks.
 
-    def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> tuple[Tensor, Tensor]:
-        """Decoder output at the masks after each row's prefix, B x k x D, and the token before the masks, B.
-
-        A block has the tokens that each row has committed since the last draft, then masks: k for the row with the most
-        tokens, for others more, which are not returned. A causal prefix is cached.
+        There are k masks for the row with the most tokens, for others more, of which the first k count.
         """
         self.begin()
-        decoder, engine = self._decoder, self._engine
-        width, last_start = self._width(texts, block_size), max(self._read)
-        parts = self._numbers(texts, block_size, width).to(decoder.mask_embedding.device, non_blocking=True)
-        last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
-
-        inputs = None
-        if self._copies_source:
-            columns = torch.arange(width, device=parts.device)
-            masks = decoder.mask_inputs(begin + columns, self._encoder_out)
-            inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.parts.embed(block))
-        features = engine.features(block, begin[:, 0], last_start, reach=reach, embeddings=inputs, wanted=wanted)
-        self._have_read(texts)
-        return features, last[:, 0]
-
-    def _pass(self, shape: Shape, block_size: int) -> Function:
-        """The function of a captured draft."""
-        sizes = [1, 1, shape.width, shape.width, block_size]
-        columns = torch.arange(shape.width, device=self._engine.parts.device)
-        drafter = proxy(self)  # as `Captured.weak`
-
-        def draft(numbers: Tensor) -> tuple[Tensor, ...]:
-            last, starts, *others = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            return numbers[:0], drafter.drafted(shape, last, starts + columns, *others)
-
-        return draft
-
-    def drafted(
-        self, shape: Shape, last: Tensor, positions: Tensor, block: Tensor, reach: Tensor, wanted: Tensor
-    ) -> Tensor:
-        """Draft tokens, R x k, from the numbers of a captured pass: see `_numbers`."""
-        assert self.captured is not None
-        return self._choose(self.captured.layered(block, positions, shape, reach=reach, wanted=wanted), last[:, 0])
-
-    def _width(self, texts: Sequence[Sequence[int]], block_size: int) -> int:
-        """The width of the next block."""
-        return block_size + max(len(text) - start for text, start in zip(texts, self._read, strict=True))
-
-    def _numbers(self, texts: Sequence[Sequence[int]], block_size: int, width: int) -> Tensor:
-        """For each row: last token, start, `width` tokens, as many positions that they reach, wanted columns."""
-        numbers = array("q")
+        width = block_size + max(len(text) - start for text, start in zip(texts, self._read, strict=True))
+        table = array("q")
         for text, start in zip(texts, self._read, strict=True):
-            fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
-            first = start + fresh if self.is_causal else start
-            row = [text[-1], start, *text[start:], *[self.mask] * (width - fresh)]
-            row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
-            numbers.extend(row)
-        return torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1)
+            fresh = len(text) - start
+            end = len(text) + block_size - 1  # the position of the last mask that counts
+            alone = fresh if self.is_causal else 0  # tokens that attend to no mask
+            table.extend([text[-1], start])
+            table.extend([*text[start:], *[self.mask] * (width - fresh)])
+            table.extend([*range(start, start + alone), *[end] * (width - alone)])
+            table.extend(range(fresh, fresh + block_size))
+        rows = torch.frombuffer(table, dtype=torch.long).view(len(texts), -1)
+        return DraftBlock(rows, width, block_size, max(self._read), self._embed if self._copies_source else None)
+
+    def _embed(self, tokens: Tensor, starts: Tensor, wanted: Tensor) -> Tensor:
+        """Embeddings of a block whose masks are copies of the source, see `DraftBlock`."""
+        columns = torch.arange(tokens.size(1), device=tokens.device)
+        masks = self._decoder.mask_inputs(starts + columns, self._encoder_out)
+        return torch.where((columns >= wanted[:, :1])[..., None], masks, self._engine.parts.embed(tokens))
 
     def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
         """Record that a block was read after these texts."""
@@ -226,31 +182,34 @@ class DraftDecoder(LateStart):
             self._read = [len(text) for text in texts]
 
 
-class TransitionTables:
-    """A drafter's `TransitionHead` over the best candidates of each position of a block.
+class ChooseTokens:
+    """The draft tokens of features: the best at each position, or the best chain under a `TransitionHead`.
 
     The head changes the score of token b after token a by relu(A embed(a) + B features + bias) . (W^T output(b)): both
-    A embed(a) and W^T output(b) are rows of tables, V x H.
+    A embed(a) and W^T output(b) are rows of tables, V x H. Of each position the best candidates take part.
     """
 
-    def __init__(self, decoder: NarDrafterDecoder) -> None:
-        """From the present weights of a decoder with a transition head, in evaluation mode."""
+    def __init__(self, decoder: NarDrafterDecoder, parts: Parts) -> None:
+        """From the present weights of a decoder in evaluation mode."""
+        self._decoder = decoder
+        self._parts = parts
         head = decoder.transitions
-        assert head is not None
-        self._backend = choose_backend(head.out.weight, AS_THE_MODEL)
-        self._here = self._backend.fused(head.here)
-        with torch.no_grad():
-            self._before = head.before(decoder.embed(torch.arange(len(decoder.dictionary)).to(head.out.weight.device)))
-            self._after = decoder.output_projection.weight @ head.out.weight
+        self._has_transitions = head is not None
+        if head is not None:
+            weight = head.out.weight
+            self._backend = choose_backend(weight, AS_THE_MODEL)
+            self._here = self._backend.fused(head.here)
+            with torch.no_grad():
+                words = torch.arange(len(decoder.dictionary), device=weight.device)
+                self._before = head.before(decoder.embed(words))
+                self._after = decoder.output_projection.weight @ weight
 
-    def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
-        """Choose the tokens of a draft, B x k.
-
-        Args:
-            features: B x k x D, of the block positions, without the head's correction.
-            logits: B x k x V, of these features; minus infinity for tokens that are never drafted.
-            last: B, the token before each block.
-        """
+    def __call__(self, features: Tensor, last: Tensor) -> Tensor:
+        """Draft tokens of block positions, B x k x D -> B x k; `last`: the token before each block, B."""
+        logits = self._parts.project(features)
+        if not self._has_transitions:
+            return self._decoder.best_tokens(logits)
+        exclude(logits, self._decoder.never_drafted)
         best = self._backend.choice.best_entries(logits.flatten(0, 1), min(_CANDIDATES, logits.size(-1)))
         scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
         return self._backend.chain(self._before, self._after, self._here(features), candidates, scores, last)

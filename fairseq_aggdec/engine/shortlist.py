@@ -34,10 +34,10 @@ class Shortlist:
     """
 
     def __init__(self, engine: Any, decoder: Any) -> None:
-        """`engine`: of `decoder`; only a `Decoder` whose passes are not captured can restrict its vocabulary."""
-        is_own = isinstance(engine, Decoder) and engine.captured is None
-        self._applies = is_own and shortlisted(decoder) is not None
-        self._engine, self._decoder = engine, decoder
+        """`engine`: of `decoder`; only a `Decoder` can restrict its vocabulary."""
+        self._applies = isinstance(engine, Decoder) and shortlisted(decoder) is not None
+        self._engine = engine
+        self._decoder = decoder
         self._symbols = set(range(FIRST))
         self._numbers = torch.empty(0, dtype=torch.long)  # the symbols that the engine scores, in ascending order
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
-from operator import eq
+from operator import add, eq
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Order
@@ -40,17 +41,22 @@ class SmallModel(LateStart):
         """As `BlockModel.draft`: at most `block_size` tokens after each text, on the host."""
         self.begin()
         self._shortlist.see(texts)
-        block, columns = self._unread(texts), list[list[int]]()
+        block = self._unread(texts)
+        columns: list[list[int]] = []  # the tokens of each step
         ended = [False] * len(texts)
         none = torch.empty(len(texts), 0, dtype=torch.long)
         while True:
+            # the best token after each row's last one
             best = self._engine.verify(block, self._rules).tokens[_lasts(block)]
-            columns.append(self._shortlist.symbols(best).tolist())
-            ended = [done or token == self._rules.eos for done, token in zip(ended, columns[-1], strict=True)]
+            column = self._shortlist.symbols(best).tolist()
+            columns.append(column)
+
+            # which is read by the next step, unless all drafts have ended
+            ended = [done or token == self._rules.eos for done, token in zip(ended, column, strict=True)]
             if len(columns) == block_size or all(ended):
                 break
-            starts = [start + width for start, width in zip(block.known_starts, block.ragged.widths, strict=True)]
-            block = Block.of_draft(columns[-1], starts, none, None, self._device)
+            starts = map(add, block.known_starts, block.ragged.widths)
+            block = Block.of_draft(column, list(starts), none, None, self._device)
         drafts = list(zip(*columns, strict=True))
         self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
         return torch.tensor(drafts)
@@ -65,12 +71,14 @@ class SmallModel(LateStart):
     def _unread(self, texts: Sequence[Sequence[int]]) -> Block:
         """The tokens of each text that have not been read; its last token, at least."""
         cached = self._cached or [[]] * len(texts)
-        known = [sum(takewhile(bool, map(eq, *both))) for both in zip(texts, cached, strict=True)]
-        starts = [min(len(text) - 1, count) for text, count in zip(texts, known, strict=True)]
-        widths = [len(text) - start for text, start in zip(texts, starts, strict=True)]
-        width, pad = max(widths), self._rules.pad
-        rows = [[*text[start:], *[pad] * (width - own)] for text, start, own in zip(texts, starts, widths, strict=True)]
-        tokens = torch.tensor(rows)
+        starts = []
+        fresh = []
+        for text, read in zip(texts, cached, strict=True):
+            known = sum(takewhile(bool, map(eq, text, read)))
+            starts.append(min(len(text) - 1, known))
+            fresh.append(torch.tensor(text[starts[-1] :]))
+        widths = list(map(len, fresh))
+        tokens = pad_sequence(fresh, batch_first=True, padding_value=self._rules.pad)
         return Block.of_draft(tokens[:, 0].tolist(), starts, tokens[:, 1:], widths, self._device)
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:

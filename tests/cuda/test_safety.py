@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from tests.support.on_device import LENGTHS, LIMIT, WIDE, batch, on
 from tests.support.random_models import model_of_shape
 from tests.support.small_generators import FEW_WORDS, generator, tokens
@@ -54,7 +55,7 @@ def test_few_graphs_are_kept(model: Any, device: torch.device, expected: Any) ->
     engines = Engines()
     engine = engines.decoder(model.decoder)
     assert engine is not None
-    assert engine.captured is not None
-    engine.captured.graphs._most = 2
+    assert isinstance(engine.runner, Graphs)
+    engine.runner.cache._most = 2
     assert outputs(model, engines, device) == expected
-    assert len(engine.captured.graphs._graphs) == 2
+    assert len(engine.runner.cache._graphs) == 2

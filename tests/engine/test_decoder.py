@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Block, Order
-from fairseq_aggdec.engine import decoder
+from fairseq_aggdec.engine import runner
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.plain.choice import PLAIN
@@ -125,7 +125,7 @@ def test_layers_of_one_head_share_a_mask() -> None:
 def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, ragged: bool) -> None:
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
     walk = Walk(model, Decoder(model.decoder), seed, rows)
-    with mock.patch.object(decoder, "_LOGITS_CHUNK", tokens), torch.no_grad():
+    with mock.patch.object(runner, "_LOGITS_CHUNK", tokens), torch.no_grad():
         for _ in range(2):
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)

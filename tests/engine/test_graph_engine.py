@@ -16,14 +16,15 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Order, Ragged
-from fairseq_aggdec.engine import choose_backend, decoder
+from fairseq_aggdec.engine import choose_backend, runner
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import GRAPHS
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs, PinnedBuffer
+from fairseq_aggdec.engine.graphs.graph_cache import Graph, GraphCache, PinnedBuffer
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.engine.loops.rows import draft_on_device
 from tests.support.random_models import (
     DRAFTER_SHAPES,
@@ -141,7 +142,7 @@ def test_blocks_are_judged_as_by_the_plain_engine(
     walk.step(6, ranks=2, ragged=make is captured)
     walk.keep([0, 2])
     with monkeypatch.context() as patch:  # a pass without a graph between others
-        patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", 0)
+        patch.setattr("fairseq_aggdec.engine.graphs.runner.MOST_TOKENS", 0)
         walk.step(3)
     walk.keep([1])
     while walk.starts[0] < 21:  # beyond the end that is forced at 20
@@ -159,7 +160,7 @@ def test_a_forced_beginning_is_chosen_in_the_graph(make: Any, ranks: int, monkey
     rules = dataclasses.replace(RULES, prefix=prefix)
     block = Block.of_draft([2, 2], [0, 0], torch.cat([prefix, torch.tensor([[4, 7], [5, 5]])], dim=1), None, CPU)
     expected = both[1].verify(block, rules, ranks)
-    monkeypatch.setattr(decoder, "choose_block", None)
+    monkeypatch.setattr(runner, "choose_block", None)
     found = both[0].verify(block, rules, ranks)
     assert_alike(found, expected, block.ragged, ranks=0)  # how a forced token would be judged does not matter
     assert (found.ranks is None) == (ranks == 0)
@@ -181,15 +182,15 @@ def test_one_batch_after_another_of_any_size() -> None:
 def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
     model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=16)
     engine = captured(model.decoder)
-    assert engine.captured is not None
-    graphs = engine.captured.graphs
+    assert isinstance(engine.runner, Graphs)
+    graphs = engine.runner.cache
     table: Any = engine.parts.positions
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=400)
 
     def passes(start: int = 0) -> tuple[list[int], set[Graph]]:
         """Where the memory and the embeddings of positions are, and the passes over them."""
         engine.verify(Block.of(torch.full((1, 3), 5), [start]), rules)
-        memory = (engine.memory.cache.memory, engine.memory.cross, table.reaching(1))
+        memory = (engine.eager.memory.cache.memory, engine.eager.memory.cross, table.reaching(1))
         return [x.data_ptr() for x in memory], set(graphs._graphs.values())
 
     engine.start(encoded(model, [5, 9, 4]))
@@ -302,7 +303,7 @@ def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytes
     encoder, engine = Encoder(model.encoder, AS_THE_MODEL, GRAPHS), captured(model.decoder)
     tokens = random_batch(3, VOCABULARY, [5, 9, 2])["net_input"]["src_tokens"]
     engine.start(encoder(tokens))  # graphs are made
-    run, outside = Graphs.run, list[str]()
+    run, outside = GraphCache.run, list[str]()
     views = {"aten.view", "aten.slice", "aten.select", "aten.transpose", "aten.unflatten", "aten.detach", "aten.alias"}
 
     class Counting(TorchDispatchMode):
@@ -311,11 +312,11 @@ def test_a_batch_begins_with_few_operations_beside_its_graphs(monkeypatch: pytes
                 outside.append(str(function))
             return function(*arguments, **(options or {}))
 
-    def uncounted(self: Graphs, graph: Graph) -> None:
+    def uncounted(self: GraphCache, graph: Graph) -> None:
         with _disable_current_modes():
             run(self, graph)
 
-    monkeypatch.setattr(Graphs, "run", uncounted)
+    monkeypatch.setattr(GraphCache, "run", uncounted)
     with Counting():
         engine.start(encoder(tokens))
     assert outside == ["aten.fill_.Scalar", "aten.copy_.default"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.graphs.graphs import Capture, Function, Graph, Graphs, is_out_of_memory
+from fairseq_aggdec.engine.graphs.graph_cache import Capture, Function, Graph, GraphCache, is_out_of_memory
 from fairseq_aggdec.errors import AggdecError
 
 CPU = torch.device("cpu")
@@ -16,7 +16,7 @@ def times_two(numbers: Tensor) -> Sequence[Tensor]:
     return 2 * numbers, numbers + 1
 
 
-def pass_of(graphs: Graphs, key: str, function: Function = times_two) -> Graph:
+def pass_of(graphs: GraphCache, key: str, function: Function = times_two) -> Graph:
     return graphs.get((key,), 3, lambda: (function, ()))
 
 
@@ -32,7 +32,7 @@ def out_of_memory(function: Callable[[], None]) -> Callable[[], None]:
 
 @pytest.mark.parametrize("capture", [None, captures])
 def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(capture: Capture | None) -> None:
-    graphs = Graphs(CPU, None if capture is None else lambda: capture)
+    graphs = GraphCache(CPU, None if capture is None else lambda: capture)
     for start in (0, 5):
         graph = pass_of(graphs, "a")
         graph.numbers()[:] = torch.arange(start, start + 3)
@@ -44,7 +44,7 @@ def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(capture: Cap
 
 
 def test_the_pass_that_was_not_used_for_longest_goes() -> None:
-    graphs = Graphs(CPU, lambda: captures, most=2)
+    graphs = GraphCache(CPU, lambda: captures, most=2)
     first, second = pass_of(graphs, "a"), pass_of(graphs, "b")
     assert pass_of(graphs, "a") is first
     pass_of(graphs, "c")
@@ -59,7 +59,7 @@ def test_memory_that_has_moved_ends_all_graphs_and_their_pool() -> None:
         pools.append(lambda function: captures(function))
         return pools[-1]
 
-    graphs = Graphs(CPU, new_pool)
+    graphs = GraphCache(CPU, new_pool)
     before = pass_of(graphs, "a")
     graphs.run(before)
     graphs.clear()
@@ -74,7 +74,7 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: p
         tried.append(function)
         return out_of_memory(function) if len(tried) == 2 else captures(function)
 
-    graphs = Graphs(CPU, lambda: not_the_large_one)
+    graphs = GraphCache(CPU, lambda: not_the_large_one)
     for key in ("small", "large", "large", "small"):
         graph = pass_of(graphs, key)
         graph.numbers().fill(4)
@@ -100,7 +100,7 @@ def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFi
 
         return replay
 
-    graphs = Graphs(CPU, lambda: launches_once)
+    graphs = GraphCache(CPU, lambda: launches_once)
     for value in (1, 2, 3):
         graph = pass_of(graphs, "a")
         graph.numbers().fill(value)
@@ -123,6 +123,6 @@ def test_a_mistake_in_a_pass_is_not_hidden() -> None:
     def wrong(numbers: Tensor) -> Sequence[Tensor]:
         raise AggdecError("this source is too long")
 
-    graphs = Graphs(CPU, lambda: captures)
+    graphs = GraphCache(CPU, lambda: captures)
     with pytest.raises(AggdecError, match="too long"):
         graphs.run(pass_of(graphs, "a", wrong))

@@ -53,7 +53,7 @@ def test_choices_and_proposals_are_the_models(
         starts = torch.tensor([2, 0, 4])
         block = torch.stack([tokens[row, start : start + 5] for row, start in enumerate(starts)])
         with monkeypatch.context() as patch:
-            patch.setattr("fairseq_aggdec.engine.graphs.captured.MOST_TOKENS", most)
+            patch.setattr("fairseq_aggdec.engine.graphs.runner.MOST_TOKENS", most)
             engine.verify(Block.of(block, starts.tolist()), rules)
         lengths = torch.tensor([2 + 5, 0 + 3, 4 + 2])  # chosen at the last, the third and the first column: the last
         kept = torch.tensor([0, 2])

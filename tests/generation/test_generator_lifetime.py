@@ -20,7 +20,7 @@ from torch import nn
 from fairseq_aggdec.engine import weights_snapshot
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.graphs.graphs import Graphs
+from fairseq_aggdec.engine.graphs.graph_cache import GraphCache
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.process import no_garbage_collection
@@ -128,15 +128,15 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
 @pytest.mark.parametrize("mode", [*MODES, "gad", "blockwise"])
 def test_an_old_engine_is_gone_before_a_new_one_is_built(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Python's collector: what graphs read may be a quarter of a GPU's memory."""
-    alive, most, create = WeakSet[Graphs](), list[int](), Graphs.__init__
+    alive, most, create = WeakSet[GraphCache](), list[int](), GraphCache.__init__
 
-    def counted(self: Graphs, *arguments: Any, **options: Any) -> None:
+    def counted(self: GraphCache, *arguments: Any, **options: Any) -> None:
         create(self, *arguments, **options)
         alive.add(self)
         most.append(len(alive))
 
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
-    monkeypatch.setattr(Graphs, "__init__", counted)
+    monkeypatch.setattr(GraphCache, "__init__", counted)
     model, drafter = small_model(), LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3))
     if mode == "blockwise":
         model = random_blockwise("post-norm sinusoidal", "learned, own hidden", 1, WORDS, WORDS, heads=3)

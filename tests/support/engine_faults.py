@@ -7,30 +7,30 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine import engines
-from fairseq_aggdec.engine.decoder import Decoder
+from fairseq_aggdec.engine.runner import Eager
 
 
 def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A drafted token of a block of three and more is judged with the draft behind it in sight."""
-    sighted = Decoder.features
+    sighted = Eager.features
 
-    def features(self: Decoder, block: Any, starts: Any, last_start: int, **options: Any) -> Any:
-        if block is not None and block.size(1) > 2:
-            options["reach"] = (starts + block.size(1) - 1)[:, None].expand(block.shape)
-        return sighted(self, block, starts, last_start, **options)
+    def features(self: Eager, tokens: Any, starts: Any, last_start: int, **options: Any) -> Any:
+        if tokens.size(1) > 2:
+            options["reach"] = (starts + tokens.size(1) - 1)[:, None].expand(tokens.shape)
+        return sighted(self, tokens, starts, last_start, **options)
 
-    monkeypatch.setattr(Decoder, "features", features)
+    monkeypatch.setattr(Eager, "features", features)
     monkeypatch.setattr(engines, "decoder_objection", lambda engine, decoder: None)  # or the engine is not used
 
 
 def branches_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefixes of a tree see those of other branches."""
-    alone = Decoder.score_tree
+    alone = Eager.read_tree
 
-    def score_tree(self: Decoder, block: Any) -> Any:
+    def read_tree(self: Eager, block: Any) -> Any:
         first = torch.arange(block.paths.size(1))  # whatever has the first slots
         paths = torch.where(first < block.positions[:, None], first, block.paths)
         return alone(self, replace(block, paths=paths))
 
-    monkeypatch.setattr(Decoder, "score_tree", score_tree)
+    monkeypatch.setattr(Eager, "read_tree", read_tree)
     monkeypatch.setattr(engines, "decoder_objection", lambda engine, decoder: None)

@@ -227,7 +227,7 @@ class OracleGenerator(AggressiveGenerator):
         proposed = padded([*texts.values()], self.eos, HOST)
         if isinstance(drafter, HeadDrafter):
             propose = drafter._model.propose
-            model = Mock(max_positions=_FAR, captured=None)
+            model = Mock(max_positions=_FAR)
             model.draft = lambda texts, size: propose([*map(len, texts)], size + 1)
             drafter = BlockDrafter(model, block_size, self.eos)
         drafter.model = SimulatedModel(drafter.model, len(proposed), proposed.size(1), self.eos, batch.device)

@@ -36,7 +36,7 @@ from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.cuda import choice, kernels, launching
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers
-from fairseq_aggdec.engine.graphs.captured import Shape
+from fairseq_aggdec.engine.graphs.passes import Shape
 from fairseq_aggdec.engine.loops.beams import BeamLoop
 from fairseq_aggdec.engine.loops.loop import Plan
 from fairseq_aggdec.engine.loops.rows import RowLoop, RowSearch
@@ -104,11 +104,13 @@ def launch_choice(dtype: torch.dtype) -> None:
 
 def launch_loops() -> None:
     """Without drafts, with long copies and with a model's drafts; of the usual beam and of a large one."""
-    memory = SimpleNamespace(cache=SimpleNamespace(source=32), temperature=1.0)
     parts = SimpleNamespace(project=lambda features: features.new_zeros(len(features), 999))
-    engine: Any = SimpleNamespace(device=torch.device("cpu"), memory=memory, parts=parts, kernels=choice)
-    engine.layered = lambda tokens, *_, **__: torch.zeros(*tokens.shape, 1)
-    engine.chosen = lambda features, *_, **__: torch.zeros(2, len(features))
+    passes = SimpleNamespace(device=torch.device("cpu"), parts=parts, kernels=choice)
+    passes.features = lambda tokens, *_, **__: torch.zeros(*tokens.shape, 1)
+    passes.chosen = lambda features, *_, **__: torch.zeros(2, len(features))
+    chooser = SimpleNamespace(temperature=1.0)
+    engine: Any = SimpleNamespace(passes=passes, chooser=lambda rules: chooser)
+    engine.memory = SimpleNamespace(cache=SimpleNamespace(source=32))
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=60)
     copier, model = (
         SourceCopyDrafter([SourceMatcher([5] * 90, 2)]),

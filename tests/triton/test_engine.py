@@ -12,6 +12,7 @@ from fairseq_aggdec.engine.cuda import backend, launching
 from fairseq_aggdec.engine.cuda.backend import DecoderKernels
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -41,8 +42,8 @@ def kernels_of(model: Any) -> DecoderKernels | None:
     """The kernels of a model's captured passes."""
     engine = Engines().decoder(model.decoder)
     assert engine is not None
-    assert engine.captured is not None
-    return engine.captured.kernels
+    assert isinstance(engine.runner, Graphs)
+    return engine.runner.passes.kernels
 
 
 def half_drafter() -> Any:

@@ -15,7 +15,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.graphs import Graph, Graphs
+from fairseq_aggdec.engine.graphs.graph_cache import Graph, GraphCache
 from fairseq_aggdec.engine.loops import beams, kernels, loop
 from fairseq_aggdec.generation import beam_generator, generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -341,11 +341,11 @@ def test_loops_follow_passes_of_kernels_in_half_precision(passes: list[Graph]) -
         decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines, block_draft=block_draft)
         decoded_twice(decoder, sample, passes, 2e-2)
     engine: Any = engines.decoder(model.decoder)
-    assert engine.captured.kernels is not None
+    assert engine.runner.passes.kernels is not None
 
 
 def test_a_loop_that_does_not_end_is_an_error(passes: list[Graph]) -> None:
-    graphs = Graphs(torch.device("cpu"), None)
+    graphs = GraphCache(torch.device("cpu"), None)
     graph = graphs.get(("turn",), 1, lambda: (lambda limits: (torch.ones(2, 1),), ()))
     with pytest.raises(RuntimeError, match="has not ended after 5 turns"):
         loop.repeat(graphs, graph, 5)

@@ -54,7 +54,9 @@ class StaticCache(KVCache):
     def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
         """`moved` is called with the new capacity when the buffers are allocated anew."""
         super().__init__(num_layers, heads, head_dim)
-        self._whole, self._cross, self._padding = self._none, self._none, torch.empty(0)
+        self._whole = self._none
+        self._cross = self._none
+        self._padding = torch.empty(0)
         self._moved = moved
         self.source = 0
         """number of positions to which this batch's sources are padded"""
@@ -66,9 +68,10 @@ class StaticCache(KVCache):
 
     def start_with(self, batch_size: int, length: int, like: Tensor) -> None:
         """Reserve room for a new batch with sources of this length; `fill` writes them."""
-        rows, source = rows_bucket(batch_size), source_bucket(length)
-        self._fit(rows, source, positions_bucket(2 * length), like)
-        self._batch_size, self.source = batch_size, source
+        source = source_bucket(length)
+        self._fit(rows_bucket(batch_size), source, positions_bucket(2 * length), like)
+        self._batch_size = batch_size
+        self.source = source
         self._open()
 
     def fill(self, cross: Tensor, padding: Tensor) -> None:
@@ -92,7 +95,8 @@ class StaticCache(KVCache):
     def of_rows(self, rows: int) -> KVCache:
         """The memory of the first rows; the batch may have fewer."""
         view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
-        view.memory, view._batch_size = self.memory_of(rows), rows
+        view.memory = self.memory_of(rows)
+        view._batch_size = rows
         return view
 
     def memory_of(self, rows: int) -> Tensor:
@@ -113,26 +117,34 @@ class StaticCache(KVCache):
 
     def shrink(self, rows: int) -> None:
         """Leave out all but the first rows."""
-        self._batch_size, self._first = rows, None
+        self._batch_size = rows
+        self._first = None
 
     def _open(self) -> None:
-        self.memory, self._first = self._whole[:, : self._batch_size], None
+        self.memory = self._whole[:, : self._batch_size]
+        self._first = None
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
         """Reserve room for these numbers of rows and positions: new buffers are new graphs, so old ones are kept.
 
         Buffers that grow in one size shrink in no other, unless both together take too much of the device's memory.
         """
-        whole, cross = self._whole, self._cross
+        whole = self._whole
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
-        needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
+        needed = (rows, source, capacity)
+        held = (whole.size(1), self._cross.size(3), whole.size(3))
         if is_alike and all(map(operator.ge, held, needed)):
             return
+
+        # large enough for the last batches, too, unless that is too large
         larger = tuple(map(max, needed, held))
-        numbers = larger[0] * (larger[1] + larger[2]) * self._none.size(0) * self._none.size(2) * self._none.size(4)
+        layers, _, heads, _, size = self._none.shape
+        numbers = larger[0] * (larger[1] + larger[2]) * layers * heads * size
         if is_alike and numbers * like.element_size() <= _SHARE_KEPT * memory_of(like.device):
             rows, source, capacity = larger
-        self._whole = self._cross = self.memory = self._none  # frees the old memory before more is allocated
+
+        # the old memory is freed before more is allocated
+        self._whole = self._cross = self.memory = self._none
         self._replace(self._new(rows, capacity, like))
         self._cross = self._new(rows, source, like)
         with torch.inference_mode(False):

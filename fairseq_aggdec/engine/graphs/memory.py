@@ -9,57 +9,62 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import Order
 from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, STATIC, StaticCache, rows_bucket
-from fairseq_aggdec.engine.graphs.graphs import Function, Graphs
+from fairseq_aggdec.engine.graphs.graph_cache import Function, GraphCache
+from fairseq_aggdec.engine.memory import Memory
 from fairseq_aggdec.engine.parts import Parts
 
 
-class StaticMemory:
-    """As `memory.Memory`, for passes that are captured."""
+class StaticMemory(Memory):
+    """As `Memory`, for passes that are captured."""
 
-    def __init__(self, parts: Parts, graphs: Graphs) -> None:
-        self._parts, self._graphs = parts, graphs
-        memory = proxy(self)  # as `Captured.weak`
-        self.cache = StaticCache(*parts.sizes, lambda capacity: memory._moved(capacity))
-        self.cross = torch.empty(0)
-        self.padding: Tensor | None = None
-        self.temperature = 1.0
+    cache: StaticCache
 
-    def start(self, encoder_out: dict[str, Any]) -> None:
-        states, masks = encoder_out["encoder_out"][0].detach(), encoder_out["encoder_padding_mask"]
-        length, batch_size, _ = states.shape
-        cache, parts = self.cache, self._parts
+    def __init__(self, parts: Parts, graphs: GraphCache) -> None:
+        graphs = proxy(graphs)  # passes hold the memory: they would keep their own graphs until Python's collector runs
+
+        def moved(capacity: int) -> None:
+            if parts.positions is not None:
+                parts.positions.reaching(capacity)  # now, since a table that grows moves
+            graphs.clear()
+
+        super().__init__(parts, StaticCache(*parts.sizes, moved))
+        self._graphs = graphs
+
+    def _start(self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]) -> None:
+        length, batch_size, dim = states.shape
+        cache = self.cache
         cache.start_with(batch_size, length, states)
         rows, source = cache.rows, cache.source
-
-        held = encoder_out.get(STATIC, [])[::2]
+        parts = self._parts
+        of_encoder = encoder_out.get(STATIC, [])[::2]  # where an encoder's graph leaves states and padding
 
         def make() -> tuple[Function, Sequence[Tensor]]:
-            memory, hidden = held or (
-                torch.zeros(rows, source, states.size(2), dtype=states.dtype, device=states.device),
-                torch.zeros(rows, source, dtype=torch.bool, device=states.device),
+            inputs = of_encoder or (
+                states.new_zeros(rows, source, dim),
+                states.new_zeros(rows, source, dtype=torch.bool),
             )
 
             def fill(numbers: Tensor) -> tuple[Tensor, ...]:
-                cache.fill(parts.keys_and_values(memory), hidden)
+                cache.fill(parts.keys_and_values(inputs[0]), inputs[1])
                 return (numbers,)
 
-            return fill, (memory, hidden)
+            return fill, inputs
 
         graph = None
-        if held or rows * source <= MOST_TOKENS:
-            key = ("start", rows, source, *(part.data_ptr() for part in held))
+        if of_encoder or rows * source <= MOST_TOKENS:
+            key = ("start", rows, source, *(part.data_ptr() for part in of_encoder))
             graph = self._graphs.get(key, 0, make)
-        fill, (memory, hidden) = make() if graph is None else (lambda _: self._graphs.run(graph), graph.inputs)
-        if not held:
+        fill, inputs = make() if graph is None else (lambda _: self._graphs.run(graph), graph.inputs)
+        if not of_encoder:
             # zeros in place of an earlier batch's states: zero times NaN is NaN
-            memory.zero_()[:batch_size, :length] = states.transpose(0, 1)
-            hidden.zero_()[:batch_size, length:] = True
-            if masks:
-                hidden[:batch_size, :length] = masks[0]
-        fill(hidden[:0])
+            inputs[0].zero_()[:batch_size, :length] = states.transpose(0, 1)
+            inputs[1].zero_()[:batch_size, length:] = True
+            if hidden is not None:
+                inputs[1][:batch_size, :length] = hidden
+        fill(inputs[1][:0])
         self.cross, self.padding = cache.sources(batch_size)
 
-    def keep(self, order: Order) -> None:
+    def _keep(self, order: Order) -> None:
         places, rows = order.moves
         if places:
             assert set(places).isdisjoint(rows), "a pass must change nothing when it is repeated"
@@ -67,12 +72,8 @@ class StaticMemory:
             key = ("keep", count, self.cache.source)
             graph = self._graphs.get(key, 2 * count, lambda: (self.cache.move, ()))
             numbers = graph.numbers().reshape(2, count)
-            numbers[:, : len(places)], numbers[:, len(places) :] = (places, rows), [places[:1], rows[:1]]
+            numbers[:, : len(places)] = (places, rows)
+            numbers[:, len(places) :] = [places[:1], rows[:1]]
             self._graphs.run(graph)
         self.cache.shrink(len(order.rows))
         self.cross, self.padding = self.cache.sources(len(order.rows))
-
-    def _moved(self, capacity: int) -> None:
-        if self._parts.positions is not None:
-            self._parts.positions.reaching(capacity)  # now, since a table that grows moves
-        self._graphs.clear()

@@ -12,7 +12,8 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.choose_backend import has_triton
 from fairseq_aggdec.engine.decoder import Decoder
-from fairseq_aggdec.engine.graphs.captured import Shape
+from fairseq_aggdec.engine.graphs.passes import Shape
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.engine.loops.beams import BeamLoop
 from fairseq_aggdec.engine.loops.loop import decode, failures
 from fairseq_aggdec.engine.loops.rows import RowLoop, RowSearch
@@ -31,14 +32,14 @@ def device_loop(verifiers: Iterable[Any], rules: SearchRules, search: RowSearch 
     if not _is_on() or failures:
         return None
     engine, *others = verifiers
-    captured = engine.captured if isinstance(engine, Decoder) else None
-    if others or captured is None or not captured.allows(rules, Shape(1, 1, 1, 1), 0):
+    runner = engine.runner if isinstance(engine, Decoder) else None
+    if others or not isinstance(runner, Graphs) or not runner.allows(rules, Shape(1, 1, 1, 1), 0):
         return None
     kind: Any = RowLoop if isinstance(search, RowSearch) else BeamLoop
-    if not kind.serves(search) or not has_triton(captured.device):
+    if not kind.serves(search) or not has_triton(engine.parts.device):
         return None
     _say("loops on the device decode (AGGDEC_GPU=loops)")
-    return lambda verifier, first_tokens: decode(kind(verifier.captured.weak, rules, search), first_tokens)
+    return lambda verifier, first_tokens: decode(kind(verifier.runner, rules, search), first_tokens)
 
 
 def _is_on() -> bool:

@@ -3,7 +3,6 @@
 `decoding.beam.plain.plain_beam_search`, on the host, is the definition: the records are its own.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.graphs.buffers import rows_bucket, tree_width_bucket
-from fairseq_aggdec.engine.graphs.captured import Captured
-from fairseq_aggdec.engine.graphs.graphs import Function
+from fairseq_aggdec.engine.graphs.graph_cache import Function
+from fairseq_aggdec.engine.graphs.passes import Chooser, Passes
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.engine.loops.loop import Loop, Plan
 from fairseq_aggdec.engine.loops.state import GOES, Part, State
 
@@ -28,10 +28,10 @@ _STEPS = 32
 class BeamLoop(Loop):
     """A beam search of one batch with a step in each pass."""
 
-    def __init__(self, captured: Captured, rules: SearchRules, options: BeamOptions) -> None:
+    def __init__(self, runner: Graphs, rules: SearchRules, options: BeamOptions) -> None:
         width = tree_width_bucket(options.size)
-        most = min(options.max_len + 2, 2 * captured.memory.cache.source + width)
-        super().__init__(captured, rules, width, -(-most // _STEPS) * _STEPS, options.size)
+        most = min(options.max_len + 2, 2 * runner.memory.cache.source + width)
+        super().__init__(runner, rules, width, -(-most // _STEPS) * _STEPS, options.size)
         self._options = options
 
     @staticmethod
@@ -77,7 +77,8 @@ class BeamLoop(Loop):
     def turn(self, state: State, plan: Plan) -> Function:
         from fairseq_aggdec.engine.loops.kernels import take_step  # imports Triton
 
-        captured = self.captured
+        passes = self.runner.passes
+        chooser = self.runner.chooser(self.rules)
         size = self._options.size
         count = self._options.entries
         parts = tuple(vars(state).values())
@@ -87,30 +88,16 @@ class BeamLoop(Loop):
             "beams": rows_bucket(self.width),
             "kept": rows_bucket(count),
             "best": rows_bucket(2 * size),
-            **launch_options(captured.device),
+            **launch_options(passes.device),
         }
 
         def step(limits: Tensor) -> tuple[Tensor]:
-            features = captured.layered(state.tokens, state.positions, plan.shape, paths=state.paths)
-            at = state.positions.flatten()
-            entries = self._entries(features.flatten(0, 1), at, limits)
+            features = passes.features(state.tokens, state.positions, plan.shape, paths=state.paths).flatten(0, 1)
+            entries = _entries(passes, features, state.positions.flatten(), limits, count, chooser)
             take_step[(plan.shape.rows,)](parts, tuple(entries), limits, sizes, **options)
             return (state.going,)
 
         return step
-
-    def _entries(self, features: Tensor, at: Tensor, limits: Tensor) -> Any:
-        """The best log-probabilities at each position and their tokens, twice N x `entries`."""
-        captured = self.captured
-        count = self._options.entries
-        eos = self.rules.eos
-        if captured.kernels is not None:
-            logits = captured.parts.project(features)
-            return captured.kernels.best_entries(logits, at, limits, count, captured.memory.temperature)
-        *_, scores = captured.likeliest(features, 1, self.rules.pad, eos, at < limits[2])
-        others = torch.arange(captured.parts.symbols, device=captured.device) != eos
-        must_end = (at >= limits[3])[:, None]
-        return scores[:].masked_fill(must_end & others, -math.inf).topk(count)
 
     def found(self, state: State) -> list[Any | None]:
         row = np.arange(len(state.going))[:, None]
@@ -136,3 +123,12 @@ class BeamLoop(Loop):
             outputs.append(output_of(tokens, sums, self._options, None))
         widths = row.widths[: row.steps[0] + 1].tolist()
         return best_first(outputs), BeamStats(widths, list(widths), [1] * len(widths))
+
+
+def _entries(passes: Passes, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser) -> Any:
+    """The best log-probabilities at each position and their tokens, twice N x `count`."""
+    if passes.kernels is not None:
+        logits = passes.parts.project(features)
+        return passes.kernels.best_entries(logits, at, limits, count, chooser.temperature)
+    *_, scores = passes.likeliest(features, at, limits, 1, chooser)
+    return passes.with_forced_end(scores[:], at, limits, chooser).topk(count)

@@ -16,8 +16,9 @@ from torch import Tensor
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Order
-from fairseq_aggdec.engine.graphs.captured import LIMITS, Captured, Shape, limits_of
-from fairseq_aggdec.engine.graphs.graphs import Function, Graph, Graphs, is_out_of_memory
+from fairseq_aggdec.engine.graphs.graph_cache import Function, Graph, GraphCache, is_out_of_memory
+from fairseq_aggdec.engine.graphs.passes import LIMITS, Shape, limits_of
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.engine.loops.state import ENDED, GOES, WAITS, Part, State, new_buffer, parts_of, widened
 from fairseq_aggdec.errors import AggdecError
 
@@ -46,24 +47,24 @@ class Plan(NamedTuple):
 
 
 class Loop(ABC):
-    """A loop over the captured passes of a decoder, for one batch."""
+    """A loop over the graphs of a decoder, for one batch."""
 
-    def __init__(self, captured: Captured, rules: SearchRules, width: int, capacity: int, slots: int = 1) -> None:
+    def __init__(self, runner: Graphs, rules: SearchRules, width: int, capacity: int, slots: int = 1) -> None:
         """For a decoder that is ready to score the batch from position 0.
 
         Args:
-            captured: the decoder's passes.
-            rules: those that `Captured.allows`.
+            runner: of the decoder's passes.
+            rules: those that `Graphs.allows`.
             width: W, the tokens of a row in a pass.
             capacity: T, the positions for which a state has room at first.
             slots: of the cache, for each position.
         """
-        self.captured = captured
+        self.runner = runner
         self.rules = rules
         self.width = width
         self.capacity = capacity
         self.slots = slots
-        self.memories: list[Any] = [captured.memory]
+        self.memories: list[Any] = [runner.memory]
         """what keeps the rows that are left"""
         self.key: Hashable = None
         """of what a turn has built in beside sizes, rules and a draft"""
@@ -95,8 +96,8 @@ class Loop(ABC):
 
     def plan(self, capacity: int) -> Plan | None:
         """A turn of the rows that are left; None: it is too large for a graph."""
-        shape = self.captured.fitting(self.width, capacity * self.slots)
-        if shape is None or not self.captured.allows(self.rules, shape, 0):
+        shape = self.runner.fit(self.width, capacity * self.slots)
+        if shape is None or not self.runner.allows(self.rules, shape, 0):
             return None
         return Plan(shape)
 
@@ -106,24 +107,24 @@ class Loop(ABC):
         before = widened(state, table)
 
         def make() -> tuple[Function, list[Tensor]]:
-            buffer = torch.zeros_like(before, device=self.captured.device)
+            buffer = torch.zeros_like(before, device=self.runner.passes.device)
             return self.turn(parts_of(buffer, table), plan), [buffer]
 
         # what is built into the graph
         rules = self.rules
         of_draft = plan.draft and plan.draft.key
-        built_in = (rules.pad, rules.eos, self.captured.memory.temperature, self.slots, self.key, of_draft)
+        built_in = (self.runner.chooser(rules), self.slots, self.key, of_draft)
         key = (type(self).__name__, plan.shape, len(before), *built_in)
-        graph = self.captured.graphs.get(key, LIMITS, make)
+        graph = self.runner.cache.get(key, LIMITS, make)
 
         # turns, and the state behind them
         graph.numbers()[:] = limits_of(rules)
         graph.inputs[0].copy_(before)
-        repeat(self.captured.graphs, graph, capacity)
+        repeat(self.runner.cache, graph, capacity)
         return parts_of(graph.inputs[0].cpu(), table).on_host()
 
 
-def repeat(graphs: Graphs, graph: Graph, most: int) -> None:
+def repeat(graphs: GraphCache, graph: Graph, most: int) -> None:
     """Launch turns until half of the rows have ended, or one needs more room.
 
     Each is launched before the result of the last one is there. A turn commits a token in every row, so that there are
@@ -176,7 +177,7 @@ def _decoded(loop: Loop, first_tokens: np.ndarray) -> list[Any | None]:
         for row, sentence in zip(ended, loop.found(state.of(ended)), strict=True):
             found[numbers[row]] = sentence
         if ended and staying:
-            order = Order(staying, loop.captured.device)
+            order = Order(staying, loop.runner.passes.device)
             for memory in loop.memories:
                 memory.keep(order)
         numbers = [numbers[row] for row in staying]

@@ -22,8 +22,8 @@ from fairseq_aggdec.decoding.verification import Acceptance
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.graphs import buffers
-from fairseq_aggdec.engine.graphs.captured import Captured
-from fairseq_aggdec.engine.graphs.graphs import Function
+from fairseq_aggdec.engine.graphs.graph_cache import Function
+from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.engine.loops.loop import DeviceDraft, Loop, Plan
 from fairseq_aggdec.engine.loops.state import GOES, Part, State
 
@@ -45,7 +45,7 @@ class RowSearch(NamedTuple):
 class RowLoop(Loop):
     """Greedy search of one batch: each row commits what its block has brought."""
 
-    def __init__(self, captured: Captured, rules: SearchRules, search: RowSearch) -> None:
+    def __init__(self, runner: Graphs, rules: SearchRules, search: RowSearch) -> None:
         drafter = search.drafter
         self._model: Any = None
         """a `DraftDecoder`; None: no model drafts"""
@@ -66,8 +66,8 @@ class RowLoop(Loop):
             self._reach = drafter.model.max_positions
             width = 1 + min(drafter.block_size, MOST_DRAFTED)
 
-        most = min(rules.max_len + 1 + width, 2 * captured.memory.cache.source + width)
-        super().__init__(captured, rules, width, buffers.positions_bucket(most))
+        most = min(rules.max_len + 1 + width, 2 * runner.memory.cache.source + width)
+        super().__init__(runner, rules, width, buffers.positions_bucket(most))
         self._resumes = any(matcher.resumes for matcher in self._matchers)
         self.key = (self._resumes, rules.symbols)
         if self._model is not None:
@@ -79,7 +79,7 @@ class RowLoop(Loop):
         if not accept.is_exact or schedule is not VERIFY_ALL or keep_drafts:
             return False
         if type(drafter) is BlockDrafter:
-            return getattr(drafter.model, "captured", None) is not None
+            return isinstance(getattr(drafter.model, "runner", None), Graphs)
         return type(drafter) in (NoDrafter, SourceCopyDrafter)
 
     def table(self, rows: int, capacity: int) -> list[Part]:
@@ -147,8 +147,9 @@ class RowLoop(Loop):
     def turn(self, state: State, plan: Plan) -> Function:
         from fairseq_aggdec.engine.loops.kernels import advance  # imports Triton
 
-        captured = self.captured
+        passes = self.runner.passes
         rules = self.rules
+        chooser = self.runner.chooser(rules)
         parts = tuple(vars(state).values())
         capacity = state.texts.size(1)
         sizes = (capacity, self.width, self._source)
@@ -157,7 +158,7 @@ class RowLoop(Loop):
             "places": self._source,
             "resumes": self._resumes,
             "reach": self._reach,
-            **launch_options(captured.device),
+            **launch_options(passes.device),
         }
 
         def turn(limits: Tensor) -> tuple[Tensor]:
@@ -168,8 +169,8 @@ class RowLoop(Loop):
                 state.block[:, 1:] = tokens
             # a row that has ended, or waits, may reach up to T: nothing must be written behind it
             at = state.positions.clamp(max=capacity - 1)
-            features = captured.layered(state.block, at, plan.shape).flatten(0, 1)
-            found = captured.chosen(features, state.block, at.flatten(), limits, rules.pad, rules.eos, judges=False)
+            features = passes.features(state.block, at, plan.shape).flatten(0, 1)
+            found = passes.chosen(features, state.block, at.flatten(), limits, chooser, judges=False)
             advance[(plan.shape.rows,)](parts, found.contiguous(), limits, sizes, **options)
             return (state.going,)
 
@@ -191,24 +192,33 @@ def draft_on_device(model: DraftDecoder, capacity: int, block_size: int) -> Devi
     A text that has not ended leaves room for a draft and the token behind it. The last k + 1 tokens are read, since an
     iteration commits no more; all where the prefix is bidirectional.
     """
-    captured = model.captured
-    assert captured is not None
+    runner = model.runner
+    assert isinstance(runner, Graphs)
     width = min(2 * block_size + 1, capacity) if model.is_causal else capacity
-    shape = captured.fitting(width, buffers.positions_bucket(capacity))
+    shape = runner.fit(width, buffers.positions_bucket(capacity))
     if shape is None:
         return None
-    columns = torch.arange(width, device=captured.device)
+    # not the model, which has the graph of which this is a part
+    passes = runner.passes
+    choose = model.choose_tokens
+    is_causal = model.is_causal
+    mask = model.mask
+    simulated = getattr(model, "drafts_on_device", None)  # of a benchmark
+    columns = torch.arange(width, device=passes.device)
 
     def tokens(texts: Tensor, lengths: Tensor, last: Tensor) -> Tensor:
         # known tokens, then masks; other texts may reach up to T: nothing must be written behind it
         starts = (lengths - (width - block_size)).clamp(min=0)
         positions = (starts + columns).clamp(max=capacity - 1)
         is_known = positions < lengths
-        block = texts.gather(1, positions).masked_fill(~is_known, model.mask)
+        block = texts.gather(1, positions).masked_fill(~is_known, mask)
 
         # a known token attends to what is before it, a mask to all masks
         end = lengths + (block_size - 1)
-        reach = torch.where(is_known, positions, end) if model.is_causal else end.expand_as(positions)
-        return model.drafted(shape, last, positions, block, reach, lengths - starts + columns[:block_size])
+        reach = torch.where(is_known, positions, end) if is_causal else end.expand_as(positions)
+        wanted = lengths - starts + columns[:block_size]
+        features = passes.features(block, positions, shape, reach=reach, wanted=wanted)
+        drafts = choose(features, last[:, 0])
+        return drafts if simulated is None else simulated(lengths, block_size)
 
-    return DeviceDraft((shape, block_size, captured.graphs.generation, id(model)), tokens)
+    return DeviceDraft((shape, block_size, runner.cache.generation, id(model)), tokens)

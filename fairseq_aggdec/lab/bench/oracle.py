@@ -137,12 +137,9 @@ class SimulatedModel:
             self.model.replace_drafts(texts, tokens.tolist())
         return tokens
 
-    def drafted(
-        self, shape: Any, last: Tensor, positions: Tensor, block: Tensor, reach: Tensor, wanted: Tensor
-    ) -> Tensor:
-        """See `DraftDecoder.drafted`."""
-        self.model.drafted(shape, last, positions, block, reach, wanted)
-        return _at(self._on_device[: shape.rows], positions.gather(1, wanted))
+    def drafts_on_device(self, lengths: Tensor, block_size: int) -> Tensor:
+        """The drafts of texts of these lengths, R x 1 -> R x k, in a loop on the device; its model drafts as well."""
+        return _at(self._on_device[: lengths.size(0)], lengths + torch.arange(block_size, device=lengths.device))
 
     def keep(self, order: Order) -> None:
         self.model.keep(order)

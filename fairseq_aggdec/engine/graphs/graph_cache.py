@@ -171,7 +171,7 @@ class Graph:
         return self._first.numbers
 
 
-class Graphs:
+class GraphCache:
     """The graphs of an engine by key, a bounded number: the one that was not used for longest goes."""
 
     def __init__(
@@ -198,7 +198,7 @@ class Graphs:
         """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
-    def on(cls, device: torch.device, drop_kernels: Callable[[], bool]) -> "Graphs":
+    def on(cls, device: torch.device, drop_kernels: Callable[[], bool]) -> "GraphCache":
         """Graphs on a device; on a CPU nothing is captured."""
         if device.type != "cuda":
             return cls(device, None, drop_kernels=drop_kernels)

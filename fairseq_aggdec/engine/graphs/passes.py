@@ -1,0 +1,243 @@
+"""What a decoder's passes compute, as functions that a graph can capture: the host knows sizes alone.
+
+A pass gets its limits and a table, a row for each sentence, in one copy, computes the layers and the choice, and
+returns the choices in one copy. Functions hold no graphs: those would keep their memory until Python's collector runs.
+"""
+
+import copy
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.graphs.buffers import StaticCache
+from fairseq_aggdec.engine.graphs.graph_cache import Function
+from fairseq_aggdec.engine.parts import Parts
+from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
+from fairseq_aggdec.engine.runner import ChooseDraft, ChooseProposals, DraftBlock
+
+LIMITS = 4
+"""the input of a pass begins with `pad`, `eos`, `min_len` and `max_len` of the rules"""
+
+
+def limits_of(rules: SearchRules) -> tuple[int, ...]:
+    """The beginning of a pass's input, see `LIMITS`."""
+    return rules.pad, rules.eos, rules.min_len, rules.max_len
+
+
+class Shape(NamedTuple):
+    """The sizes of a pass."""
+
+    rows: int
+    width: int
+    keys: int
+    """number of cached positions to attend to"""
+    source: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.width} tokens, {self.keys} positions, sources of {self.source}"
+
+    @property
+    def tokens(self) -> int:
+        return self.rows * self.width
+
+
+class Chooser(NamedTuple):
+    """What the choice of a pass has built in."""
+
+    pad: int
+    eos: int
+    temperature: float
+
+
+class Passes:
+    """The passes of a decoder over static buffers."""
+
+    def __init__(self, parts: Parts, cache: StaticCache) -> None:
+        """Raises `ValueError` where kernels do not support the decoder."""
+        self.parts = parts
+        self.backend = parts.backend
+        self.device = parts.device
+        self._cache = cache
+        self._kernels = self.backend.decoder_kernels(parts.decoder, parts.positions, parts.extra_embeddings)
+        self._layers = copy.copy(parts.layers)  # the same weights, with the sources of a bucket
+
+    @property
+    def kernels(self) -> Any:
+        """What computes passes of few tokens, and chooses; None: there is nothing, or a kernel has failed."""
+        return self._kernels if self._kernels is not None and self._kernels.computes(1) else None
+
+    def block(self, shape: Shape, chooser: Chooser | None, judges: bool, keeps: bool, drafts: list[Tensor]) -> Function:
+        """A pass over a block: its table has each row's start, its last token and its draft.
+
+        Args:
+            shape: the sizes.
+            chooser: None: nothing is chosen, and features are all that is returned.
+            judges: whether draft tokens are scored, too.
+            keeps: whether features are returned beside the choices.
+            drafts: R x (W - 1), where the host has not seen them; it gets all tokens before the choices.
+
+        Returns:
+            From the pass's input to the vectors of `chosen`, and to features, R x W x D.
+        """
+        columns = torch.arange(shape.width, device=self.device)
+
+        def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
+            limits = numbers[:LIMITS]
+            table = numbers[LIMITS:].view(shape.rows, -1)
+            tokens = table[:, 1:]
+            if drafts:
+                tokens = torch.cat([table[:, 1:2], *drafts], dim=1)
+            positions = table[:, :1] + columns
+            features = self.features(tokens, positions, shape)
+            if chooser is None:
+                return limits[:0], features
+            found = self.chosen(features.flatten(0, 1), tokens, positions.flatten(), limits, chooser, judges)
+            if drafts:
+                found = torch.cat([tokens.reshape(1, -1).float(), found])
+            return (found, features) if keeps else (found,)
+
+        return read_block
+
+    def tree(self, shape: Shape, count: int, chooser: Chooser) -> Function:
+        """A pass over trees: its table has token, position and path of each prefix.
+
+        Returns from the pass's input to the best `count` log-probabilities and tokens, 2 x N x `count`, and to all
+        log-probabilities where the host may need them.
+        """
+        waits = self.backend.reads_wait
+
+        def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
+            limits = numbers[:LIMITS]
+            table = numbers[LIMITS:].view(shape.rows, shape.width, -1)
+            tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
+            features = self.features(tokens, positions, shape, paths=paths).flatten(0, 1)
+            at = positions.flatten().contiguous()
+            if self.kernels is None or not waits:
+                values, names, scores = self.likeliest(features, at, limits, count, chooser)
+            if self.kernels is not None:
+                logits = self.parts.project(features)
+                values, names = self.kernels.best_entries(logits, at, limits, count, chooser.temperature)
+            best = torch.stack([values, names.float()])
+            if waits:
+                return (best,)
+            return best, self.with_forced_end(scores[:], at, limits, chooser)
+
+        return read_tree
+
+    def draft(self, shape: Shape, block_size: int, choose: ChooseDraft) -> Function:
+        """A pass of a block drafter, whose table is that of a `DraftBlock`; it returns draft tokens, R x k."""
+        columns = torch.arange(shape.width, device=self.device)
+
+        def read_masks(numbers: Tensor) -> tuple[Tensor, ...]:
+            table = numbers[LIMITS:].view(shape.rows, -1)
+            lasts, starts, tokens, reach, wanted = DraftBlock.split(table, shape.width, block_size)
+            features = self.features(tokens, starts + columns, shape, reach=reach, wanted=wanted)
+            return numbers[:0], choose(features, lasts[:, 0])
+
+        return read_masks
+
+    def heads(self, features: Tensor, choose: ChooseProposals) -> Function:
+        """A pass of proposal heads over these features, R x W x D: its table has each row's column."""
+        rows = torch.arange(features.size(0), device=self.device)
+
+        def propose(numbers: Tensor) -> tuple[Tensor, ...]:
+            return numbers[:0], choose(features[rows, numbers[LIMITS:]])
+
+        return propose
+
+    def features(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        shape: Shape,
+        *,
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+        paths: Tensor | None = None,
+    ) -> Tensor:
+        """As `Eager.features`.
+
+        Args:
+            tokens: R x W.
+            positions: of the tokens, R x W; consecutive but for `paths`.
+            shape: the sizes; the cache has room for them.
+            reach: R x W, see `Eager.features`.
+            wanted: R x k, see `Eager.features`.
+            paths: R x W x L, see `TreeBlock`; None: a block.
+
+        Returns:
+            R x W x D, or R x k x D.
+        """
+        parts = self.parts
+        cache = self._cache
+        kernels = self.kernels
+        sources = cache.sources(shape.rows)
+
+        # the input of the first layer
+        by_kernels = kernels is not None and kernels.computes(shape.tokens)
+        if by_kernels and kernels.embeds:
+            x = kernels.embedded(tokens, positions, shape.keys)
+        else:
+            x = parts.placed(parts.embed(tokens), positions, shape.keys)
+
+        # the layers
+        if by_kernels:
+            x = kernels.layered(x, cache.memory_of(shape.rows), positions, sources, reach, wanted, paths)
+            return parts.features(x)
+        layers = self._layers
+        layers.attend_to(*sources)
+        of_rows = cache.of_rows(shape.rows)
+        if paths is None:
+            x = layers.block(x, of_rows, positions, shape.keys, reach=reach, wanted=wanted)
+        else:
+            x = layers.tree(x, of_rows, positions, paths, shape.keys)
+        return parts.features(x)
+
+    def chosen(
+        self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, chooser: Chooser, judges: bool
+    ) -> Tensor:
+        """The vectors of `Chosen`, but for `read`, as rows, in fp32, which holds tokens below 2^24 exactly.
+
+        Args:
+            features: N x D.
+            tokens: R x W.
+            at: the position of each token, N.
+            limits: see `LIMITS`; the first two are those of `chooser`.
+            judges: whether draft tokens are judged.
+        """
+        following = F.pad(tokens[:, 1:], (0, 1)).flatten() if judges else None
+        if self.kernels is not None:
+            logits = self.parts.project(features)
+            found = self.kernels.chosen(logits, at, limits, following, chooser.temperature).T
+            return found if judges else found[:2]
+        choice = self.backend.choice
+        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `RuledChoice.choose`
+        values, names, scores = self.likeliest(features, at, limits, count, chooser)
+        must_end = at >= limits[3]
+        own = Choices(resolve_ties(choice, names, values, scores), values[:, 0], values, scores, must_end)
+        end = torch.full_like(at, chooser.eos)
+        vectors = [
+            torch.where(must_end, end, own.tokens),
+            torch.where(must_end, own.score_of(end), own.log_probs),
+        ]
+        if following is not None:
+            drafted = own.score_of(following)
+            vectors += [must_end, drafted, (scores[:] > drafted[:, None]).sum(dim=1)]
+        return torch.stack([vector.float() for vector in vectors])
+
+    @torch.no_grad()
+    def likeliest(
+        self, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser
+    ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+        """`plain.choice.likeliest` over features, N x D, with padding and an early EOS banned; no EOS is forced."""
+        is_early = at < torch.minimum(limits[2], limits[3])
+        scores = self.parts.scores(features, chooser.temperature)
+        return self.backend.choice.likeliest(scores, count, Bans(chooser.pad, chooser.eos, is_early))
+
+    def with_forced_end(self, scores: Tensor, at: Tensor, limits: Tensor, chooser: Chooser) -> Tensor:
+        """Log-probabilities, N x V, of EOS alone where a text must end."""
+        others = torch.arange(self.parts.symbols, device=self.device) != chooser.eos
+        return scores.masked_fill((at >= limits[3])[:, None] & others, -torch.inf)
