@@ -45,7 +45,8 @@ class LateStart:
 
         `encode` returns the encoder output of the given rows of the batch; None: of all rows.
         """
-        self._encode, self._rows = encode, None
+        self._encode = encode
+        self._rows = None
 
     def keep(self, order: Order) -> None:
         if self._encode is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
-from operator import add, eq
+from operator import add, eq, or_
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.shortlist import Shortlist
+
+Texts = Sequence[Sequence[int]]
 
 
 class SmallModel(LateStart):
@@ -37,7 +39,7 @@ class SmallModel(LateStart):
         self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
         self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
 
-    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+    def draft(self, texts: Texts, block_size: int) -> Tensor:
         """As `BlockModel.draft`: at most `block_size` tokens after each text, on the host."""
         self.begin()
         self._shortlist.see(texts)
@@ -47,39 +49,48 @@ class SmallModel(LateStart):
         none = torch.empty(len(texts), 0, dtype=torch.long)
         while True:
             # the best token after each row's last one
-            best = self._engine.verify(block, self._rules).tokens[_lasts(block)]
+            chosen = self._engine.verify(block, self._rules)
+            best = chosen.tokens[_lasts(block)]
             column = self._shortlist.symbols(best).tolist()
             columns.append(column)
 
             # which is read by the next step, unless all drafts have ended
-            ended = [done or token == self._rules.eos for done, token in zip(ended, column, strict=True)]
+            ends = [token == self._rules.eos for token in column]
+            ended = list(map(or_, ended, ends))
             if len(columns) == block_size or all(ended):
                 break
             starts = map(add, block.known_starts, block.ragged.widths)
             block = Block.of_draft(column, list(starts), none, None, self._device)
+
+        # the last token of a draft has not been read
         drafts = list(zip(*columns, strict=True))
-        self._cached = [[*text, *draft[:-1]] for text, draft in zip(texts, drafts, strict=True)]
+        self._cached = [[*text] for text in texts]
+        for read, draft in zip(self._cached, drafts, strict=True):
+            read.extend(draft[:-1])
         return torch.tensor(drafts)
 
-    def replace_drafts(self, texts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]) -> None:
+    def replace_drafts(self, texts: Texts, drafts: Texts) -> None:
         """Replace the last drafts of these texts by others, as a benchmark that simulates drafts does."""
-        self._cached = [
-            [*text, *draft[: len(read) - len(text)]]
-            for text, draft, read in zip(texts, drafts, self._cached, strict=True)
-        ]
+        for text, draft, read in zip(texts, drafts, self._cached, strict=True):
+            drafted = len(read) - len(text)
+            read[len(text) :] = draft[:drafted]
 
-    def _unread(self, texts: Sequence[Sequence[int]]) -> Block:
+    def _unread(self, texts: Texts) -> Block:
         """The tokens of each text that have not been read; its last token, at least."""
         cached = self._cached or [[]] * len(texts)
         starts = []
-        fresh = []
+        unread = []
         for text, read in zip(texts, cached, strict=True):
+            # the common beginning; the last token is read in any case
             known = sum(takewhile(bool, map(eq, text, read)))
-            starts.append(min(len(text) - 1, known))
-            fresh.append(torch.tensor(text[starts[-1] :]))
-        widths = list(map(len, fresh))
-        tokens = pad_sequence(fresh, batch_first=True, padding_value=self._rules.pad)
-        return Block.of_draft(tokens[:, 0].tolist(), starts, tokens[:, 1:], widths, self._device)
+            start = min(len(text) - 1, known)
+            starts.append(start)
+            unread.append(torch.tensor(text[start:]))
+        pad = self._rules.pad
+        tokens = pad_sequence(unread, batch_first=True, padding_value=pad)
+        lasts = tokens[:, 0].tolist()
+        widths = list(map(len, unread))
+        return Block.of_draft(lasts, starts, tokens[:, 1:], widths, self._device)
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._cached = []

@@ -4,6 +4,7 @@ Python is counted in tokens, as what a reader has to read: names, operators, num
 line breaks and indentation cost nothing, so that no line is squeezed and no explanation left out to meet a limit.
 """
 
+import ast
 import io
 import token
 import tokenize
@@ -41,22 +42,33 @@ def sizes() -> list[Row]:
 
 
 def _tokens(folder: str) -> int:
-    return sum(tokens_to_read(path.read_text("utf-8")) for path in (ROOT / folder).rglob("*.py"))
+    return sum(len(tokens_to_read(path.read_text("utf-8"))) for path in (ROOT / folder).rglob("*.py"))
 
 
-def tokens_to_read(source: str) -> int:
-    """The tokens of a module without comments, layout and strings that are statements, as docstrings are."""
-    count = 0
+def tokens_to_read(source: str) -> list[tokenize.TokenInfo]:
+    """The tokens of a module without comments, layout and strings that are statements, as docstrings are.
+
+    A comma behind the last of several lines is layout, too.
+    """
+    found: list[tokenize.TokenInfo] = []
     begins = True  # whether the next token is the first of a statement
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     for here, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
         if here.type in NOT_READ:
             begins = begins or here.type in LAYOUT - {tokenize.NL}
             continue
+        if found and found[-1].string == "," and here.string in ")]}" and here.start[0] > found[-1].start[0]:
+            found.pop()
         is_docstring = begins and here.type == tokenize.STRING and after.type == tokenize.NEWLINE
-        count += not is_docstring
+        found += [here] * (not is_docstring)
         begins = False
-    return count
+    return found
+
+
+def _density(path: Path) -> float:
+    """Tokens on a line of code."""
+    tokens = tokens_to_read(path.read_text("utf-8"))
+    return len(tokens) / max(1, len({found.start[0] for found in tokens}))
 
 
 def _lines(files: Iterable[Path]) -> int:
@@ -72,8 +84,19 @@ def test_no_part_is_over_its_limit(row: Row) -> None:
 def test_explanations_and_line_breaks_cost_nothing() -> None:
     dense = "def twice(x: int) -> int: return 2 * x\n"
     plain = '"""Module."""\n\n# why\ndef twice(x: int) -> int:\n    """Twice x."""\n\n    return 2 * x  # exact\n'
-    assert tokens_to_read(dense) == tokens_to_read(plain) == 14
-    assert tokens_to_read('name = "not a docstring"\n') == 3
+    assert len(tokens_to_read(dense)) == len(tokens_to_read(plain)) == 14
+    assert len(tokens_to_read('name = "not a docstring"\n')) == 3
+    assert len(tokens_to_read("f(a, b)")) == len(tokens_to_read("f(\n    a,\n    b,\n)")) == 6
+
+
+@pytest.mark.parametrize("folder", ["engine", "generation"])
+def test_a_line_can_be_read_at_a_glance_and_a_class_on_a_few_screens(folder: str) -> None:
+    for path in (ROOT / "fairseq_aggdec" / folder).rglob("*.py"):
+        most = 11 if "@triton.jit" in path.read_text("utf-8") else 9.5
+        assert _density(path) <= most, path
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                assert node.end_lineno - node.lineno < 200, (path, node.name)  # type: ignore[operator]
 
 
 def table() -> str:

@@ -1,5 +1,6 @@
 """Static buffers, which keep their addresses from batch to batch, and the sizes (buckets) in which passes use them."""
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -26,7 +27,10 @@ def rows_bucket(rows: int) -> int:
 
 def width_bucket(width: int) -> int:
     """Round the width of a block up."""
-    return next((wide for wide in _WIDTHS if wide >= width), -(-width // _WIDTHS[-1]) * _WIDTHS[-1])
+    for wide in _WIDTHS:
+        if wide >= width:
+            return wide
+    return -(-width // _WIDTHS[-1]) * _WIDTHS[-1]
 
 
 def tree_width_bucket(width: int) -> int:
@@ -54,6 +58,7 @@ class StaticCache(KVCache):
     def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
         """`moved` is called with the new capacity when the buffers are allocated anew."""
         super().__init__(num_layers, heads, head_dim)
+        self._sizes = (num_layers, heads, head_dim)
         self._whole = self._none
         self._cross = self._none
         self._padding = torch.empty(0)
@@ -69,7 +74,8 @@ class StaticCache(KVCache):
     def start_with(self, batch_size: int, length: int, like: Tensor) -> None:
         """Reserve room for a new batch with sources of this length; `fill` writes them."""
         source = source_bucket(length)
-        self._fit(rows_bucket(batch_size), source, positions_bucket(2 * length), like)
+        capacity = positions_bucket(2 * length)
+        self._fit(rows_bucket(batch_size), source, capacity, like)
         self._batch_size = batch_size
         self.source = source
         self._open()
@@ -87,14 +93,15 @@ class StaticCache(KVCache):
     def reserve(self, length: int) -> None:
         capacity = self._whole.size(3)
         if length > capacity:
-            wider = self._new(self._whole.size(1), positions_bucket(length), self._whole)
+            rows = self._whole.size(1)
+            wider = self._new(rows, positions_bucket(length), self._whole)
             wider[:, :, :, :capacity] = self._whole
             self._replace(wider)
             self._open()
 
     def of_rows(self, rows: int) -> KVCache:
         """The memory of the first rows; the batch may have fewer."""
-        view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
+        view = KVCache(*self._sizes)
         view.memory = self.memory_of(rows)
         view._batch_size = rows
         return view
@@ -105,14 +112,17 @@ class StaticCache(KVCache):
 
     def sources(self, rows: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""
-        return self._cross[:, :rows, :, : self.source], self._padding[:rows, : self.source]
+        cross = self._cross[:, :rows, :, : self.source]
+        padding = self._padding[:rows, : self.source]
+        return cross, padding
 
     def move(self, numbers: Tensor) -> tuple[Tensor, ...]:
         """Put other rows into some places; a function of a graph, from M places and the M rows."""
         places, rows = numbers.view(2, -1)
         cross, padding = self.sources(self._whole.size(1))
         for x, dim in ((self._whole, 1), (cross, 1), (padding, 0)):
-            x.index_copy_(dim, places, x.index_select(dim, rows))
+            moved = x.index_select(dim, rows)
+            x.index_copy_(dim, places, moved)
         return (numbers[:0],)
 
     def shrink(self, rows: int) -> None:
@@ -138,9 +148,9 @@ class StaticCache(KVCache):
 
         # large enough for the last batches, too, unless that is too large
         larger = tuple(map(max, needed, held))
-        layers, _, heads, _, size = self._none.shape
-        numbers = larger[0] * (larger[1] + larger[2]) * layers * heads * size
-        if is_alike and numbers * like.element_size() <= _SHARE_KEPT * memory_of(like.device):
+        positions = larger[0] * (larger[1] + larger[2])
+        size = 2 * positions * math.prod(self._sizes) * like.element_size()
+        if is_alike and size <= _SHARE_KEPT * memory_of(like.device):
             rows, source, capacity = larger
 
         # the old memory is freed before more is allocated

@@ -40,10 +40,11 @@ class EncoderGraphs:
             return eager(tokens)
         # sinusoidal positions that grow move
         table = None if eager.positions is None else eager.positions.reaching(source).data_ptr()
-        graph = self._graphs.get(("encoder", rows, source, table), 0, lambda: self._pass(rows, source))
-        graph.inputs[0].fill_(eager.pad)[: tokens.size(0), : tokens.size(1)] = tokens
-        self._graphs.run(graph)
+        key = ("encoder", rows, source, table)
+        graph = self._graphs.get(key, 0, lambda: self._pass(rows, source))
         inside = (slice(tokens.size(0)), slice(tokens.size(1)))
+        graph.inputs[0].fill_(eager.pad)[inside] = tokens
+        self._graphs.run(graph)
         states, embedding, hidden = (part[inside] for part in graph.results)
         return Encoded(states, embedding, hidden, graph.results)
 
@@ -57,6 +58,7 @@ class EncoderGraphs:
             states, embedding = eager.states(tokens, hidden)
             # hidden states have weight zero, and zero times NaN is NaN; a row beyond the batch attends to its zeros
             states = states.masked_fill(hidden[..., None], 0.0)
-            return numbers, states, embedding, hidden & ~hidden.all(dim=1, keepdim=True)
+            is_row = ~hidden.all(dim=1, keepdim=True)
+            return numbers, states, embedding, hidden & is_row
 
         return encode, [tokens]

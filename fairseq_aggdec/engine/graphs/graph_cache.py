@@ -31,7 +31,7 @@ _SECONDS_TO_REPORT = 1.0
 _OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")  # in errors of other types than PyTorch's own
 _WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
 
-_generations = count()
+_versions = count()
 _capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
 
 
@@ -39,7 +39,8 @@ class CudaCapture:
     """Captures functions on a device. Intermediate results of all graphs share one pool of memory."""
 
     def __init__(self, device: torch.device, stream: torch.cuda.Stream) -> None:
-        self._device, self._stream = device, stream
+        self._device = device
+        self._stream = stream
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
@@ -109,7 +110,8 @@ class Graph:
             device: where it computes.
             inputs: other tensors on the device that the function reads.
         """
-        self.name, self.inputs = name, inputs
+        self.name = name
+        self.inputs = inputs
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
@@ -119,8 +121,8 @@ class Graph:
         with torch.inference_mode(False):
             self._on_device = torch.zeros(size, dtype=torch.long, device=device)
         self._first: PinnedBuffer | None = None
-        self._done, self._before = (torch.cuda.Event() if device.type == "cuda" else None for _ in range(2))
-        """the ends of the last run and of the one before it"""
+        ends = [torch.cuda.Event() if device.type == "cuda" else None for _ in range(2)]
+        self._end, self._previous_end = ends  # of the last run, and of the one before it
 
     def numbers(self) -> np.ndarray:
         """The input of the next run, to be written on the host; waits until the last run has read its input."""
@@ -140,15 +142,15 @@ class Graph:
         for result, found in zip(self.results, others, strict=True):
             result.copy_(found)
 
-    def ran(self) -> None:
+    def record_end(self) -> None:
         """Record that a run has been launched on the current stream."""
-        self._done, self._before = self._before, self._done
-        if self._done is not None:
-            self._done.record(torch.cuda.current_stream(self._device))
+        self._end, self._previous_end = self._previous_end, self._end
+        if self._end is not None:
+            self._end.record(torch.cuda.current_stream(self._device))
 
     def wait(self) -> None:
         """Wait for the end of the last run; raises `AggdecError` where the device has failed."""
-        self._wait_for(self._done)
+        self._wait_for(self._end)
 
     def _wait_for(self, end: torch.cuda.Event | None) -> None:
         if end is None:
@@ -158,9 +160,9 @@ class Graph:
         except RuntimeError as error:
             raise _lost(self.name, error) from error
 
-    def look(self) -> np.ndarray:
+    def previous_result(self) -> np.ndarray:
         """The first result on the host once the run before the last has ended; the last may be writing to it."""
-        self._wait_for(self._before)
+        self._wait_for(self._previous_end)
         assert self._first is not None
         return self._first.numbers
 
@@ -189,12 +191,15 @@ class GraphCache:
             drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
         """
         self._drop_kernels = drop_kernels
-        self._device, self._new_capture, self._most = device, new_capture, most
+        self._device = device
+        self._new_capture = new_capture
+        self._most = most
         self._graphs: dict[Hashable, Graph] = {}
         self._uncaptured: set[str] = set()  # names of graphs that have failed
-        self._captured, self._seconds = 0, 0.0  # since the last message
+        self._captured = 0  # since the last message, in `_seconds`
+        self._seconds = 0.0
         self._capture = None if new_capture is None else new_capture()
-        self.generation = next(_generations)
+        self.version = next(_versions)
         """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
@@ -228,14 +233,14 @@ class GraphCache:
         except Exception as error:  # a fault of a kernel need not be a `RuntimeError`
             self._give_up(graph, error)
             graph.compute()
-        graph.ran()
+        graph.record_end()
 
     def clear(self) -> None:
         """Forget all graphs: the memory that they read has moved."""
         for graph in self._graphs.values():
             graph.wait()  # its buffers may still be in use
         self._graphs.clear()
-        self.generation = next(_generations)
+        self.version = next(_versions)
         if self._new_capture is not None:
             self._capture = self._new_capture()  # a pool without graphs must not be used again
 
@@ -252,7 +257,8 @@ class GraphCache:
         self._seconds += time.perf_counter() - began
         if self._seconds >= _SECONDS_TO_REPORT:
             logger.info(f"{self._captured} new shapes of passes were captured as CUDA graphs in {self._seconds:.1f} s")
-            self._captured, self._seconds = 0, 0.0
+            self._captured = 0
+            self._seconds = 0.0
         return replay
 
     def _give_up(self, graph: Graph, error: Exception) -> None:

@@ -34,7 +34,8 @@ class StaticMemory(Memory):
         length, batch_size, dim = states.shape
         cache = self.cache
         cache.start_with(batch_size, length, states)
-        rows, source = cache.rows, cache.source
+        rows = cache.rows
+        source = cache.source
         parts = self._parts
         of_encoder = encoder_out.get(STATIC, [])[::2]  # where an encoder's graph leaves states and padding
 

@@ -133,7 +133,7 @@ def repeat(graphs: GraphCache, graph: Graph, most: int) -> None:
     graphs.run(graph)
     for _ in range(most + 1):
         graphs.run(graph)
-        going = graph.look()
+        going = graph.previous_result()
         if np.count_nonzero(going) <= len(going) // 2 or WAITS in going:
             return
     raise RuntimeError(f"a loop on the device has not ended after {most} turns")

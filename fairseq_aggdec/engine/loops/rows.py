@@ -221,4 +221,4 @@ def draft_on_device(model: DraftDecoder, capacity: int, block_size: int) -> Devi
         drafts = choose(features, last[:, 0])
         return drafts if simulated is None else simulated(lengths, block_size)
 
-    return DeviceDraft((shape, block_size, runner.cache.generation, id(model)), tokens)
+    return DeviceDraft((shape, block_size, runner.cache.version, id(model)), tokens)

@@ -19,11 +19,12 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.lab.bench.rounds import Runner, decode_once, warm_up
+from fairseq_aggdec.engine.runner import Eager
+from fairseq_aggdec.lab.bench.rounds import ModeRunner, decode_once, warm_up
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
-    "verifier's decoder": [(Decoder, "start"), (Decoder, "features"), (Parts, "project")],
+    "verifier's decoder": [(Decoder, "start"), (Eager, "features"), (Parts, "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [
         *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter)),
@@ -33,7 +34,7 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
 """the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
 
 
-def profile(runner: Runner) -> dict[str, float]:
+def profile(runner: ModeRunner) -> dict[str, float]:
     """Seconds by module of one round of a mode of this plugin, and the `rest`; reading the clocks adds a little."""
     warm_up(runner)
     seconds: dict[str, float] = defaultdict(float)

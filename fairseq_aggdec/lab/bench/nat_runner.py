@@ -60,7 +60,7 @@ class NatRunner:
         return self._task.inference_step(self._generator, [self._model], self._batches[number])
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
-        """See `Runner.outputs`; BOS, with which these models' outputs begin, is left out."""
+        """See `ModeRunner.outputs`; BOS, with which these models' outputs begin, is left out."""
         bos = self._task.target_dictionary.bos()
         found = {}
         for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True):

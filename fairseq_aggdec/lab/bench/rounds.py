@@ -83,7 +83,7 @@ class ModeResult:
         return {number: output.lists for number, output in self.outputs.items()}
 
 
-class Runner(Protocol):
+class ModeRunner(Protocol):
     """One mode, ready to decode its batches."""
 
     mode: Mode
@@ -101,7 +101,7 @@ class Runner(Protocol):
 
 
 def compare(
-    runners: Sequence[Runner], repeats: int = 3, until: float = math.inf, most: float = math.inf
+    runners: Sequence[ModeRunner], repeats: int = 3, until: float = math.inf, most: float = math.inf
 ) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times; says on stderr whose rounds differ much.
 
@@ -141,7 +141,7 @@ def compare(
     return results
 
 
-def warm_up(runner: Runner) -> None:
+def warm_up(runner: ModeRunner) -> None:
     """Decode the first batches, untimed; fewer where they take seconds."""
     until = time.monotonic() + 3
     for number in range(len(runner.batches))[:WARM_UP_BATCHES]:
@@ -151,7 +151,9 @@ def warm_up(runner: Runner) -> None:
     runner.wait()
 
 
-def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], Any], until: float = math.inf) -> None:
+def run_once(
+    runner: ModeRunner, result: ModeResult, after_batch: Callable[[int], Any], until: float = math.inf
+) -> None:
     """Time one round over all batches, and add its times and outputs to `result`.
 
     `after_batch` is called with the number of sentences of each batch; after `until`, on the clock of
@@ -171,7 +173,7 @@ def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[int], An
     result.latencies.append(latencies)
 
 
-def decode_once(runner: Runner, after_batch: Callable[[int], Any] = lambda count: None) -> ModeResult:
+def decode_once(runner: ModeRunner, after_batch: Callable[[int], Any] = lambda count: None) -> ModeResult:
     """The result of one round, without a warm-up."""
     result = ModeResult(runner.mode, runner.batches)
     run_once(runner, result, after_batch)

@@ -21,7 +21,7 @@ from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner, compare, decode_once
+from fairseq_aggdec.lab.bench.rounds import ModeResult, ModeRunner, compare, decode_once
 from fairseq_aggdec.lab.bench.subject import Subject, check_device
 from fairseq_aggdec.lab.verify.differences import Difference, kept_in
 from fairseq_aggdec.lab.verify.references import GREEDY, References, refuse_differing
@@ -70,7 +70,7 @@ class Runs(ExitStack):
         engines = None if kept == precision else precision
         return self._once(lambda: self._load(kept, engines), "task", kept, engines, beam)
 
-    def runner(self, mode: Mode, batch_size: int, shuffled: bool = False) -> Runner:
+    def runner(self, mode: Mode, batch_size: int, shuffled: bool = False) -> ModeRunner:
         """The runner of a mode.
 
         Args:
@@ -105,11 +105,13 @@ class Runs(ExitStack):
         mode = mode.having(**{**options, **mode.options})
         return FairseqRunner(task, models, batches, mode, texts, **subject.generation)
 
-    def differences(self, runners: Sequence[Runner], results: Sequence[ModeResult]) -> dict[str, list[Difference]]:
+    def differences(self, runners: Sequence[ModeRunner], results: Sequence[ModeResult]) -> dict[str, list[Difference]]:
         """`References.differences` of results of these runners."""
         return self.references.differences(runners, results, self.task.target_dictionary.symbols)
 
-    def compare_lossless(self, runners: Sequence[Runner], repeats: int, until: float = math.inf) -> list[ModeResult]:
+    def compare_lossless(
+        self, runners: Sequence[ModeRunner], repeats: int, until: float = math.inf
+    ) -> list[ModeResult]:
         """`rounds.compare`, after which lossless modes must have the output of their references.
 
         Raises:

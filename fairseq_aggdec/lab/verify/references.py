@@ -12,7 +12,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.bench.rounds import ModeResult, Runner
+from fairseq_aggdec.lab.bench.rounds import ModeResult, ModeRunner
 from fairseq_aggdec.lab.verify.differences import Difference, differences, near_tie_of, stock_computes
 
 BEAM_ONE, GREEDY = Mode.parse(f"{modes.BEAM}1"), Mode.parse(modes.GREEDY)
@@ -66,7 +66,7 @@ class References:
         return [Mode.parse(name) for name in missing]
 
     def differences(
-        self, runners: Sequence[Runner], results: Sequence[ModeResult], symbols: Sequence[str]
+        self, runners: Sequence[ModeRunner], results: Sequence[ModeResult], symbols: Sequence[str]
     ) -> dict[str, list[Difference]]:
         """Differences of each lossless mode from its reference, by its name; prints one line on stderr for each.
 
