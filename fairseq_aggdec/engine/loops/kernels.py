@@ -10,7 +10,7 @@ sentence of a beam search, and no other program reads or writes what belongs to 
 import triton
 import triton.language as tl
 
-from fairseq_aggdec.engine.cuda.choice import entry_of, key_of
+from fairseq_aggdec.engine.cuda.choice_kernels import entry_of, key_of
 from fairseq_aggdec.engine.cuda.kernels import wait
 from fairseq_aggdec.engine.loops import state as states
 
