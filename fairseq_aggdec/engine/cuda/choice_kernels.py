@@ -68,7 +68,7 @@ def project(
         output_row = first_row + tl.arange(0, 16)[:, None]
         offsets = output_row.to(tl.int64) * symbols + symbol[None, :]
         is_logit = (output_row < num_rows) & is_symbol[None, :]
-        tl.store(logits + offsets, result.to(logits.dtype.element_ty), mask=is_logit)
+        tl.store(logits + offsets, result, mask=is_logit)
 
 
 @triton.jit
@@ -170,10 +170,9 @@ def choose(
     is_forced = tl.load(positions + row) >= max_len
     eos_score = _score_of(logits, row, eos, inverse_temperature, symbols)
     score = tl.where(is_forced, eos_score, score)
-    token = tl.where(is_forced, eos, token)
-    tl.store(result, token.to(tl.float32))
+    tl.store(result, tl.where(is_forced, eos, token))
     tl.store(result + step, score - peak - log_sum)
-    tl.store(result + 2 * step, is_forced.to(tl.float32))
+    tl.store(result + 2 * step, is_forced)
 
     # the proposed token
     score = _proposed_score(logits, positions, limits, proposed, inverse_temperature, symbols, row)

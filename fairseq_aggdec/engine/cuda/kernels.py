@@ -177,14 +177,14 @@ def product(
     x,
     parameters,
     normed,
+    num_rows,
     residual,
     y,
-    num_rows,
     in_features: tl.constexpr,
     out_features: tl.constexpr,
+    activation: tl.constexpr,
     block_size: tl.constexpr,
     warps: tl.constexpr,
-    activation: tl.constexpr,
     loaded_rows: tl.constexpr,
     pdl: tl.constexpr,
 ):
@@ -209,7 +209,7 @@ def product(
         result = result * tl.sigmoid(result)
     if residual is not None:
         result += added
-    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=mask)
+    tl.store(y + offsets, result, mask=mask)
 
 
 @triton.jit(do_not_specialize=_SIZES, do_not_specialize_on_alignment=_INDICES)
@@ -217,11 +217,11 @@ def projections(
     x,
     parameters,
     normed,
+    num_rows,
     query,
     memory,
     starts,
     paths,
-    num_rows,
     width,
     path_length,
     capacity,
@@ -316,6 +316,7 @@ def attention(
     else:  # one token in a tile of 16, since no other has its keys
         token = tl.program_id(1) + tl.arange(0, 16)
         is_token = tl.arange(0, 16) == 0
+        path = paths + (sentence * width + tl.program_id(1)).to(tl.int64) * path_length
     token += sentence * width
     offsets = token[:, None] * dim + head * head_dim + number[None, :]
     wait(pdl)
@@ -333,9 +334,6 @@ def attention(
 
     # softmax(q k^T) v, tile by tile
     of_head = memory + (sentence.to(tl.int64) * row_step + head * head_step) * (2 * head_dim) + number[None, :]
-    path = paths
-    if paths is not None:
-        path = paths + (sentence * width + tl.program_id(1)).to(tl.int64) * path_length
     peak = tl.full((16,), -1e30, tl.float32)  # finite: where a source's padding is on the left, a tile may be hidden
     total = tl.zeros((16,), tl.float32)
     sums = tl.zeros((16, head_dim), tl.float32)
@@ -346,7 +344,7 @@ def attention(
             is_hidden = tl.load(hidden + sentence * hidden_step + position, mask=is_open, other=1)
             is_open = is_open & (is_hidden == 0)
         slot = position
-        if path is not None:
+        if paths is not None:
             slot = tl.load(path + position, mask=is_open, other=0).to(tl.int32)
         entry = of_head + (slot * position_step)[:, None] * (2 * head_dim)
         keys = tl.load(entry, mask=is_open[:, None], other=0.0)
@@ -361,7 +359,7 @@ def attention(
         sums = sums * decay[:, None] + tl.dot(weights.to(values.dtype), values)
         peak = new_peak
     result = sums / tl.where(total > 0.0, total, 1.0)[:, None]
-    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=is_token[:, None])
+    tl.store(y + offsets, result, mask=is_token[:, None])
 
 
 @triton.jit
@@ -377,4 +375,4 @@ def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded_dim: tl.constexpr
     difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)
     scale = 1.0 / tl.sqrt(tl.sum(difference * difference, 0) / dim + epsilon)
     result = difference * scale * gains + shifts
-    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=is_column)
+    tl.store(y + offsets, result, mask=is_column)

@@ -84,17 +84,8 @@ class Product:
         `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
         residual connection around this product adds: x or norm(x).
         """
-        if not self._residual_is_normed:
-            normed = None
-        rows = x.numel() // self._inputs
-        self._launch(
-            kernels.product,
-            rows,
-            *(x, self._parameters, normed, residual, y),
-            *(rows, self._inputs, self._outputs),
-            *(self._block_size, self._warps, self._activation),
-        )
-        return x if normed is None else normed
+        sizes = (self._inputs, self._outputs)
+        return self._launch(kernels.product, x, normed, residual, y, *sizes, self._activation)
 
     def project(
         self,
@@ -109,27 +100,30 @@ class Product:
 
         `starts`, `paths`: see `kernels.projections`.
         """
+        _, width, dim = x.shape
+        return self._launch(
+            kernels.projections,
+            *(x, normed, query, memory, starts, paths),
+            *(width, _length(paths), memory.size(2)),
+            *_steps(memory),
+            *(dim, memory.size(3) // 2),
+        )
+
+    def _launch(self, kernel: Any, x: Tensor, normed: Tensor | None, *arguments: Any) -> Tensor:
+        """Launch a kernel for the rows of x; return what the residual connection adds."""
         if not self._residual_is_normed:
             normed = None
-        batch, width, dim = x.shape
-        rows = batch * width
-        self._launch(
-            kernels.projections,
-            rows,
-            *(x, self._parameters, normed, query, memory, starts, paths),
-            *(rows, width, _length(paths), memory.size(2)),
-            *_steps(memory, x),
-            *(dim, memory.size(3) // 2, self._block_size, self._warps),
-        )
-        return x if normed is None else normed
-
-    def _launch(self, kernel: Any, rows: int, *arguments: Any) -> None:
+        rows = x.numel() // self._inputs
         kernel[self._outputs // self._block_size, _tiles(rows)](
+            *(x, self._parameters, normed, rows),
             *arguments,
+            block_size=self._block_size,
+            warps=self._warps,
             loaded_rows=_FEW_ROWS if rows <= _FEW_ROWS else _ROWS,
             num_warps=self._warps,
             **launch_options(self._device),
         )
+        return x if normed is None else normed
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
@@ -282,7 +276,7 @@ class _Stack:
         kernels.attention[batch * heads, tiles](
             *(query, memory, ends, paths, hidden, y),
             *(width, _length(paths), memory.size(2)),
-            *_steps(memory, query),
+            *_steps(memory),
             0 if hidden is None else hidden.stride(0),
             *(self._head_dim**-0.5, dim, self._head_dim),
             per_token=ends is not None and ends.dim() == 2,
@@ -305,11 +299,6 @@ class TritonDecoderLayers(_Stack):
 
     Nothing here waits for the device, and all of it can be captured in a graph.
     """
-
-    def __init__(self, decoder: TransformerDecoderBase) -> None:
-        super().__init__(decoder)
-        if any(getattr(layer, "encoder_attn", None) is None for layer in layers_of(decoder)):
-            raise ValueError("layers without attention to the encoder")
 
     def layered(
         self,
@@ -390,10 +379,6 @@ def _length(paths: Tensor | None) -> int:
     return 0 if paths is None else paths.size(2)
 
 
-def _steps(memory: Tensor, x: Tensor) -> tuple[int, ...]:
-    """The strides of keys and values, B x H x L x 2D/H, in entries; checks the shape, since x is B x W x D."""
-    batch, heads, _, size = memory.shape
-    fits = batch >= x.size(0) and heads * size == 2 * x.size(2)
-    if not fits or memory.dtype != x.dtype:
-        raise RuntimeError(f"{memory.dtype} keys and values of {tuple(memory.shape)} for {x.dtype} {tuple(x.shape)}")
-    return tuple(stride // size for stride in memory.stride()[:3])
+def _steps(memory: Tensor) -> list[int]:
+    """The strides of keys and values, B x H x L x 2D/H, in entries of 2D/H numbers."""
+    return [stride // memory.size(3) for stride in memory.stride()[:3]]
