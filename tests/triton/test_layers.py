@@ -73,13 +73,13 @@ class Rows:
         self.kernels = TritonDecoderLayers(deepcopy(model.decoder).half())
         self.memory = torch.full((count, rows, HEADS, capacity, 2 * HEAD_DIM), torch.nan).half()
 
-    def read(self, x: Tensor, positions: Tensor, **options: Tensor) -> Tensor:
+    def read(self, x: Tensor, positions: Tensor, **options: Any) -> Tensor:
         return self.kernels.layered(x, self.memory, positions, (self.cross, self.padding), **options)
 
     def assert_read_rightly(self, x: Tensor, starts: list[int], reach: Tensor | None = None) -> None:
         first = torch.tensor(starts)[:, None]
         exact = self.exact.block(x.float(), self.cache, first, max(starts) + x.size(1), reach=reach)
-        assert_close(self.read(x, first, **({} if reach is None else {"reach": reach})), exact)
+        assert_close(self.read(x, first, reach=reach), exact)
         for row, start in enumerate(starts):
             end = start + x.size(1)
             assert_close(self.memory[:, row, :, :end], self.cache.memory[:, row, :, :end])
