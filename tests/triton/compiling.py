@@ -160,8 +160,8 @@ def read(
     """Read a block whose numbers are a part of a buffer, from `offset` on."""
     rows, _, dim = x.shape
     memory, cross = (x.new_zeros(2, rows, heads, length, 2 * dim // heads) for length in (capacity, source))
-    starts = torch.zeros(rows + offset, dtype=torch.long)[offset:] if paths is None else paths[..., 0]
-    decoder.block(x, memory, starts, cross, torch.zeros(rows, source, dtype=torch.bool), paths=paths)
+    positions = torch.zeros(rows + offset, 1, dtype=torch.long)[offset:] if paths is None else paths[..., 0]
+    decoder.layered(x, memory, positions, (cross, torch.zeros(rows, source, dtype=torch.bool)), paths=paths)
 
 
 def start_behind(kernel: Any) -> str:

@@ -73,13 +73,13 @@ class Rows:
         self.kernels = TritonDecoderLayers(deepcopy(model.decoder).half())
         self.memory = torch.full((count, rows, HEADS, capacity, 2 * HEAD_DIM), torch.nan).half()
 
-    def read(self, x: Tensor, starts: Tensor, **options: Tensor) -> Tensor:
-        return self.kernels.block(x, self.memory, starts, self.cross, self.padding, **options)
+    def read(self, x: Tensor, positions: Tensor, **options: Any) -> Tensor:
+        return self.kernels.layered(x, self.memory, positions, (self.cross, self.padding), **options)
 
     def assert_read_rightly(self, x: Tensor, starts: list[int], reach: Tensor | None = None) -> None:
-        first = torch.tensor(starts)
-        exact = self.exact.block(x.float(), self.cache, first[:, None], max(starts) + x.size(1), reach=reach)
-        assert_close(self.read(x, first, **({} if reach is None else {"reach": reach})), exact)
+        first = torch.tensor(starts)[:, None]
+        exact = self.exact.block(x.float(), self.cache, first, max(starts) + x.size(1), reach=reach)
+        assert_close(self.read(x, first, reach=reach), exact)
         for row, start in enumerate(starts):
             end = start + x.size(1)
             assert_close(self.memory[:, row, :, :end], self.cache.memory[:, row, :, :end])
@@ -156,7 +156,7 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs
     linear, layer_norm = nn.Linear(inputs, outputs).half(), nn.LayerNorm(inputs, eps=0.1).half()
     layer_norm.bias.normal_()
     norm = Norm.of(layer_norm, linear.weight[0])
-    product = Product((outputs, inputs), linear, norm=norm, keeps=True, activation=ACTIVATIONS[activation])
+    product = Product((outputs, inputs), linear, norm=norm, residual_is_normed=True, activation=ACTIVATIONS[activation])
     x, residual = normal(33, inputs), normal(33, outputs, seed=1)
     y, normed = torch.empty_like(residual), torch.empty_like(x)
     assert product(x, y, normed, residual) is normed
@@ -172,7 +172,7 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(outputs: int, inputs
 @torch.no_grad()
 def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -> None:
     model = network()
-    x, start = normal(1, 3, DIM), torch.zeros(1, dtype=torch.long)
+    x, start = normal(1, 3, DIM), torch.zeros(1, 1, dtype=torch.long)
     block = Rows(model, [5])
     together = block.read(x, start)
     alone = Rows(model, [5], capacity=70)
@@ -188,7 +188,7 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
     wider = torch.full((LAYERS, 3, HEADS, 80, 2 * HEAD_DIM), torch.nan).half()
     wider[:, 1, :, 3:68] = normal(LAYERS, HEADS, 65, 2 * HEAD_DIM, seed=3)
     batch.memory = wider[:, 1:, :, 3:73]
-    found = batch.read(torch.cat([normal(1, 3, DIM, seed=2), x]), torch.tensor([65, 0]))
+    found = batch.read(torch.cat([normal(1, 3, DIM, seed=2), x]), torch.tensor([[65], [0]]))
     assert torch.equal(found[1:], together)
     assert torch.equal(batch.memory[:, 1:, :, :3], block.memory[:, :, :, :3])
     for around in (wider[:, 0], wider[..., :3, :], wider[:, 1, :, 71:], wider[:, 2, :, 6:]):
@@ -205,7 +205,7 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
 def test_tokens_behind_the_capacity_are_not_written() -> None:
     rows = Rows(network(), [9, 5])
     rows.memory[:] = 0
-    rows.read(normal(2, 3, DIM), torch.tensor([62, 0]))
+    rows.read(normal(2, 3, DIM), torch.tensor([[62], [0]]))
     assert bool((rows.memory[:, 0, :, 62:] != 0).any(-1).all())
     assert bool((rows.memory[:, 0, :, :62] == 0).all())
     assert bool((rows.memory[:, 1, :, 3:] == 0).all())

@@ -35,7 +35,8 @@ class CudaBackend(PlainBackend):
 
     def __init__(self, arithmetic: Arithmetic, weight: Tensor, reads_wait: bool) -> None:
         super().__init__(arithmetic, weight, reads_wait)
-        self._always, self._most = arithmetic.bit_exact, FEW_TOKENS
+        self._always = arithmetic.bit_exact
+        self._most = FEW_TOKENS
 
     def computes(self, tokens: int) -> bool:
         """Whether kernels compute a pass of this many tokens."""
@@ -52,17 +53,21 @@ class CudaBackend(PlainBackend):
         # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
         if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
-        weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
+        weight = weight.detach().contiguous()
+        bias = None if bias is None else bias.detach()
 
         def product(x: Tensor) -> Tensor:
-            rows = x.numel() // x.size(-1)
-            found = projected(x.reshape(rows, -1).contiguous(), weight, bias).view(*x.shape[:-1], -1)
-            return found if activation is None else activation(found)
+            y = projected(x.reshape(-1, x.size(-1)).contiguous(), weight, bias)
+            y = y.view(*x.shape[:-1], -1)
+            return y if activation is None else activation(y)
 
         return product
 
     def decoder_kernels(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
+        self,
+        decoder: TransformerDecoderBase,
+        positions: Positions | None,
+        extra_embeddings: Tensor | None,
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
         self._check_inner(decoder)
@@ -74,8 +79,14 @@ class CudaBackend(PlainBackend):
     def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
         """See `Backend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
         self._check_inner(encoder)
-        larger, few = super().encoder_layers(encoder), TritonEncoderLayers(encoder)
-        return lambda x, hidden: (few if self.computes(x.size(0) * x.size(1)) else larger)(x, hidden)
+        many = super().encoder_layers(encoder)
+        few = TritonEncoderLayers(encoder)
+
+        def layers(x: Tensor, hidden: Tensor | None) -> Tensor:
+            tokens = x.size(0) * x.size(1)
+            return few(x, hidden) if self.computes(tokens) else many(x, hidden)
+
+        return layers
 
     def _check_inner(self, model: TransformerEncoderBase | TransformerDecoderBase) -> None:
         inner = layers_of(model)[0].fc1.out_features
@@ -83,7 +94,7 @@ class CudaBackend(PlainBackend):
             raise ValueError(f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster")
 
 
-class DecoderKernels:
+class DecoderKernels(TritonDecoderLayers):
     """A decoder's embedding, layers and choice by the kernels."""
 
     chosen = staticmethod(chosen)
@@ -101,45 +112,34 @@ class DecoderKernels:
         `computes`: whether kernels compute the layers of a pass of so many tokens.
         `extra_embeddings`: see `Parts`.
         """
+        super().__init__(decoder)
         self.computes = computes
-        self._layers = TritonDecoderLayers(decoder)
-        self._words, self._scale = decoder.embed_tokens.weight.detach(), float(decoder.embed_scale)
-        self._positions, self._extra_embeddings = positions, extra_embeddings
+        self._words = decoder.embed_tokens.weight.detach()
+        self._scale = float(decoder.embed_scale)
+        self._positions = positions
+        self._extra_embeddings = extra_embeddings
         self.embeds = decoder.project_in_dim is None and decoder.layernorm_embedding is None
         """whether the input of the first layer is a sum of embeddings, which a kernel computes"""
 
     def embedded(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
         """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""
-        places = None if self._positions is None else self._positions.reaching(end)
-        # contiguous: a column of a table is flattened without a copy
-        flat, at = tokens.flatten().contiguous(), positions.flatten().contiguous()
-        x = embedded(flat, at, self._words, self._scale, places, self._extra_embeddings)
+        x = embedded(
+            tokens.flatten().contiguous(),  # a column of a table is flattened without a copy
+            positions.flatten().contiguous(),
+            self._words,
+            self._scale,
+            None if self._positions is None else self._positions.reaching(end),
+            self._extra_embeddings,
+        )
         return x.view(*tokens.shape, -1)
-
-    def layered(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        positions: Tensor,
-        sources: tuple[Tensor, Tensor],
-        reach: Tensor | None = None,
-        wanted: Tensor | None = None,
-        paths: Tensor | None = None,
-    ) -> Tensor:
-        """The output of the layers, see `Captured.layered`.
-
-        `memory` of the same rows; `sources`: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
-        """
-        starts = positions[:, 0] if paths is None else positions
-        x = self._layers.block(x, memory, starts, *sources, reach=reach, paths=paths)
-        return x if wanted is None else x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
 
 
 @cache
 def why_no_launch(device: torch.device) -> str | None:
     """Why a GPU runs no kernel, or None; a small one is compiled and launched."""
-    if capability(device) < LEAST_CAPABILITY:
-        return f"this GPU has capability {'.'.join(map(str, capability(device)))}, and they need 8.0"
+    found = capability(device)
+    if found < LEAST_CAPABILITY:
+        return f"this GPU has capability {'.'.join(map(str, found))}, and they need 8.0"
     if not any(Path(knobs.cache.dir).glob("*/projections.*")):
         logger.warning("Triton compiles kernels for this GPU, once: the first batches take up to a minute longer")
     try:

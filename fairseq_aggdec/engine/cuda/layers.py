@@ -17,7 +17,7 @@ from fairseq_aggdec.models.transformer_parts import layers_of
 _ROWS = 16  # tokens in a tile of every product and of attention
 _FEW_ROWS = 8  # of which no more are computed where no more are there
 _AT_ONCE = 32  # inputs that a warp multiplies at once
-_TILES = (64, 32, 16, 8)  # outputs of a program
+_BLOCK_SIZES = (64, 32, 16, 8)  # outputs of a program
 _PROGRAMS = 64  # of a product, at least
 _MOST_WEIGHTS = 2**16  # of a program; with more, its registers spill
 _MOST_INPUTS = 1024  # of a norm, for the same reason
@@ -35,9 +35,7 @@ class Norm(NamedTuple):
 
     @classmethod
     def of(cls, module: Any, like: Tensor) -> "Norm":
-        """`module`: a `LayerNorm` over rows of the size of `like`."""
-        if tuple(module.normalized_shape) != like.shape:
-            raise ValueError(f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {like.numel()}")
+        """`module`: a `LayerNorm` over rows of the size and type of `like`."""
         gain = torch.ones_like(like) if module.weight is None else module.weight.detach().clone()
         shift = torch.zeros_like(like) if module.bias is None else module.bias.detach().clone()
         return cls(gain, shift, module.eps)
@@ -51,7 +49,7 @@ class Product:
         shape: tuple[int, int],
         *projections: nn.Linear,
         norm: Norm | None = None,
-        keeps: bool = False,
+        residual_is_normed: bool = False,
         activation: int = 0,
         part: int = 0,
     ) -> None:
@@ -60,7 +58,7 @@ class Product:
             shape: outputs and inputs of the weights.
             projections: fused; of the same input.
             norm: of the input.
-            keeps: the normalised input is what the next residual connection adds, not the input.
+            residual_is_normed: the next residual connection adds norm(x), not x, as in post-norm models.
             activation: its number in `native.products`.
             part: see `division`.
 
@@ -71,11 +69,14 @@ class Product:
         if weight.shape != shape:
             raise ValueError(f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}")
         self._outputs, self._inputs = shape
-        self._tile, self._warps = division(self._outputs, self._inputs, part)
-        self._keeps, self._activation = keeps and norm is not None, activation
-        weights = packed(weight, self._tile, self._warps)
-        self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
+        self._block_size, self._warps = division(self._outputs, self._inputs, part)
+        self._residual_is_normed = residual_is_normed and norm is not None
+        self._activation = activation
         self._device = weight.device
+        weights = packed(weight, self._block_size, self._warps)
+        bias = None if bias is None else bias.clone()
+        norm_parameters = norm or (None, None, 0.0)
+        self._parameters = (*norm_parameters, weights, bias)
 
     def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
@@ -83,28 +84,46 @@ class Product:
         `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
         residual connection around this product adds: x or norm(x).
         """
-        kept, rows = normed if self._keeps else None, x.numel() // self._inputs
-        sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)
-        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options(rows))
-        return x if kept is None else kept
+        sizes = (self._inputs, self._outputs)
+        return self._launch(kernels.product, x, normed, residual, y, *sizes, self._activation)
 
-    def project(self, x: Tensor, normed: Tensor, query: Tensor, memory: Tensor, places: "_Places") -> Tensor:
-        """Write queries to `query`, keys and values to a layer's memory, B x H x L x 2D/H. Returns as `__call__`."""
-        kept, (batch, width, dim) = normed if self._keeps else None, x.shape
-        kernels.projections[self._grid(batch * width)](
-            *(x, self._factors, kept, query, memory, places.starts, places.paths),
-            *(batch * width, width, places.longest(), memory.size(2), *_steps(memory, x)),
-            *(dim, memory.size(3) // 2, self._tile, self._warps),
-            **self._options(batch * width),
+    def project(
+        self,
+        x: Tensor,
+        normed: Tensor | None,
+        query: Tensor,
+        memory: Tensor,
+        starts: Tensor | None,
+        paths: Tensor | None,
+    ) -> Tensor:
+        """Write queries to `query`, keys and values to a layer's memory, B x H x L x 2D/H. Returns as `__call__`.
+
+        `starts`, `paths`: see `kernels.projections`.
+        """
+        _, width, dim = x.shape
+        return self._launch(
+            kernels.projections,
+            *(x, normed, query, memory, starts, paths),
+            *(width, _length(paths), memory.size(2)),
+            *_steps(memory),
+            *(dim, memory.size(3) // 2),
         )
-        return x if kept is None else kept
 
-    def _grid(self, rows: int) -> tuple[int, int]:
-        return self._outputs // self._tile, _tiles(rows)
-
-    def _options(self, rows: int) -> dict[str, Any]:
-        some = _FEW_ROWS if rows <= _FEW_ROWS else _ROWS
-        return {"some": some, "num_warps": self._warps, **launch_options(self._device)}
+    def _launch(self, kernel: Any, x: Tensor, normed: Tensor | None, *arguments: Any) -> Tensor:
+        """Launch a kernel for the rows of x; return what the residual connection adds."""
+        if not self._residual_is_normed:
+            normed = None
+        rows = x.numel() // self._inputs
+        kernel[self._outputs // self._block_size, _tiles(rows)](
+            *(x, self._parameters, normed, rows),
+            *arguments,
+            block_size=self._block_size,
+            warps=self._warps,
+            loaded_rows=_FEW_ROWS if rows <= _FEW_ROWS else _ROWS,
+            num_warps=self._warps,
+            **launch_options(self._device),
+        )
+        return x if normed is None else normed
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
@@ -112,21 +131,27 @@ def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
 
     Both are the fastest of those tried on an H100 with base and big, 8 and 32 rows, weights not in its caches.
     """
-    fitting = [tile for tile in _TILES if (part or outputs) % tile == 0 and tile * inputs <= _MOST_WEIGHTS]
-    tile = next((tile for tile in fitting if tile * _PROGRAMS <= outputs), fitting[-1])
-    return tile, 16 if inputs > 2048 else 4 if inputs <= 512 < outputs else 8
+    dividing = [size for size in _BLOCK_SIZES if (part or outputs) % size == 0]
+    fitting = [size for size in dividing if size * inputs <= _MOST_WEIGHTS]
+    block_size = next((size for size in fitting if size * _PROGRAMS <= outputs), fitting[-1])
+    warps = 8
+    if inputs > 2048:
+        warps = 16
+    elif inputs <= 512 < outputs:
+        warps = 4
+    return block_size, warps
 
 
-def packed(weight: Tensor, tile: int, warps: int) -> Tensor:
+def packed(weight: Tensor, block_size: int, warps: int) -> Tensor:
     """Weights, O x I, in the order in which the kernels read them.
 
-    Each program reads `tile` outputs in one piece: 32 inputs for each of its warps, then the next 32. Inputs are padded
-    with zeros.
+    Each program reads `block_size` outputs in one piece: 32 inputs for each of its warps, then the next 32. Inputs are
+    padded with zeros.
     """
     outputs, inputs = weight.shape
     piece = warps * _AT_ONCE
     whole = F.pad(weight, (0, -inputs % piece))
-    parts = whole.view(outputs // tile, tile // 8, 8, -1, warps, _AT_ONCE)
+    parts = whole.view(outputs // block_size, block_size // 8, 8, -1, warps, _AT_ONCE)
     return parts.permute(0, 3, 1, 4, 2, 5).contiguous()
 
 
@@ -135,39 +160,41 @@ class _Layer:
 
     def __init__(self, layer: Any, before: Norm | None) -> None:
         """`before`: in post-norm models the norm of the layer's input; None: it needs none."""
-        own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
-        dim, inner = own.embed_dim, layer.fc1.out_features
+        attention = layer.self_attn
+        cross = getattr(layer, "encoder_attn", None)
+        dim = attention.embed_dim
+        inner = layer.fc1.out_features
+
+        # the norms in front of the parts; in post-norm models each part's output is normalised where it is read
         modules = [layer.self_attn_layer_norm, layer.final_layer_norm]
         if cross is not None:
             modules.insert(1, layer.encoder_attn_layer_norm)
         norms: list[Norm | None] = [Norm.of(module, layer.fc1.weight[0]) for module in modules]
         self.after: Norm | None = None
         """of the layer's output, which is not yet normalised"""
-        keeps = not layer.normalize_before
-        if keeps:  # what a part leaves is normalised where the next one reads it
+        is_post_norm = not layer.normalize_before
+        if is_post_norm:
             *norms, self.after = [before, *norms]
+
         self.qkv = Product(
-            (3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, norm=norms[0], keeps=keeps, part=own.head_dim
+            (3 * dim, dim),
+            *(attention.q_proj, attention.k_proj, attention.v_proj),
+            norm=norms[0],
+            residual_is_normed=is_post_norm,
+            part=attention.head_dim,
         )
-        self.out = Product((dim, dim), own.out_proj)
+        self.out = Product((dim, dim), attention.out_proj)
         if cross is not None:
-            self.cross_q = Product((dim, dim), cross.q_proj, norm=norms[1], keeps=keeps)
+            self.cross_q = Product((dim, dim), cross.q_proj, norm=norms[1], residual_is_normed=is_post_norm)
             self.cross_out = Product((dim, dim), cross.out_proj)
-        activation = ACTIVATIONS[layer.activation_fn]
-        self.fc1 = Product((inner, dim), layer.fc1, norm=norms[-1], keeps=keeps, activation=activation)
+        self.fc1 = Product(
+            (inner, dim),
+            layer.fc1,
+            norm=norms[-1],
+            residual_is_normed=is_post_norm,
+            activation=ACTIVATIONS[layer.activation_fn],
+        )
         self.fc2 = Product((dim, inner), layer.fc2)
-
-
-class _Places(NamedTuple):
-    """Where a block's keys and values are written, and what its tokens attend to: see `kernels`."""
-
-    starts: Tensor | None
-    ends: Tensor | None
-    paths: Tensor | None
-    hidden: Tensor | None
-
-    def longest(self) -> int:
-        return 0 if self.paths is None else self.paths.size(2)
 
 
 class _Stack:
@@ -178,16 +205,17 @@ class _Stack:
         layers = layers_of(model)
         for layer in layers:
             _check(layer, layers[0])
-        self._dim, self._head_dim = layers[0].self_attn.embed_dim, layers[0].self_attn.head_dim
-        self._inner = layers[0].fc1.out_features
+        first = layers[0]
+        self._head_dim = first.self_attn.head_dim
+        self._inner = first.fc1.out_features
         self._layers: list[_Layer] = []
         after = None
         for layer in layers:
             self._layers.append(_Layer(layer, after))
             after = self._layers[-1].after
-        last = None if model.layer_norm is None else Norm.of(model.layer_norm, layers[0].fc1.weight[0])
+        last = None if model.layer_norm is None else Norm.of(model.layer_norm, first.fc1.weight[0])
         self._last = [norm for norm in (after, last) if norm is not None]
-        device = layers[0].fc1.weight.device
+        device = first.fc1.weight.device
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # kernels load weights before they wait for what ran before them
 
@@ -195,52 +223,75 @@ class _Stack:
         self,
         x: Tensor,
         memories: Sequence[Tensor],
-        own: _Places,
         crosses: Sequence[Tensor | None],
         padding: Tensor | None,
+        starts: Tensor | None = None,
+        ends: Tensor | None = None,
+        paths: Tensor | None = None,
     ) -> Tensor:
-        """Run the layers on x, B x W x D; `memories`, `crosses`: keys and values of each layer, B x H x L x 2D/H."""
-        if x.size(-1) != self._dim:
-            raise RuntimeError(f"{x.size(-1)} features of a token for layers of {self._dim}")
+        """Run the layers on x, B x W x D.
+
+        Args:
+            x: the input of the first layer.
+            memories: keys and values of each layer, B x H x L x 2D/H.
+            crosses: those of the sources; None in an encoder.
+            padding: booleans, B x S, the hidden positions of the sources.
+            starts, ends, paths: see `kernels.projections` and `kernels.attention`.
+        """
         x = x.contiguous()
         y, query, found, normed = (torch.empty_like(x) for _ in range(4))
         inner = x.new_empty(*x.shape[:-1], self._inner)
-        others = _Places(None, None, None, _bytes(padding))
+        hidden = None
+        if padding is not None:
+            rows_are_contiguous = padding.stride(1) == 1
+            hidden = (padding if rows_are_contiguous else padding.contiguous()).view(torch.uint8)
         for layer, memory, cross in zip(self._layers, memories, crosses, strict=True):
-            residual = layer.qkv.project(x, normed, query, memory, own)
-            self._attend(query, memory, own, found)
+            residual = layer.qkv.project(x, normed, query, memory, starts, paths)
+            self._attend(query, memory, found, ends, paths, hidden if cross is None else None)
             layer.out(found, y, residual=residual)
             if cross is not None:
                 residual = layer.cross_q(y, query, normed)
-                self._attend(query, cross, others, found)
+                self._attend(query, cross, found, None, None, hidden)
                 layer.cross_out(found, y, residual=residual)
             residual = layer.fc1(y, inner, normed)
             layer.fc2(inner, y, residual=residual)
             x = y
         for norm in self._last:
-            _write_norm(x, None, norm, y)
+            _normalise(y, norm)
         return y
 
-    def _attend(self, query: Tensor, memory: Tensor, places: _Places, y: Tensor) -> None:
-        """Write to y, B x W x D, what queries find in a layer's memory."""
+    def _attend(
+        self,
+        query: Tensor,
+        memory: Tensor,
+        y: Tensor,
+        ends: Tensor | None,
+        paths: Tensor | None,
+        hidden: Tensor | None,
+    ) -> None:
+        """Write to y, B x W x D, what queries find in a layer's memory; see `kernels.attention`."""
         batch, width, dim = query.shape
-        hidden_step = 0 if places.hidden is None else places.hidden.stride(0)
-        per_token = places.ends is not None and places.ends.dim() == 2
-        kernels.attention[batch * dim // self._head_dim, width if places.paths is not None else _tiles(width)](
-            *(query, memory, places.ends, places.paths, places.hidden, y),
-            *(width, places.longest(), memory.size(2), *_steps(memory, query), hidden_step),
-            *(self._head_dim**-0.5, dim, self._head_dim, per_token),
+        heads = dim // self._head_dim
+        tiles = _tiles(width) if paths is None else width
+        kernels.attention[batch * heads, tiles](
+            *(query, memory, ends, paths, hidden, y),
+            *(width, _length(paths), memory.size(2)),
+            *_steps(memory),
+            0 if hidden is None else hidden.stride(0),
+            *(self._head_dim**-0.5, dim, self._head_dim),
+            per_token=ends is not None and ends.dim() == 2,
             num_warps=4,
             num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
             **launch_options(query.device),
         )
 
 
-def _write_norm(x: Tensor, residual: Tensor | None, norm: Norm, y: Tensor) -> None:
-    """Write norm(x + residual) to y, ... x D, which may be x."""
+def _normalise(x: Tensor, norm: Norm) -> None:
+    """Replace x, ... x D, by norm(x)."""
     dim = x.size(-1)
-    rows, padded = x.numel() // dim, 1 << (dim - 1).bit_length()
-    kernels.norm[(rows,)](*(x, residual, *norm, y, dim, padded), num_warps=4, **launch_options(x.device))
+    rows = x.numel() // dim
+    padded_dim = 1 << (dim - 1).bit_length()
+    kernels.norm[(rows,)](x, *norm, x, dim, padded_dim, num_warps=4, **launch_options(x.device))
 
 
 class TritonDecoderLayers(_Stack):
@@ -249,39 +300,39 @@ class TritonDecoderLayers(_Stack):
     Nothing here waits for the device, and all of it can be captured in a graph.
     """
 
-    def __init__(self, decoder: TransformerDecoderBase) -> None:
-        super().__init__(decoder)
-        if any(getattr(layer, "encoder_attn", None) is None for layer in layers_of(decoder)):
-            raise ValueError("layers without attention to the encoder")
-
-    def block(
+    def layered(
         self,
         x: Tensor,
         memory: Tensor,
-        starts: Tensor,
-        cross: Tensor,
-        padding: Tensor | None,
-        *,
+        positions: Tensor,
+        sources: tuple[Tensor, Tensor | None],
         reach: Tensor | None = None,
+        wanted: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """Run the layers on a block, or on trees, B x W x D -> B x W x D.
+        """Run the layers on a block, or on trees, B x W x D -> B x W x D; see `Captured.layered`.
 
         Tokens that would be written beyond the capacity of `memory` are not, and their results have no meaning.
 
         Args:
             x: the input of the first layer.
             memory: layers x B x H x C x 2D/H, cached keys and values, to which the block's are added; a view.
-            starts: B, the position of each row's first token; with `paths` B x W, the position of each token.
-            cross: the sources' keys and values, layers x B x H x S x 2D/H; a view.
-            padding: booleans, B x S, the hidden positions of the sources; None: nothing is hidden.
+            positions: B x W, of the tokens; consecutive but for `paths`.
+            sources: the sources' keys and values, layers x B x H x S x 2D/H, a view; and booleans, B x S, their hidden
+                positions; None: nothing is hidden.
             reach: B x W, the last position that each token attends to; None: its own.
+            wanted: B x k, the columns of the result; None: all.
             paths: B x W x L, the slots of `memory` that a token attends to, position by position; its own slot, to
                 which it is written, from its position on. None: slots are positions.
         """
+        starts = (positions if paths is not None else positions[:, 0]).contiguous()
         ends = starts if reach is None else reach.contiguous()
-        own = _Places(starts.contiguous(), ends.contiguous(), None if paths is None else paths.contiguous(), None)
-        return self._run(x, memory.unbind(0), own, cross.unbind(0), padding)
+        paths = None if paths is None else paths.contiguous()
+        cross, padding = sources
+        x = self._run(x, memory.unbind(0), cross.unbind(0), padding, starts, ends, paths)
+        if wanted is None:
+            return x
+        return x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
 
 
 class TritonEncoderLayers(_Stack):
@@ -291,50 +342,43 @@ class TritonEncoderLayers(_Stack):
         """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
         batch, length, dim = x.shape
         memory = x.new_empty(batch, dim // self._head_dim, length, 2 * self._head_dim)
-        own = _Places(None, None, None, _bytes(padding))
         layers = len(self._layers)
-        return self._run(x, [memory] * layers, own, [None] * layers, None)
+        return self._run(x, [memory] * layers, [None] * layers, padding)
 
 
 def _check(layer: Any, first: Any) -> None:
     """Raise `ValueError` if the kernels do not support a layer after a `first` one."""
-    own, inner, kind = layer.self_attn, layer.fc1.out_features, layer.fc1.weight.dtype
-    if _sizes(layer) != _sizes(first):
-        raise ValueError("layers of several sizes")
-    for name in _ADDITIONS:
-        if getattr(layer, name, None) is not None:
-            raise ValueError(f"layers with {name}")
-    if kind not in _TYPES:
-        raise ValueError(f"weights in {kind}, not in half precision")
-    if layer.activation_fn is None or layer.activation_fn not in ACTIVATIONS:
-        raise ValueError(f"the activation {getattr(layer.activation_fn, '__name__', layer.activation_fn)}")
-    if own.head_dim not in _HEAD_DIMS:
-        raise ValueError(f"heads of {own.head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}")
-    if own.embed_dim % _ROWS != 0 or inner % _ROWS != 0:
-        raise ValueError(f"layers of {own.embed_dim} numbers and {inner} inside, not multiples of {_ROWS}")
-    if own.embed_dim > _MOST_INPUTS:
-        raise ValueError(f"layers of {own.embed_dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice")
+    dim, head_dim, inner, _ = _sizes(layer)
+    dtype = layer.fc1.weight.dtype
+    activation = layer.activation_fn
+    additions = [name for name in _ADDITIONS if getattr(layer, name, None) is not None]
+    objections = {
+        "layers of several sizes": _sizes(layer) != _sizes(first),
+        f"layers with {', '.join(additions)}": additions,
+        f"weights in {dtype}, not in half precision": dtype not in _TYPES,
+        f"the activation {activation}": activation is None or activation not in ACTIVATIONS,
+        f"heads of {head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim not in _HEAD_DIMS,
+        f"layers of {dim} numbers and {inner} inside, not multiples of {_ROWS}": dim % _ROWS or inner % _ROWS,
+        f"layers of {dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice": dim > _MOST_INPUTS,
+    }
+    for objection, applies in objections.items():
+        if applies:
+            raise ValueError(objection)
 
 
 def _sizes(layer: Any) -> tuple[int, ...]:
-    return layer.self_attn.embed_dim, layer.self_attn.head_dim, layer.fc1.out_features, layer.normalize_before
+    attention = layer.self_attn
+    return attention.embed_dim, attention.head_dim, layer.fc1.out_features, layer.normalize_before
 
 
 def _tiles(rows: int) -> int:
     return -(-rows // _ROWS)
 
 
-def _bytes(padding: Tensor | None) -> Tensor | None:
-    if padding is None:
-        return None
-    return (padding if padding.stride(1) == 1 else padding.contiguous()).view(torch.uint8)
+def _length(paths: Tensor | None) -> int:
+    return 0 if paths is None else paths.size(2)
 
 
-def _steps(memory: Tensor, x: Tensor) -> tuple[int, ...]:
-    """The strides of keys and values, B x H x L x 2D/H, in entries; checks the shape, since x is B x W x D."""
-    size = memory.size(3)
-    if memory.size(0) < x.size(0) or memory.size(1) * size != 2 * x.size(2) or memory.dtype != x.dtype:
-        raise RuntimeError(f"{memory.dtype} keys and values of {tuple(memory.shape)} for {x.dtype} {tuple(x.shape)}")
-    if memory.stride(3) != 1 or any(stride % size != 0 for stride in memory.stride()[:3]):
-        raise RuntimeError(f"keys and values with strides of {memory.stride()}, not in whole entries")
-    return tuple(stride // size for stride in memory.stride()[:3])
+def _steps(memory: Tensor) -> list[int]:
+    """The strides of keys and values, B x H x L x 2D/H, in entries of 2D/H numbers."""
+    return [stride // memory.size(3) for stride in memory.stride()[:3]]

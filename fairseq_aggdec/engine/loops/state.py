@@ -8,8 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-ENDED, GOES, WAITS = 0, 1, 2
-"""a sentence has ended; takes turns; needs more room before its next turn"""
+ENDED = 0
+"""a sentence has ended"""
+GOES = 1
+"""it takes turns"""
+WAITS = 2
+"""it needs more room before its next turn"""
 
 
 class Part(NamedTuple):
@@ -27,25 +31,29 @@ class State(SimpleNamespace):
 
     def of(self, rows: Any) -> "State":
         """The same parts of some rows, or of one."""
-        return State(**{name: part[rows] for name, part in vars(self).items()})
+        parts = vars(self).items()
+        return State(**{name: part[rows] for name, part in parts})
 
     def on_host(self) -> "State":
         """The parts as NumPy's arrays of the same memory."""
-        return State(**{name: part.numpy() for name, part in vars(self).items()})
+        parts = vars(self).items()
+        return State(**{name: part.numpy() for name, part in parts})
 
 
 def new_buffer(table: Sequence[Part]) -> Tensor:
     """Zeros for all parts, on the host."""
-    return torch.zeros(sum(map(_entries, table)), dtype=torch.long)
+    entries = sum(map(_entries, table))
+    return torch.zeros(entries, dtype=torch.long)
 
 
 def parts_of(buffer: Tensor, table: Sequence[Part]) -> State:
     """The parts in a buffer, as tensors."""
-    pieces = buffer.split([_entries(part) for part in table])
     state = State()
-    for part, piece in zip(table, pieces, strict=True):
-        numbers = piece[: math.prod(part.size)].view(part.kind)
-        setattr(state, part.name, numbers.view(part.size))
+    first = 0
+    for part in table:
+        numbers = buffer[first : first + math.prod(part.size)]
+        first += _entries(part)
+        setattr(state, part.name, numbers.view(part.kind).view(part.size))
     return state
 
 
@@ -64,4 +72,5 @@ def widened(state: State, table: Sequence[Part]) -> Tensor:
 
 def _entries(part: Part) -> int:
     """The length of a part in a buffer, even: kernels are compiled anew for addresses that are no multiples of 16."""
-    return math.prod(part.size) + 1 & ~1
+    length = math.prod(part.size)
+    return length + length % 2
