@@ -80,7 +80,7 @@ def _default_modes(subject: Subject) -> str:
         for name, mode in MODES.items()
         if mode.drafter in drafters
         and (mode.is_lossless or mode.needs_drafter)
-        and not mode.has_beam | bool(mode.stands_for)
+        and not mode.has_beam | bool(mode.alternatives)
     ]
     whole = [f"{name}{WHOLE}" for name in names if name in CUT and subject.device == "cpu"]
     return ",".join([*names, "aggressive-beam:5", *whole])
