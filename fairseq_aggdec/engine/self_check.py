@@ -41,19 +41,20 @@ _Pair = tuple[Tensor, Tensor]
 def decoder_objection(engine: Decoder, decoder: Any) -> str | None:
     """The difference between an engine and its decoder, as text; None where they agree."""
     with _undisturbed(decoder):
-        rows = len(_PADDING)
         width = min(_WIDTH, int(decoder.max_positions()))
-        tokens = _random_tokens(decoder, rows, width)
+        tokens = _random_tokens(decoder, width)
         encoder_out = _random_encoder_out(decoder)
         expected = _log_probs_of_fairseq(decoder, tokens, encoder_out)
         tolerance = _tolerance(expected, decoder.embed_tokens.weight)
         engine.start(encoder_out)
         found = _log_probs_of_engine(engine, tokens)
         objection = _objection([(found, expected)], tolerance, "log-probabilities")
-        if objection is None:
-            pairs = _choices(engine, decoder.dictionary, tokens, encoder_out, expected.cpu())
-            objection = _objection(pairs, tolerance, "log-probabilities of chosen tokens")
-        return objection
+        if objection is not None:
+            return objection
+        expected = expected.cpu()
+        symbols = decoder.dictionary
+        pairs = _choices(engine, symbols, tokens, encoder_out, expected)
+        return _objection(pairs, tolerance, "log-probabilities of chosen tokens")
 
 
 def _random_encoder_out(decoder: Any) -> dict[str, list[Tensor]]:
@@ -68,13 +69,20 @@ def _random_encoder_out(decoder: Any) -> dict[str, list[Tensor]]:
     }
 
 
-def _log_probs_of_fairseq(decoder: Any, tokens: Tensor, encoder_out: dict[str, Any]) -> Tensor:
+def _log_probs_of_fairseq(
+    decoder: Any,
+    tokens: Tensor,
+    encoder_out: dict[str, Any],
+) -> Tensor:
     """B x W x V, after each token; minus infinity where a bias rules a symbol out."""
     state: dict[str, Any] = {}
     steps = []
     for end in range(1, tokens.size(1) + 1):
-        text = tokens[:, :end]
-        logits, *_ = decoder.forward(text, encoder_out=encoder_out, incremental_state=state)
+        logits, *_ = decoder.forward(
+            tokens[:, :end],
+            encoder_out=encoder_out,
+            incremental_state=state,
+        )
         steps.append(logits[:, -1:])
     logits = torch.cat(steps, dim=1)
     expected = decoder.get_normalized_probs((logits, None), True, None)
@@ -105,36 +113,33 @@ def _choices(
 
     `log_probs`: fairseq's after each token, B x W x V, on the host; those of banned tokens are overwritten.
     """
-    rules = SearchRules(
-        symbols.pad(),
-        symbols.unk(),
-        symbols.eos(),
-        max_len=_WIDTH,
-    )
+    eos = symbols.eos()
+    rules = SearchRules(symbols.pad(), symbols.unk(), eos, max_len=_WIDTH)
     log_probs[..., rules.pad] = -torch.inf
-    log_probs[:, : rules.min_len, rules.eos] = -torch.inf
+    log_probs[:, : rules.min_len, eos] = -torch.inf
 
     # the tokens as drafts
     block = Block.of(tokens, [0] * len(tokens))
     chosen = engine.verify(block, rules, ranks=1)
     assert chosen.drafted is not None
-    drafted = chosen.drafted.view(tokens.shape)
+    drafted = chosen.drafted.view(tokens.shape)[:, :-1]
     tokens = tokens.cpu()
-    drafts = tokens[:, 1:, None]
-    pairs = [(drafted[:, :-1, None], log_probs[:, :-1].gather(2, drafts))]
+    following = tokens[:, 1:, None]
+    drafts = log_probs[:, :-1].gather(2, following).squeeze(2)
 
     # the best token after each, and the best few of a tree: the engine's values, and fairseq's of the same tokens
     engine.start(encoder_out)
     (entries,) = engine.verify_tree(_tree(tokens), rules, _BRANCHES)
     log_probs = log_probs.flatten(0, 1)
-    for values, names in (
-        (chosen.log_probs.unsqueeze(1), chosen.tokens.unsqueeze(1)),
-        (entries.values, entries.names),
-    ):
-        best = log_probs.topk(names.size(1)).values
-        right = log_probs.gather(1, names)
-        pairs += [(values, best), (right, best)]
-    return pairs
+    best = log_probs.topk(_BRANCHES).values
+    chosen_tokens = chosen.tokens.unsqueeze(1)
+    return [
+        (drafted, drafts),
+        (chosen.log_probs, best[:, 0]),
+        (log_probs.gather(1, chosen_tokens), best[:, :1]),
+        (entries.values, best),
+        (log_probs.gather(1, entries.names), best),
+    ]
 
 
 def _tree(tokens: Tensor) -> TreeBlock:
@@ -158,18 +163,19 @@ def encoder_objection(engine: Encoder, encoder: Any) -> str | None:
     with _undisturbed(encoder):
         # sources with padding on the left
         weight = encoder.embed_tokens.weight
-        width = int(encoder.max_positions())
-        padding = _PADDING[:, -width:].to(weight.device)
-        tokens = _random_tokens(encoder, *padding.shape)
+        longest = int(encoder.max_positions())
+        padding = _PADDING[:, -longest:].to(weight.device)
+        tokens = _random_tokens(encoder, padding.size(1))
         tokens = tokens.masked_fill(padding, encoder.padding_idx)
-        lengths = padding.logical_not().sum(dim=1)
 
         # the states of their tokens, N x C; an engine may move padding after the sentence
-        encoded = encoder.forward_torchscript({"src_tokens": tokens, "src_lengths": lengths})
-        expected = encoded["encoder_out"][0].transpose(0, 1)[~padding]
+        encoded = encoder.forward_torchscript({"src_tokens": tokens})
+        states = encoded["encoder_out"][0].transpose(0, 1)
+        expected = states[~padding]
         encoded = engine(tokens)
+        states = encoded["encoder_out"][0].transpose(0, 1)
         hidden = encoded["encoder_padding_mask"][0]
-        found = encoded["encoder_out"][0].transpose(0, 1)[~hidden]
+        found = states[~hidden]
         return _objection([(found, expected)], _tolerance(expected, weight), "encoder states")
 
 
@@ -182,7 +188,11 @@ def _tolerance(expected: Tensor, weight: Tensor) -> float:
     return tolerance * max(1.0, _TOLERANCE_PER_UNIT * float(largest))
 
 
-def _objection(pairs: list[_Pair], tolerance: float, name: str) -> str | None:
+def _objection(
+    pairs: list[_Pair],
+    tolerance: float,
+    name: str,
+) -> str | None:
     """The first difference above the tolerance, as text; only finite expected values are compared."""
     for found, expected in pairs:
         is_finite = expected.isfinite()
@@ -193,11 +203,12 @@ def _objection(pairs: list[_Pair], tolerance: float, name: str) -> str | None:
     return None
 
 
-def _random_tokens(stack: Any, rows: int, width: int) -> Tensor:
-    """Random tokens, rows x width, without padding and without symbols of NaN or infinite embeddings."""
+def _random_tokens(stack: Any, width: int) -> Tensor:
+    """Random tokens, B x width, without padding and without symbols of NaN or infinite embeddings."""
     weight = stack.embed_tokens.weight
-    symbols = weight.size(0)
-    tokens = torch.randint(symbols, (rows, width)).to(weight.device)
+    symbols = len(weight)
+    shape = len(_PADDING), width
+    tokens = torch.randint(symbols, shape).to(weight.device)
     is_finite = weight[tokens].isfinite().all(dim=-1)
     usable = is_finite & tokens.ne(stack.padding_idx)
     other = (stack.padding_idx + 1) % symbols
@@ -210,6 +221,10 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
     device = next(module.parameters()).device
     gpus = [device] if is_asynchronous(device) else []
     evaluating = with_setting(module.modules(), "training", False)
-    with torch.no_grad(), torch.random.fork_rng(gpus), evaluating:
+    with (
+        torch.no_grad(),
+        torch.random.fork_rng(gpus),
+        evaluating,
+    ):
         torch.manual_seed(1)
         yield

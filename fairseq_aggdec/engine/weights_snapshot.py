@@ -40,7 +40,8 @@ class WeightsSnapshot:
         self._samples: list[Tensor] = []
         for weight in self._weights:
             is_plain = type(weight) in (nn.Parameter, Tensor)
-            if is_plain and weight.device == device and weight.numel() > 0:
+            has_bytes = weight.numel() > 0
+            if is_plain and has_bytes and weight.device == device:
                 lines = _samples_of(weight)
                 self._samples += lines[:places]
         self._buffers = []
@@ -74,7 +75,8 @@ class WeightsSnapshot:
 
     def _present_members(self) -> chain[Any]:
         """The parts and weights; None where one is missing."""
-        return chain.from_iterable(map(dict.values, self._registries))
+        members = map(dict.values, self._registries)
+        return chain.from_iterable(members)
 
     def _present_state(self) -> list[Any]:
         """What changes where a part is replaced, or a weight is replaced, moved, converted or written to."""
@@ -92,15 +94,16 @@ def _samples_of(weight: Tensor) -> list[Tensor]:
     In half precision a small step leaves most numbers as they were, so there are several in a line. The first line is
     the beginning of row 2: of embeddings of words EOS, which every sentence has, and of learned positions the first.
     """
-    last = 0
+    numbers = 1
     for size, stride in zip(weight.shape, weight.stride(), strict=True):
-        last += (size - 1) * stride
-    numbers = weight.detach().as_strided((last + 1,), (1,))
-    memory = numbers.view(torch.uint8)
+        numbers += (size - 1) * stride
+    flat = weight.detach().as_strided((numbers,), (1,))
+    memory = flat.view(torch.uint8)
     first = 0
     if weight.dim() > 1:
         first = 2 * weight.stride(0) * weight.element_size()
-    apart = (memory.numel() - first - _SAMPLE) // 2
+    last = memory.numel() - _SAMPLE
+    apart = (last - first) // 2
     if apart < _SAMPLE:
         return [memory]
     return list(memory[first:].unfold(0, _SAMPLE, apart))
