@@ -77,15 +77,11 @@ def step_of_a_layer_in_which_a_unit_is_off(model: Any) -> None:
     take_a_step(torch.optim.SGD([weight], lr=1.0, fused=True))
 
 
-def add_a_layer(model: Any) -> None:
-    model.decoder.layers.append(small_model(2).decoder.layers[0])
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
     [
-        load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
+        load_other_weights, add_to_a_weight, put_another_weight, put_another_part,
         step_of_fairseqs_optimizer, step_of_few_symbols,
         step_of_a_layer_in_which_a_unit_is_off,
     ],
