@@ -165,7 +165,7 @@ class Model:
             target_lang = TAGGED
         names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys() - {"draft_file"}
         of_task = {name: options.pop(name) for name in names_of_task}
-        decoding = Decoding.of(Namespace(**{"decoding": of_task.pop("decoding", AGGRESSIVE), **of_task}))
+        decoding = Decoding.from_args(Namespace(**{"decoding": of_task.pop("decoding", AGGRESSIVE), **of_task}))
         if drafter is not None:
             decoding = replace(decoding, drafter=os.fspath(drafter))
         self.task, self.models = loading.load(
@@ -320,7 +320,7 @@ class Model:
             raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
         own: list[str | None] = [None] * len(several)
         if drafts is not None:
-            mode = MODES[mode].by(COPIES).name
+            mode = MODES[mode].resolve(COPIES).name
             if not MODES[mode].reads("draft_file"):
                 raise AggdecError(
                     f"drafts (--draft-file) are read by {', '.join(readers('draft_file'))} only, not by {mode}"

@@ -82,7 +82,7 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
                 raise AggdecError(f"--input: {name}.*.txt would be outputs of {longer}, too; give another name")
 
     def run(self) -> None:
-        options.start(None, self.path, Decoding.of(self).drafter, tells="fairseq_aggdec.bulk")
+        options.start(None, self.path, Decoding.from_args(self).drafter, tells="fairseq_aggdec.bulk")
         from fairseq_aggdec.bulk.text import decode_text
 
         if self.model:

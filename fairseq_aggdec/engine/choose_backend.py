@@ -157,8 +157,8 @@ def on_its_way(x: Tensor) -> Callable[[], Tensor]:
     """Copy a tensor to the host, which waits for a GPU only when it calls the result to have the copy."""
     if x.device.type != "cuda":
         return x.cpu
-    copied, arrival = x.to("cpu", non_blocking=True), torch.cuda.Event()  # into pinned memory
-    arrival.record(torch.cuda.current_stream(x.device))
+    copied = x.to("cpu", non_blocking=True)  # into pinned memory
+    arrival = torch.cuda.current_stream(x.device).record_event()
 
     def arrived() -> Tensor:
         arrival.synchronize()

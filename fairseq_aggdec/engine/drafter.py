@@ -1,9 +1,7 @@
 """A model that drafts for verifiers."""
 
 import logging
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -16,7 +14,7 @@ from fairseq_aggdec.engine.choose_backend import choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.encoder import Encoder
-from fairseq_aggdec.engine.engines import EngineCache, built, locked_and_checked
+from fairseq_aggdec.engine.engines import EngineCache, built
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
@@ -30,7 +28,7 @@ _STEPS = 4
 """the most tokens that an ordinary model drafts without --block-size"""
 
 
-class LoadedDrafter:
+class LoadedDrafter(EngineCache):
     """A model that drafts, on its verifier's device and in its precision; it shares an equal encoder of the verifier.
 
     A block drafter, or any encoder-decoder of fairseq that writes from left to right.
@@ -38,33 +36,23 @@ class LoadedDrafter:
 
     def __init__(self, model: Any, name: str = "the drafter") -> None:
         """`model` is moved and converted in place at first use; `name`: its name in messages."""
+        super().__init__()
         self.model = model
-        self.is_stepwise = not isinstance(model, NarDrafterModel)
+        self.name = name
+        self.is_autoregressive = not isinstance(model, NarDrafterModel)
         """whether it is an ordinary model, each of whose draft tokens takes a step"""
         model.eval()  # not chained: fairseq's models return None here once they are prepared for generation
         model.requires_grad_(False)
-        self.name = name
-        self.lock = threading.RLock()
-        """as `Engines.lock`, for generators that share a drafter but no engines"""
-        self._engines: EngineCache[Arithmetic, DraftDecoder | SmallModel] = EngineCache()
-        self._encoders: EngineCache[Arithmetic, Encoder | None] = EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
-
-    def batch(self) -> AbstractContextManager[None]:
-        """As `Engines.batch`."""
-        return locked_and_checked(self.lock, self._engines, self._encoders)
-
-    def were_current(self) -> bool:
-        """As `Engines.were_current`."""
-        return not [cache for cache in (self._engines, self._encoders) if not cache.were_current()]  # each is asked
+        """the index of the one of `_verifiers` whose encoder is equal"""
 
     def block_size(self, wanted: int) -> int:
         """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
         Raises `AggdecError` where `wanted` is above the block size of a block drafter's training.
         """
-        if self.is_stepwise:
+        if self.is_autoregressive:
             return wanted or _STEPS
         if wanted > self.model.block_size:
             raise AggdecError(
@@ -93,40 +81,46 @@ class LoadedDrafter:
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
-            self._engines.clear()
-            self._encoders.clear()
+            self.clear()
         try:
-            engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
+            engine = self.current(self.model.decoder, arithmetic, lambda: self._new_decoder(arithmetic))
         except (ValueError, AggdecError) as error:
             raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
+
+        # the source is encoded by an equal encoder of a verifier, or when the drafter is asked for a draft
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
-            # of the present weights: like the verifier's they may have been rounded to bfloat16
-            own = encoder_fingerprint(self.model.encoder) if self._may_share() else None
-            self._shared = None if own is None else same_encoder(own, verifiers)
+            self._shared = self._same_encoder()
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:
             engine.start(encoder_outs[self._shared])
         else:
-            engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
+            engine.start_later(lambda rows: self._encode(net_input, rows, arithmetic))
         return engine
 
-    def _may_share(self) -> bool:
-        """Whether an equal encoder of the verifier would do for the drafter."""
-        if self.is_stepwise:  # as `_new_encoder`; an engine encodes only what engines read
-            return self._why_no_engine is None and unsupported_encoder(self.model.encoder) is None
-        return bool(self.model.encoder_fingerprint.any())
+    def _same_encoder(self) -> int | None:
+        """The index of the verifier whose encoder is the drafter's; None where there is none."""
+        encoder = self.model.encoder
+        if self.is_autoregressive and not self._has_encoder_engine():
+            return None  # fairseq's own code drafts, and reads more than the verifier's engine encodes
+        if not self.is_autoregressive and not self.model.encoder_fingerprint.any():
+            return None  # it was trained for no verifier
+        # of the present weights: like the verifier's they may have been rounded to bfloat16
+        return same_encoder(encoder_fingerprint(encoder), self._verifiers)
+
+    def _has_encoder_engine(self) -> bool:
+        return self._why_no_engine is None and unsupported_encoder(self.model.encoder) is None
 
     @property
     def _why_no_engine(self) -> str | None:
         """The reason why fairseq's own code drafts; None where an engine does."""
-        return unsupported_decoder(self.model.decoder) if self.is_stepwise else None
+        return unsupported_decoder(self.model.decoder) if self.is_autoregressive else None
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | SmallModel:
         self.forget_verifiers()  # the encoder's weights may have changed, too
         decoder = self.model.decoder
-        if not self.is_stepwise:
+        if not self.is_autoregressive:
             return built(DraftDecoder, decoder, arithmetic)
         if self._why_no_engine is None:
             return SmallModel(built(Decoder, decoder, arithmetic), decoder)
@@ -135,17 +129,19 @@ class LoadedDrafter:
         return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> Encoder | None:
-        encoder = self.model.encoder
-        if self._why_no_engine is not None or unsupported_encoder(encoder) is not None:
+        if not self._has_encoder_engine():
             return None
-        return built(Encoder, encoder, arithmetic, clamps=True)
+        return built(Encoder, self.model.encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
-        encoder, source = self.model.encoder, net_input["src_tokens"]
-        own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
-        if own is not None:
-            return own(source if rows is None else source[rows])
+        encoder = self.model.encoder
+        source = net_input["src_tokens"]
+        engine = self.current(encoder, arithmetic, lambda: self._new_encoder(arithmetic))
+        if engine is not None:
+            return engine(source if rows is None else source[rows])
+
+        # fairseq's own code
         limit = encoder.max_positions()
         if source.dim() == 2 and source.size(1) > limit:  # it drafts from the beginning of a longer source
             pad = encoder.dictionary.pad()

@@ -3,8 +3,8 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
@@ -22,84 +22,73 @@ from fairseq_aggdec.process import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 
-_Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
 
-class EngineCache(Generic[_Key, _Engine]):
-    """Engines by key. An entry is rebuilt when its module's weights have changed since it was built."""
+class EngineCache:
+    """Engines by the module and the arithmetic that they compute; built at first use, and rebuilt when they are stale.
 
-    def __init__(self) -> None:
-        self._entries: dict[_Key, tuple[WeightsSnapshot, _Engine]] = {}
-        self.current_keys: set[_Key] = set()
-        """the keys of entries that are known to be current"""
-
-    def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
-        """The engine of a key; `make` builds it where there is none or it is stale."""
-        if not self._has_current(key):
-            self._entries.pop(key, None)  # an old engine's memory is freed before a new one needs as much
-            engine = make()
-            self._entries[key] = WeightsSnapshot(module), engine
-        return self._entries[key][1]
-
-    def _has_current(self, key: _Key) -> bool:
-        return key in self._entries and (key in self.current_keys or self._entries[key][0].are_current())
-
-    def clear(self) -> None:
-        self._entries.clear()
-        self.current_keys.clear()
-
-    def check(self) -> None:
-        """Find out which cached engines still match their model's weights: `current_keys`; `were_current` ends it."""
-        self.current_keys = {key for key, (weights, _) in self._entries.items() if weights.may_be_current()}
-
-    def were_current(self) -> bool:
-        """Whether all of `current_keys` were current at `check`; others are forgotten."""
-        stale = {key for key in self.current_keys if not self._entries[key][0].were_current()}
-        self.current_keys -= stale
-        for key in stale:
-            del self._entries[key]
-        return not stale
-
-
-@contextmanager
-def locked_and_checked(lock: threading.RLock, *caches: EngineCache[Any, Any]) -> Iterator[None]:
-    """Hold a lock for a batch. Weights are checked once, at its start; of a GPU `were_current` is asked, too."""
-    with lock:
-        try:
-            for cache in caches:
-                cache.check()
-            yield
-        finally:
-            for cache in caches:
-                cache.current_keys.clear()
-
-
-class Engines:
-    """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
-
-    An engine is rebuilt when weights have changed. Call `clear` after a change of hooks, or of single numbers or
-    rows through `weight.data`. A pickled or copied instance is empty.
+    An engine is stale when its module's weights have changed since it was built.
     """
 
-    def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        self.arithmetic = arithmetic
+    def __init__(self) -> None:
         self.lock = threading.RLock()
         """held while a batch is decoded, since an engine has the batch's cache"""
-        self.encoders_made = 0
-        self._decoders: EngineCache[nn.Module, tuple[Decoder | None, str | None]] = EngineCache()
-        self._encoders: EngineCache[nn.Module, Encoder | None] = EngineCache()
+        self._entries: dict[tuple[nn.Module, Arithmetic], tuple[WeightsSnapshot, Any]] = {}
+        self._checked: set[tuple[nn.Module, Arithmetic]] = set()
+        """the entries that were current when the batch began"""
 
-    def batch(self) -> AbstractContextManager[None]:
-        """For a batch: hold `lock`, and check the models' weights only once. See `were_current`."""
-        return locked_and_checked(self.lock, self._decoders, self._encoders)
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """For a batch: hold `lock`, and check weights only once, at its start. See `finish_check`."""
+        with self.lock:
+            try:
+                # no variable here may hold an engine while the batch is decoded: it would outlive its entry
+                self._checked = {key for key, (weights, _) in self._entries.items() if weights.begin_check()}
+                yield
+            finally:
+                self._checked.clear()
 
-    def were_current(self) -> bool:
+    def finish_check(self) -> bool:
         """Whether the engines of a batch have the present weights, which a GPU can say without a wait only at its end.
 
         If not, nothing that they have computed is to be used: a second run of the batch has new ones.
         """
-        return not [cache for cache in (self._decoders, self._encoders) if not cache.were_current()]  # each is asked
+        stale = [key for key in self._checked if not self._entries[key][0].finish_check()]
+        for key in stale:
+            self._checked.remove(key)
+            del self._entries[key]
+        return not stale
+
+    def current(self, module: nn.Module, arithmetic: Arithmetic, make: Callable[[], _Engine]) -> _Engine:
+        """The engine of a module; `make` builds it where there is none or it is stale."""
+        key = module, arithmetic
+        if key in self._entries and key not in self._checked:
+            weights = self._entries[key][0]
+            if not (weights.begin_check() and weights.finish_check()):
+                del self._entries[key]  # an old engine's memory is freed before a new one needs as much
+        if key not in self._entries:
+            engine = make()
+            self._entries[key] = WeightsSnapshot(module), engine
+        return self._entries[key][1]
+
+    def clear(self) -> None:
+        """Forget all engines."""
+        self._entries.clear()
+        self._checked.clear()
+
+
+class Engines(EngineCache):
+    """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
+
+    Call `clear` after a change of hooks, or of single numbers or rows through `weight.data`. A pickled or copied
+    instance is empty.
+    """
+
+    def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
+        super().__init__()
+        self.arithmetic = arithmetic
+        self.encoders_made = 0
 
     def unsupported(self, decoder: nn.Module) -> str | None:
         """The reason why a decoder has no engine; None where it has one. See `decoder`."""
@@ -120,15 +109,10 @@ class Engines:
         Raises `AggdecError` where the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
-        engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
+        engine = self.current(encoder, self.arithmetic, lambda: self._new_encoder(model))
         if engine is None or net_input.get("token_embeddings") is not None:  # they replace `src_tokens`
             return encoder.forward_torchscript(net_input)
         return engine(net_input["src_tokens"])
-
-    def clear(self) -> None:
-        """Forget all engines."""
-        self._decoders.clear()
-        self._encoders.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Engines, (self.arithmetic,)
@@ -137,13 +121,14 @@ class Engines:
         def make() -> tuple[Any, str | None]:
             return self._new(Decoder, decoder, unsupported_decoder(decoder), decoder_objection)
 
-        return self._decoders.current(decoder, decoder, make)
+        return self.current(decoder, self.arithmetic, make)
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> Encoder | None:
-        reads_speech = not hasattr(model.encoder, "embed_tokens")  # in whose batches sentences change each other
+        encoder = model.encoder
+        reads_speech = not hasattr(encoder, "embed_tokens")  # in whose batches sentences change each other
         if self.decoder(model.decoder) is None or (reads_speech and not self.arithmetic.bit_exact):
             return None
-        engine, reason = self._new(Encoder, model.encoder, unsupported_encoder(model.encoder), encoder_objection)
+        engine, reason = self._new(Encoder, encoder, unsupported_encoder(encoder), encoder_objection)
         if engine is None:
             logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
         else:
@@ -152,38 +137,43 @@ class Engines:
 
     def _new(
         self,
-        kind: Callable[..., Any],
+        kind: type[Any],
         module: nn.Module,
         reason: str | None,
         objection: Callable[[Any, nn.Module], str | None],
     ) -> tuple[Any, str | None]:
         """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        `kind`: `Decoder` or `Encoder`; `reason`: why there is none, if that is known. For another precision, an engine
-        in the model's precision is compared.
+        `kind`: `Decoder` or `Encoder`; `reason`: why there is none, if that is known.
         """
         if reason is None:
-            check_weights(module, "encoder" if kind is Encoder else "decoder")
+            check_weights(module, kind.__name__.lower())
             weight = next(module.parameters())
             if not is_asynchronous(weight.device):
                 keep_freed_memory()
-            differs = None
+            kernels_differ = None
             for way in ways(weight, self.arithmetic):
                 if reason is not None:
                     logger.warning(f"{way.name} compute, slower and as exact, because of {reason}")
+
+                # build it and compare it, or one in the model's precision if it has another
                 try:
                     engine = kind(module, self.arithmetic, way)
-                    is_own = self.arithmetic == AS_THE_MODEL or way is KERNELS
-                    reason = objection(engine if is_own else kind(module, AS_THE_MODEL, way), module)
+                    compared = engine
+                    if self.arithmetic != AS_THE_MODEL and way is not KERNELS:
+                        compared = kind(module, AS_THE_MODEL, way)
+                    reason = objection(compared, module)
                     if way is KERNELS:
-                        differs = reason
+                        kernels_differ = reason
                 except AggdecError:
                     raise
                 except Exception as error:  # a model with unknown parts may raise anything
                     reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+
+                # take it
                 if reason is None:
-                    if differs is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
-                        give_up(differs)
+                    if kernels_differ is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
+                        give_up(kernels_differ)
                     if way is not ONE_BY_ONE:
                         logger.info(f"{way.name} compute the {type(module).__name__}")
                     return engine, None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.model_locks import with_setting
@@ -26,61 +27,119 @@ _TOLERANCE_PER_UNIT = 0.1
 """tolerances per unit of the largest value, for values above 10: rounding grows with them"""
 _IMPOSSIBLE = -1000
 """log-probability below which a bias rules a symbol out; it is not compared, and does not raise the tolerance"""
-_SOURCE_LENGTHS = (7, 4)
-_BLOCK_WIDTHS = (3, 2)
-"""widths of the blocks of the test; no block is wider than the first"""
+_PADDING = torch.arange(7) < torch.tensor([[0], [3]])
+"""of two sources, B x S, the second of them shorter"""
+_WIDTH = 5
+_BLOCK_WIDTH = 3
+"""tokens of a text, and of its first block"""
+_BRANCHES = 4
+"""number of the best tokens that are compared after each of a tree's"""
+_Pair = tuple[Tensor, Tensor]
+"""values found by an engine, and expected"""
 
 
 def decoder_objection(engine: Decoder, decoder: Any) -> str | None:
-    """The difference between an engine and its decoder, as text; None where they agree.
-
-    Compared are log-probabilities after all tokens, those of chosen and of draft tokens, and the best after a tree's.
-    """
+    """The difference between an engine and its decoder, as text; None where they agree."""
     with _undisturbed(decoder):
-        weight = decoder.embed_tokens.weight
-        width = min(sum(_BLOCK_WIDTHS), int(decoder.max_positions()))
-        tokens = _random_tokens(decoder, len(_SOURCE_LENGTHS), width)
-        memory = torch.randn(max(_SOURCE_LENGTHS), len(_SOURCE_LENGTHS), decoder.layers[0].encoder_attn.kdim)
-        encoder_out: dict[str, Any] = {
-            "encoder_out": [memory.to(weight)],
-            "encoder_padding_mask": [_left_padding().to(weight.device)],
-        }
-        encoder_out |= {name: [] for name in ("encoder_embedding", "encoder_states", "src_tokens", "src_lengths")}
-        state: dict[str, Any] = {}
-        steps = []
-        for end in range(1, width + 1):
-            read = decoder.forward(tokens[:, :end], encoder_out=encoder_out, incremental_state=state)
-            steps.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
-        expected = torch.cat(steps, dim=1)
-        expected = expected.masked_fill(expected < _IMPOSSIBLE, -torch.inf)
+        width = min(_WIDTH, int(decoder.max_positions()))
+        tokens = _random_tokens(decoder, width)
+        encoder_out = _random_encoder_out(decoder)
+        expected = _log_probs_of_fairseq(decoder, tokens, encoder_out)
+        tolerance = _tolerance(expected, decoder.embed_tokens.weight)
         engine.start(encoder_out)
-        logits, start = [], 0
-        for part in tokens.split(_BLOCK_WIDTHS[0], dim=1):
-            block = Block.of(part, [start] * len(part))
-            logits.append(block.ragged.spread(torch.cat(list(engine.score(block)))))
-            start += part.size(1)
-        found = decoder.get_normalized_probs((torch.cat(logits, dim=1), None), True, None)
-        objection = _difference(found, expected, weight, "log-probabilities")
+        found = _log_probs_of_engine(engine, tokens)
+        objection = _objection([(found, expected)], tolerance, "log-probabilities")
         if objection is not None:
             return objection
+        expected = expected.cpu()
+        symbols = decoder.dictionary
+        pairs = _choices(engine, symbols, tokens, encoder_out, expected)
+        return _objection(pairs, tolerance, "log-probabilities of chosen tokens")
 
-        words = decoder.dictionary
-        rules = SearchRules(decoder.padding_idx, words.unk(), words.eos(), max_len=width)
-        allowed = expected.cpu()
-        allowed[..., rules.pad] = allowed[:, : rules.min_len, rules.eos] = -torch.inf
-        chosen = engine.verify(Block.of(tokens, [0] * len(tokens)), rules, ranks=1)
-        assert chosen.drafted is not None
-        drafted = chosen.drafted.view(tokens.shape)[:, :-1]
-        pairs = [(drafted, allowed[:, :-1].gather(2, tokens[:, 1:, None].cpu()).squeeze(2))]  # found; the decoder's
-        engine.start(encoder_out)
-        trees = list(engine.verify_tree(_tree(tokens.cpu()), rules, min(4, allowed.size(-1))))
-        found_best = [(chosen.log_probs[:, None], chosen.tokens[:, None])]
-        found_best.append((torch.cat([tree.values for tree in trees]), torch.cat([tree.names for tree in trees])))
-        for best, own in found_best:
-            right = allowed.flatten(0, 1).topk(own.size(1)).values
-            pairs += [(best, right), (allowed.flatten(0, 1).gather(1, own), right)]
-        ours, right = (torch.cat([part.flatten().double() for part in parts]) for parts in zip(*pairs, strict=True))
-        return _difference(ours, right, weight, "log-probabilities of chosen tokens")
+
+def _random_encoder_out(decoder: Any) -> dict[str, list[Tensor]]:
+    """What a decoder reads of an encoder's output: random states, S x B x C, and the padding."""
+    weight = decoder.embed_tokens.weight
+    rows, width = _PADDING.shape
+    channels = decoder.layers[0].encoder_attn.kdim
+    states = torch.randn(width, rows, channels)
+    return {
+        "encoder_out": [states.to(weight)],
+        "encoder_padding_mask": [_PADDING.to(weight.device)],
+    }
+
+
+def _log_probs_of_fairseq(
+    decoder: Any,
+    tokens: Tensor,
+    encoder_out: dict[str, Any],
+) -> Tensor:
+    """B x W x V, after each token; minus infinity where a bias rules a symbol out."""
+    state: dict[str, Any] = {}
+    steps = []
+    for end in range(1, tokens.size(1) + 1):
+        logits, *_ = decoder.forward(
+            tokens[:, :end],
+            encoder_out=encoder_out,
+            incremental_state=state,
+        )
+        steps.append(logits[:, -1:])
+    logits = torch.cat(steps, dim=1)
+    expected = decoder.get_normalized_probs((logits, None), True, None)
+    return expected.masked_fill(expected < _IMPOSSIBLE, -torch.inf)
+
+
+def _log_probs_of_engine(engine: Decoder, tokens: Tensor) -> Tensor:
+    """B x W x V, after each token, read in two blocks."""
+    blocks = []
+    start = 0
+    for part in tokens.split(_BLOCK_WIDTH, dim=1):
+        block = Block.of(part, [start] * len(part))
+        (logits,) = engine.score(block)
+        blocks.append(logits.view(*part.shape, -1))
+        start = _BLOCK_WIDTH
+    logits = torch.cat(blocks, dim=1)
+    return logits.log_softmax(dim=-1, dtype=torch.float32)
+
+
+def _choices(
+    engine: Decoder,
+    symbols: Dictionary,
+    tokens: Tensor,
+    encoder_out: dict[str, Any],
+    log_probs: Tensor,
+) -> list[_Pair]:
+    """Log-probabilities of what the engine chooses after the tokens, B x W, and what they should be.
+
+    `log_probs`: fairseq's after each token, B x W x V, on the host; those of banned tokens are overwritten.
+    """
+    eos = symbols.eos()
+    rules = SearchRules(symbols.pad(), symbols.unk(), eos, max_len=_WIDTH)
+    log_probs[..., rules.pad] = -torch.inf
+    log_probs[:, : rules.min_len, eos] = -torch.inf
+
+    # the tokens as drafts
+    block = Block.of(tokens, [0] * len(tokens))
+    chosen = engine.verify(block, rules, ranks=1)
+    assert chosen.drafted is not None
+    drafted = chosen.drafted.view(tokens.shape)[:, :-1]
+    tokens = tokens.cpu()
+    following = tokens[:, 1:, None]
+    drafts = log_probs[:, :-1].gather(2, following).squeeze(2)
+
+    # the best token after each, and the best few of a tree: the engine's values, and fairseq's of the same tokens
+    engine.start(encoder_out)
+    (entries,) = engine.verify_tree(_tree(tokens), rules, _BRANCHES)
+    log_probs = log_probs.flatten(0, 1)
+    best = log_probs.topk(_BRANCHES).values
+    chosen_tokens = chosen.tokens.unsqueeze(1)
+    return [
+        (drafted, drafts),
+        (chosen.log_probs, best[:, 0]),
+        (log_probs.gather(1, chosen_tokens), best[:, :1]),
+        (entries.values, best),
+        (log_probs.gather(1, entries.names), best),
+    ]
 
 
 def _tree(tokens: Tensor) -> TreeBlock:
@@ -88,57 +147,84 @@ def _tree(tokens: Tensor) -> TreeBlock:
     rows, width = tokens.shape
     depths = torch.arange(width)
     paths = width - 1 - torch.minimum(depths, depths[:, None])
-    ragged = Ragged.of([width] * rows, tokens.device)
-    return TreeBlock(tokens.flatten(), depths.repeat(rows), 0, width - 1, paths.repeat(rows, 1), width, ragged)
+    return TreeBlock(
+        tokens.flatten(),
+        positions=depths.repeat(rows),
+        first_position=0,
+        last_position=width - 1,
+        paths=paths.repeat(rows, 1),
+        end=width,
+        ragged=Ragged.of([width] * rows, tokens.device),
+    )
 
 
 def encoder_objection(engine: Encoder, encoder: Any) -> str | None:
     """The difference between the states of an engine and of its encoder, as text; None where they agree."""
     with _undisturbed(encoder):
-        width = min(max(_SOURCE_LENGTHS), int(encoder.max_positions()))
-        padding = _left_padding()[:, -width:].to(encoder.embed_tokens.weight.device)
-        tokens = _random_tokens(encoder, *padding.shape).masked_fill(padding, encoder.padding_idx)
-        lengths = padding.logical_not().sum(dim=1)
-        expected = encoder.forward_torchscript({"src_tokens": tokens, "src_lengths": lengths})["encoder_out"][0]
-        found = engine(tokens)
-        hidden = found["encoder_padding_mask"][0]  # an engine may move padding after the sentence
-        states = found["encoder_out"][0].transpose(0, 1)[~hidden]
-        return _difference(states, expected.transpose(0, 1)[~padding], encoder.embed_tokens.weight, "encoder states")
+        # sources with padding on the left
+        weight = encoder.embed_tokens.weight
+        longest = int(encoder.max_positions())
+        padding = _PADDING[:, -longest:].to(weight.device)
+        tokens = _random_tokens(encoder, padding.size(1))
+        tokens = tokens.masked_fill(padding, encoder.padding_idx)
+
+        # the states of their tokens, N x C; an engine may move padding after the sentence
+        encoded = encoder.forward_torchscript({"src_tokens": tokens})
+        states = encoded["encoder_out"][0].transpose(0, 1)
+        expected = states[~padding]
+        encoded = engine(tokens)
+        states = encoded["encoder_out"][0].transpose(0, 1)
+        hidden = encoded["encoder_padding_mask"][0]
+        found = states[~hidden]
+        return _objection([(found, expected)], _tolerance(expected, weight), "encoder states")
 
 
-def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> str | None:
-    """The largest difference where it is above the tolerance, as text; only finite `expected` values are compared."""
-    finite = expected.isfinite()
-    if not finite.any():
-        return None
-    expected, found = expected[finite].double(), found[finite].double()
+def _tolerance(expected: Tensor, weight: Tensor) -> float:
+    """The largest difference that rounding explains, for results of a model with such a weight."""
     tolerance = _TOLERANCES.get(weight.dtype, _DEFAULT_TOLERANCE)
     if is_asynchronous(weight.device) and torch.backends.cuda.matmul.allow_tf32:
         tolerance = max(tolerance, _TOLERANCES[torch.float16])
-    tolerance *= max(1.0, _TOLERANCE_PER_UNIT * float(expected.abs().max()))
-    apart = float((found - expected).abs().max())
-    return None if apart <= tolerance else f"{name} that differ by {apart:.2g} from fairseq's own"
+    largest = expected.nan_to_num(0, 0, 0).abs().max()
+    return tolerance * max(1.0, _TOLERANCE_PER_UNIT * float(largest))
 
 
-def _random_tokens(stack: Any, rows: int, width: int) -> Tensor:
-    """Random tokens, rows x width, without padding and without symbols of NaN or infinite embeddings."""
+def _objection(
+    pairs: list[_Pair],
+    tolerance: float,
+    name: str,
+) -> str | None:
+    """The first difference above the tolerance, as text; only finite expected values are compared."""
+    for found, expected in pairs:
+        is_finite = expected.isfinite()
+        apart = (found.double() - expected.double())[is_finite].abs()
+        if not (apart <= tolerance).all():
+            largest = float(apart.max())
+            return f"{name} that differ by {largest:.2g} from fairseq's own"
+    return None
+
+
+def _random_tokens(stack: Any, width: int) -> Tensor:
+    """Random tokens, B x width, without padding and without symbols of NaN or infinite embeddings."""
     weight = stack.embed_tokens.weight
-    tokens = torch.randint(weight.size(0), (rows, width)).to(weight.device)
-    usable = weight[tokens].isfinite().all(dim=-1) & tokens.ne(stack.padding_idx)
-    return torch.where(usable, tokens, (stack.padding_idx + 1) % weight.size(0))
-
-
-def _left_padding() -> Tensor:
-    """B x S, True before each source."""
-    longest = max(_SOURCE_LENGTHS)
-    return torch.arange(longest) < longest - torch.tensor(_SOURCE_LENGTHS)[:, None]
+    symbols = len(weight)
+    shape = len(_PADDING), width
+    tokens = torch.randint(symbols, shape).to(weight.device)
+    is_finite = weight[tokens].isfinite().all(dim=-1)
+    usable = is_finite & tokens.ne(stack.padding_idx)
+    other = (stack.padding_idx + 1) % symbols
+    return torch.where(usable, tokens, other)
 
 
 @contextmanager
 def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
     device = next(module.parameters()).device
-    own_random_state = torch.random.fork_rng([device] if is_asynchronous(device) else [])
-    with torch.no_grad(), own_random_state, with_setting(module.modules(), "training", False):
+    gpus = [device] if is_asynchronous(device) else []
+    evaluating = with_setting(module.modules(), "training", False)
+    with (
+        torch.no_grad(),
+        torch.random.fork_rng(gpus),
+        evaluating,
+    ):
         torch.manual_seed(1)
         yield

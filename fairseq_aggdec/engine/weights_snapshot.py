@@ -1,7 +1,6 @@
 """Whether a model has changed since an engine copied its weights."""
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -9,82 +8,102 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_its_way
+from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_its_way, weight_of
 
-_LINE = 64
+_SAMPLE = 64
 """bytes that are compared at one place of a weight, as many as a line of a CPU's cache"""
 
 
 class WeightsSnapshot:
-    """A snapshot of a module's parts and weights, which tells when an engine built from them is stale."""
+    """A snapshot of a module's parts and weights, which tells when an engine built from them is stale.
+
+    PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So a few
+    bytes of every weight are compared, too: of plain ones, on the first one's device.
+    """
 
     def __init__(self, module: nn.Module) -> None:
-        self._holders: list[dict[str, Any]] = [
-            held for part in module.modules() for held in (part._modules, part._parameters)
-        ]
-        self._things = self._all_things()
-        self._weights = [thing for thing in self._things if isinstance(thing, Tensor)]
+        self._registries: list[dict[str, Any]] = []
+        for part in module.modules():
+            self._registries.append(part._modules)
+            self._registries.append(part._parameters)
+        # the members are held, so that Python gives their ids to no others
+        self._members = list(self._present_members())
+        self._weights = [member for member in self._members if isinstance(member, Tensor)]
         # PyTorch counts no versions of weights created in inference mode
-        self._is_counted = not any(weight.is_inference() for weight in self._weights)
-        plain = [one for one in self._weights if type(one) in (nn.Parameter, Tensor) and one.numel() > 0]
-        self._waits = bool(plain) and is_asynchronous(plain[0].device)
-        places = 2 if self._waits else 3  # of a GPU its host asks for one after the other
-        on_one_device = [weight for weight in plain if weight.device == plain[0].device]
-        self._lines = list(chain.from_iterable(_lines_of(weight)[:places] for weight in on_one_device))
-        # of numpy's ways this one leaves the weights' storage resizable
-        self._buffers = [] if self._waits else [np.from_dlpack(line).data for line in self._lines]
-        self._bytes = self._looked_at()()
-        self._seen = self._now()
-        self._arriving: Callable[[], bytes] | None = None  # the bytes, until they have been compared
+        self._are_counted = not any(weight.is_inference() for weight in self._weights)
+        self._state = self._present_state()
 
-    def are_current(self) -> bool:
-        """Whether the module has the same parts and weights, neither moved nor written to since."""
-        return self.may_be_current() and self.were_current()
+        # where bytes are compared: of a GPU its host asks for one place after the other, so there are fewer
+        device = weight_of(module).device
+        self._is_asynchronous = is_asynchronous(device)
+        places = 2 if self._is_asynchronous else 3
+        self._samples: list[Tensor] = []
+        for weight in self._weights:
+            is_plain = type(weight) in (nn.Parameter, Tensor)
+            has_bytes = weight.numel() > 0
+            if is_plain and has_bytes and weight.device == device:
+                lines = _samples_of(weight)
+                self._samples += lines[:places]
+        self._buffers = []
+        if not self._is_asynchronous:
+            # of numpy's ways this one leaves the weights' storage resizable
+            self._buffers = [np.from_dlpack(sample).data for sample in self._samples]
+        self._bytes = self._read_samples()()
+        self._arriving: Callable[[], bytes] | None = None
 
-    def may_be_current(self) -> bool:
-        """False where the weights have changed. If it is True on a GPU, `were_current` must be asked later, too.
-
-        PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So a
-        few bytes of every weight are compared, too: of plain ones, on the first one's device. From a GPU they arrive
-        while the host goes on.
-        """
-        things = self._all_things()
-        is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
-        if not (is_whole and self._now() == self._seen):
+    def begin_check(self) -> bool:
+        """False where the weights have changed; a GPU may say so only to `finish_check`, once their bytes are there."""
+        if self._present_state() != self._state:
             return False
-        self._arriving = self._looked_at()
-        return self._waits or self.were_current()
+        self._arriving = self._read_samples()
+        return self._is_asynchronous or self.finish_check()
 
-    def were_current(self) -> bool:
-        """Whether the weights were current when `may_be_current` said so; the host waits for bytes on their way."""
-        arriving, self._arriving = self._arriving, None
-        return arriving is None or arriving() == self._bytes
+    def finish_check(self) -> bool:
+        """Whether the weights were current at `begin_check`; the host waits for bytes on their way."""
+        arriving = self._arriving
+        self._arriving = None
+        if arriving is None:
+            return True
+        return arriving() == self._bytes
 
-    def _looked_at(self) -> Callable[[], bytes]:
-        """The present bytes of all lines; the function waits for them."""
-        if not self._waits:
-            return lambda: b"".join(self._buffers)  # ten times as fast as `torch.cat`
-        arriving = on_its_way(torch.cat(self._lines))
-        return lambda: arriving().numpy().tobytes()
+    def _read_samples(self) -> Callable[[], bytes]:
+        """The present bytes of all samples; the function waits for them."""
+        if self._is_asynchronous and self._samples:
+            arriving = on_its_way(torch.cat(self._samples))
+            return lambda: arriving().numpy().tobytes()
+        return lambda: b"".join(self._buffers)  # ten times as fast as `torch.cat`
 
-    def _all_things(self) -> list[Any]:
-        return list(chain.from_iterable(map(dict.values, self._holders)))
+    def _present_members(self) -> chain[Any]:
+        """The parts and weights; None where one is missing."""
+        members = map(dict.values, self._registries)
+        return chain.from_iterable(members)
 
-    def _now(self) -> list[Any]:
-        # a weight that is moved or converted has another address, too
-        kind = [(weight.dtype, weight.device) for weight in self._weights[:1]]
-        versions = map(operator.attrgetter("_version"), self._weights) if self._is_counted else ()
-        return [*kind, *map(Tensor.data_ptr, self._weights), *versions]
+    def _present_state(self) -> list[Any]:
+        """What changes where a part is replaced, or a weight is replaced, moved, converted or written to."""
+        # the samples keep the old memory, so that a weight that is moved or converted has another address
+        state = list(map(id, self._present_members()))
+        state += map(Tensor.data_ptr, self._weights)
+        if self._are_counted:
+            state += [weight._version for weight in self._weights]
+        return state
 
 
-def _lines_of(weight: Tensor) -> Sequence[Tensor]:
-    """Three lines of a weight's bytes, 3 x `_LINE`, or all its bytes, 1 x N; they share its memory.
+def _samples_of(weight: Tensor) -> list[Tensor]:
+    """Three lines of a weight's bytes, 3 x `_SAMPLE`, or all its bytes, 1 x N; they share its memory.
 
     In half precision a small step leaves most numbers as they were, so there are several in a line. The first line is
     the beginning of row 2: of embeddings of words EOS, which every sentence has, and of learned positions the first.
     """
-    last = sum((size - 1) * stride for size, stride in zip(weight.shape, weight.stride(), strict=True))
-    memory = weight.detach().as_strided((last + 1,), (1,)).view(torch.uint8)
-    first = 2 * weight.stride(0) * weight.element_size() if weight.dim() > 1 else 0
-    apart = (memory.numel() - first - _LINE) // 2
-    return list(memory[first:].unfold(0, _LINE, apart)) if apart >= _LINE else [memory]
+    numbers = 1
+    for size, stride in zip(weight.shape, weight.stride(), strict=True):
+        numbers += (size - 1) * stride
+    flat = weight.detach().as_strided((numbers,), (1,))
+    memory = flat.view(torch.uint8)
+    first = 0
+    if weight.dim() > 1:
+        first = 2 * weight.stride(0) * weight.element_size()
+    last = memory.numel() - _SAMPLE
+    apart = (last - first) // 2
+    if apart < _SAMPLE:
+        return [memory]
+    return list(memory[first:].unfold(0, _SAMPLE, apart))

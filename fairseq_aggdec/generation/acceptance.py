@@ -37,10 +37,7 @@ def _criterion(decoding: Decoding, dictionary: Dictionary) -> Criterion | None:
         raise AggdecError(f"--top-beta {beta}: the target dictionary has only {len(dictionary)} symbols")
     if not decoding.accepts_others:
         return None
-    return TopBeta(
-        None if beta == len(dictionary) else beta,
-        math.inf if tolerance is None else tolerance,
-    )
+    return TopBeta(beta, math.inf if tolerance is None else tolerance)
 
 
 def values_of(symbols: Sequence[str]) -> Tensor:

@@ -41,8 +41,8 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
     # not task.build_model, which would also build a generator for --eval-bleu
     with loading_models():
         model = build_model(settings, task, from_checkpoint=True)
-    missing = [name for name in model.state_dict() if name not in weights] if "encoder_fingerprint" in weights else []
-    if missing:
+    missing = [name for name in model.state_dict() if name not in weights]
+    if missing and "encoder_fingerprint" in weights:
         weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
     model.load_state_dict(weights, strict=True, model_cfg=settings)
     sizes = [f"{_weights_of(one) / 1e6:.1f}" for one in (model, *verifiers)]
@@ -52,7 +52,7 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
 
 def kind_of(drafter: LoadedDrafter) -> str:
     """`BLOCK_MODEL` or `SMALL_MODEL`."""
-    return SMALL_MODEL if drafter.is_stepwise else BLOCK_MODEL
+    return SMALL_MODEL if drafter.is_autoregressive else BLOCK_MODEL
 
 
 def _weights_of(model: Any) -> int:

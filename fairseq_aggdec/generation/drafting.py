@@ -70,10 +70,10 @@ class Drafting:
         if drafter is None:
             return Costs.of(decoders, cpu)
         decoder = drafter.model.decoder
-        symbols = shortlisted(decoder) if drafter.is_stepwise else None
+        symbols = shortlisted(decoder) if drafter.is_autoregressive else None
         quantised = self.arithmetic.precision != self.verifiers.engines.arithmetic.precision
         size = self.by_model.block_size
-        draft = DraftCost.of(decoder, size, decoders, cpu, quantised, drafter.is_stepwise, symbols)
+        draft = DraftCost.of(decoder, size, decoders, cpu, quantised, drafter.is_autoregressive, symbols)
         return Costs.of(decoders, cpu, draft)
 
     @cached_property
@@ -164,13 +164,5 @@ def schedule_of(drafting: Drafting, batch: Batch) -> DraftSchedule:
     is_auto = decoding.drafts == "auto" and decoding.row.reads("drafts") and decoding.is_lossless
     if not is_auto or drafting.verifiers.backend(batch.device).padding_is_free:
         return VERIFY_ALL
-    drafting.lengths.start(encoded_length(batch))
+    drafting.lengths.start(batch.source.size(1))
     return drafting.lengths
-
-
-def encoded_length(batch: Batch) -> int:
-    """The positions that a decoder attends to, padding included: of speech fewer than there are frames."""
-    encoded = batch.encoder_outs[0]
-    if isinstance(encoded, dict):
-        return encoded["encoder_out"][0].size(0)  # S x B x C
-    return batch.source.size(1)  # of models without Transformers

@@ -6,11 +6,12 @@ both are counted in tokens.
 
 from collections.abc import Hashable, Sequence
 
-Tokens = Sequence[Hashable]
 
+def edit_ratio(source: Sequence[Hashable], output: Sequence[Hashable]) -> float:
+    """Edit distance over source length (papers/000 §4.1.2); for an empty source, the output's length.
 
-def edit_distance(source: Tokens, output: Tokens) -> int:
-    """Levenshtein distance in tokens: insertions, deletions and substitutions cost one each."""
+    Levenshtein distance: insertions, deletions and substitutions cost one each.
+    """
     row = list(range(len(output) + 1))
     for i, token in enumerate(source, start=1):
         diagonal = row[0]
@@ -21,9 +22,4 @@ def edit_distance(source: Tokens, output: Tokens) -> int:
             substituted = diagonal + (token != other)
             diagonal = row[j]
             row[j] = min(deleted, inserted, substituted)
-    return row[-1]
-
-
-def edit_ratio(source: Tokens, output: Tokens) -> float:
-    """Edit distance over source length (papers/000 §4.1.2); for an empty source, the output's length."""
-    return edit_distance(source, output) / max(1, len(source))
+    return row[-1] / max(1, len(source))

@@ -1,6 +1,5 @@
 """The generator that runs the decoding loop: fairseq's samples in, fairseq's hypotheses out."""
 
-import logging
 import math
 import time
 from collections.abc import Sequence
@@ -36,8 +35,6 @@ from fairseq_aggdec.generation.samples import Batch, Sources, batch_of, check_se
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.generation.verifiers import Verifiers
 
-logger = logging.getLogger(__name__)
-
 
 class AggressiveGenerator(SequenceGenerator):
     """Drop-in for fairseq's generator at beam 1: same samples in, same hypotheses out, fewer decoder passes.
@@ -64,7 +61,7 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
 
-        `decoding` is in a mode that stands for no other; `src_dict`: None where the source is no text; `block_draft`:
+        `decoding` is in a mode without alternatives; `src_dict`: None where the source is no text; `block_draft`:
         None: no model drafts; `keep_drafts`: fill `history` of the hypotheses; `engines`: to be shared by generators;
         `form`: of sources, of which the text alone is copied.
 
@@ -143,8 +140,10 @@ class AggressiveGenerator(SequenceGenerator):
             # decode, and again where the weights turn out to have changed; a GPU says so only at the end
             began = time.perf_counter()
             decoded = self._decode(batch)
-            were_current = [self._engines.were_current(), drafter is None or drafter.were_current()]  # both are asked
-            if not all(were_current):
+            were_current = self._engines.finish_check()
+            if drafter is not None:
+                were_current &= drafter.finish_check()
+            if not were_current:
                 decoded = self._decode(batch)
             seconds = time.perf_counter() - began
             hypotheses = hypotheses_of(self, batch, decoded)
@@ -170,9 +169,9 @@ class AggressiveGenerator(SequenceGenerator):
         drafter = self.make_drafter(batch)
 
         # on the device, if a loop there takes the batch and comes to its end
-        on_device = self._device_loop(batch, RowSearch(drafter, self._accept, schedule, self._keep_drafts))
-        if on_device is not None:
-            found = on_device(self._verifiers.start(batch, self.temperature), batch.first_tokens)
+        loop = self._device_loop(batch, RowSearch(drafter, self._accept, schedule, self._keep_drafts))
+        if loop is not None:
+            found = loop(self._verifiers.start(batch, self.temperature), batch.first_tokens)
             if found is not None:
                 return found
             drafter = self.make_drafter(batch)  # the loop may have begun with the other one

@@ -10,7 +10,7 @@ from typing import Literal
 BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = "beam", "greedy", "iad", "iad++", "gad", "gad++"
 SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
 AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
-"""names of modes, for values; what a mode is like its row says"""
+"""names of the modes; see `MODES` for what each does"""
 COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordinary model", "proposal heads"
 """drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
@@ -39,7 +39,7 @@ class Mode:
     """whether --drafter-path is required"""
     options: tuple[str, ...] = ()
     """fields of `Decoding` that the mode reads, of those that only some modes read"""
-    stands_for: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
     """modes among which this mode chooses, by the given options and model"""
 
     def reads(self, option: str) -> bool:
@@ -71,9 +71,9 @@ class Mode:
         """Whether a verifier judges the drafts."""
         return self.acceptance != "none"
 
-    def by(self, drafter: str) -> "Mode":
-        """The mode for which this one stands with a drafter of this kind; a mode that stands for none is itself."""
-        found = (MODES[name] for name in self.stands_for if MODES[name].drafter == drafter)
+    def resolve(self, drafter: str) -> "Mode":
+        """The alternative with a drafter of this kind; a mode without alternatives is itself."""
+        found = (MODES[name] for name in self.alternatives if MODES[name].drafter == drafter)
         return next(found, self)
 
 
@@ -157,7 +157,7 @@ for _mode in (
         "a lossless mode: gad or speculative with --drafter-path, by the kind of drafter, iad with --draft-file, else "
         "blockwise with proposal heads, else iad",
         options=(*_COPYING, *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
-        stands_for=(GAD, SPECULATIVE, BLOCKWISE, IAD),
+        alternatives=(GAD, SPECULATIVE, BLOCKWISE, IAD),
     ),
     Mode(
         AGGRESSIVE_BEAM,

@@ -114,15 +114,15 @@ class Decoding:
     """whether a GPU decodes, where that is known"""
 
     @classmethod
-    def of(cls, given: Any, **fields_of_own: Any) -> "Decoding":
+    def from_args(cls, args: Any, **others: Any) -> "Decoding":
         """The options in a namespace, by their names on the command line; absent ones and None have their defaults."""
-        values = {own.name: getattr(given, name_of(own), None) for own in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if value is not None} | fields_of_own)
+        values = {option.name: getattr(args, name_of(option), None) for option in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if value is not None} | others)
 
     def options(self) -> dict[str, Any]:
         """The options that differ from their defaults, by their names on the command line."""
-        values = {own: getattr(self, own.name) for own in fields(self) if own.name != "on_gpu"}
-        return {name_of(own): value for own, value in values.items() if value != own.default}
+        values = {option: getattr(self, option.name) for option in fields(self) if option.name != "on_gpu"}
+        return {name_of(option): value for option, value in values.items() if value != option.default}
 
     @property
     def row(self) -> Mode:
@@ -160,12 +160,12 @@ class Decoding:
         return replace(self, mode=mode, **{name: getattr(Decoding, name) for name in unread} | changes)
 
     def resolved(self, heads: int, drafter: str = BLOCK_MODEL) -> Mode:
-        """The mode, or the one for which it stands (`aggressive`).
+        """The mode, or the one of its alternatives that decodes (`aggressive`).
 
         `heads`: number of the model's proposal heads; `drafter`: what --drafter-path holds, `BLOCK_MODEL` or
         `SMALL_MODEL`.
         """
-        return self.row.by(drafter if self.drafter else HEADS if heads and not self.draft_file else COPIES)
+        return self.row.resolve(drafter if self.drafter else HEADS if heads and not self.draft_file else COPIES)
 
     def check(self, heads: int | None = None, drafter: str | None = None) -> None:
         """Raise `AggdecError` for all `faults`."""
@@ -216,8 +216,8 @@ class Decoding:
         mode = self.resolved(heads or 0, drafter or BLOCK_MODEL)
         if mode.needs_drafter and not self.drafter:
             yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
-        by_nobody = mode.copies and heads is not None
-        if self.block_size > 0 and self.row.reads("block_size") and by_nobody and not self.drafter:
+        nothing_reads_it = mode.copies and heads is not None
+        if self.block_size > 0 and self.row.reads("block_size") and nothing_reads_it:
             yield (
                 f"--block-size {self.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
                 "out"
@@ -230,7 +230,7 @@ class Decoding:
         elif mode.drafter == HEADS and heads is not None and self.block_size > heads:
             yield f"--block-size {self.block_size}: the model has {heads} heads; give no more"
         if drafter is not None and mode.drafts_by_model and mode.drafter != drafter:
-            right = MODES[AGGRESSIVE].by(drafter).name
+            right = MODES[AGGRESSIVE].resolve(drafter).name
             swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
             yield (
                 f"--drafter-path {self.drafter}: {drafter}, not {mode.drafter}, which --decoding "

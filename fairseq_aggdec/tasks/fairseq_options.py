@@ -69,7 +69,7 @@ def options_of(given: Any) -> Namespace:
 
 def decoding_of(options: Namespace) -> Decoding:
     """How to decode by `options_of`."""
-    return Decoding.of(options, on_gpu=torch.cuda.is_available() and not options.cpu)
+    return Decoding.from_args(options, on_gpu=torch.cuda.is_available() and not options.cpu)
 
 
 def check_options(given: Any) -> None:

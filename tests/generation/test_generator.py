@@ -1,7 +1,6 @@
 """The generator against fairseq's own beam of one, where tests/fuzzing does not look; and what it refuses."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +13,14 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, encoded_length
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.generation.samples import Batch
 from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
 from tests.support.random_models import (
     ENGINE_SHAPES,
-    bart_options,
     dictionary,
-    draw_heads,
     model_of_shape,
-    on_base,
     random_batch,
     random_drafter,
     random_network,
@@ -137,21 +132,6 @@ def test_a_model_as_wide_as_base_that_was_trained_in_fp16(rows: int) -> None:
     assert_fairseqs(beams, [model], FEW_WORDS, sample, beam=3, max_len_b=14)
 
 
-def test_heads_on_a_published_bart(tmp_path: Path) -> None:
-    """By --base-checkpoint and --decoding blockwise; head 1 is BART itself."""
-    sizes: dict[str, Any] = {"max_target_positions": 64, "decoder_layers": 1}
-    base = random_network("bart_large", 0, FEW_WORDS, FEW_WORDS, 0.1, **sizes)
-    weights = {**base.state_dict(), "classification_heads.x.dense.weight": torch.zeros(2, 2)}  # as published
-    torch.save({"model": weights, "cfg": {"model": bart_options("bart_large", **sizes)}}, tmp_path / "base.pt")
-    model = on_base(tmp_path / "base.pt", FEW_WORDS, FEW_WORDS, block_heads=5, identity_head=True).eval()
-    draw_heads(model)
-    sample, options = random_batch(1, FEW_WORDS, [6, 13, 2]), {"no_repeat_ngram_size": 3, "block_ngrams": True}
-    ours = generator([model], "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 5), **options)
-    greedy = generator([base], "greedy", FEW_WORDS, **options)
-    assert tokens(ours.generate([model], sample)) == tokens(greedy.generate([base], sample))
-    assert ours.totals.drafted > 0
-
-
 @pytest.mark.int8
 def test_low_precision_is_another_arithmetic() -> None:
     """Scores near the model's own, and not the same."""
@@ -192,11 +172,6 @@ def test_what_cannot_be_done_is_refused() -> None:
     without_heads = generator(models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 6))
     with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
         without_heads.generate(models, sample)
-
-
-def test_of_speech_a_decoder_attends_to_fewer_positions_than_there_are_frames() -> None:
-    """By these `--drafts auto` knows what attention costs."""
-    assert encoded_length(Batch._make([{}, None, None, [], None, [{"encoder_out": [torch.zeros(100, 2, 8)]}]])) == 100
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from argparse import Namespace
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
     for name, mode in MODES.items():
         assert name == mode.name
         assert mode.drafter is None or mode.drafter in DRAFTERS
-        assert set(mode.stands_for) <= MODES.keys()
+        assert set(mode.alternatives) <= MODES.keys()
         assert set(mode.options) <= options
         assert f"{name}: {mode.help}" in modes_help()
 
@@ -46,6 +46,7 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
         ("blockwise", {"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
         ("iad", {"top_beta": 3}, r"--top-beta is read by --decoding .*, and not by iad: leave it out"),
         ("iad", {"bit_exact": True, "bf16": True}, "--bit-exact --bf16: same bits need this plugin's kernels"),
+        ("iad", {"bit_exact": True, "fp16": True}, r"--bit-exact --fp16: .* on a CPU, and in --fp16 on a GPU"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
         ("gad++", {"bit_exact": True, "drafter": "d.pt"}, r"--bit-exact is read by .*not by gad\+\+"),
     ],
@@ -55,22 +56,17 @@ def test_refused(mode: str, options: dict[str, Any], message: str) -> None:
         Decoding(mode, **options).check()
 
 
-def test_half_precision_has_the_same_bits_on_a_gpu_alone() -> None:
-    with pytest.raises(AggdecError, match=r"--bit-exact --fp16: .* in --int8 on a CPU, and in --fp16 on a GPU"):
-        Decoding("iad", bit_exact=True, fp16=True).check()
-    Decoding("iad", bit_exact=True, fp16=True, on_gpu=True).check()
-
-
 def test_every_mode_takes_the_options_of_its_row() -> None:
     values: dict[str, Any] = {"drafts": "whole", "drafter": "d.pt", "block_size": 4, "top_beta": 2}
     values |= {"tolerance": 3.0, "min_block": 2, "bit_exact": True, "int8": True, "max_draft_len": 3, "copies": "paper"}
     for name, mode in MODES.items():
         Decoding(name, **{option: values[option] for option in mode.options if option in values}).check()
+    Decoding("iad", bit_exact=True, fp16=True, on_gpu=True).check()
 
 
 def test_options_of_a_command_line_and_back() -> None:
     given = {"decoding": "gad", "drafter_path": "d.pt", "decoding_stats": "stats.jsonl", "int8": True}
-    decoding = Decoding.of(Namespace(**given, top_beta=None, beam=5))
+    decoding = Decoding.from_args(Namespace(**given, top_beta=None, beam=5))
     assert decoding == Decoding("gad", drafter="d.pt", stats="stats.jsonl", int8=True)
     assert decoding.options() == given
 
@@ -88,12 +84,17 @@ def test_precisions_arrive() -> None:
 
 
 def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
-    assert Decoding("aggressive").resolved(heads=0) == MODES["iad"]
-    assert Decoding("aggressive").resolved(heads=6) == MODES["blockwise"]
-    assert Decoding("aggressive", draft_file="drafts").resolved(heads=6) == MODES["iad"]
-    assert Decoding("aggressive", drafter="d.pt").resolved(heads=6) == MODES["gad"]
-    assert Decoding("aggressive", drafter="d.pt").resolved(0, SMALL_MODEL) == MODES["speculative"]
-    assert Decoding("gad++", drafter="d.pt").resolved(0, SMALL_MODEL) == MODES["gad++"]
+    aggressive = Decoding("aggressive")
+    by_drafter = replace(aggressive, drafter="d.pt")
+    for decoding, heads, kind, expected in (
+        (aggressive, 0, BLOCK_MODEL, "iad"),
+        (aggressive, 6, BLOCK_MODEL, "blockwise"),
+        (replace(aggressive, draft_file="drafts"), 6, BLOCK_MODEL, "iad"),
+        (by_drafter, 6, BLOCK_MODEL, "gad"),
+        (by_drafter, 0, SMALL_MODEL, "speculative"),
+        (replace(by_drafter, mode="gad++"), 0, SMALL_MODEL, "gad++"),
+    ):
+        assert decoding.resolved(heads, kind).name == expected
 
 
 def test_lossless_is_what_accepts_the_verifiers_own_choices_alone() -> None:
@@ -124,15 +125,12 @@ def accepts(mode: str, symbols: Dictionary = WORDS, **options: Any) -> Any:
 
 def test_criteria_of_gad_and_blockwise() -> None:
     assert accepts("gad") is EXACT
-    assert accepts("gad++") == Acceptance(TopBeta(3, 1.0)), "the papers' high-quality setting"
     assert accepts("gad++", top_beta=5, tolerance=3.0) == Acceptance(TopBeta(5, 3.0))
-    assert accepts("gad++", top_beta=1).is_exact
-    assert accepts("gad++", tolerance=0.0).is_exact
-    assert accepts("gad++", min_block=4) == Acceptance(TopBeta(3, 1.0), minimum=4)
-    assert accepts("blockwise", min_block=1).is_exact
+    assert accepts("gad++", min_block=4) == Acceptance(TopBeta(3, 1.0), minimum=4), "papers' high-quality setting"
+    for mode, exact in (("gad++", {"top_beta": 1}), ("gad++", {"tolerance": 0.0}), ("blockwise", {"min_block": 1})):
+        assert accepts(mode, **exact).is_exact
     assert accepts("blockwise", top_beta=2) == Acceptance(TopBeta(2, math.inf)), "papers/004 §5.1"
     assert accepts("blockwise", tolerance=0.5) == Acceptance(TopBeta(None, 0.5))
-    assert accepts("blockwise", top_beta=100, tolerance=0.5) == Acceptance(TopBeta(None, 0.5)), "of 100 symbols"
     assert accepts("blockwise", min_block=8) == Acceptance(minimum=8)
 
 

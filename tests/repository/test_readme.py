@@ -16,22 +16,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
 """those whose commands are run"""
 ELSEWHERE = {
-    "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
-    "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
-        "tests/cli/test_drafter_command.py, few updates"
-    ),
-    "source .venv/bin/activate": "every installed command of the tests",
-    "aggdec serve": "tests/serve",
-    "aggdec import-hf $HF_MODEL --out model": "tests/hub/test_hub_task.py, with the lines that it prints",
-    'aggdec translate --model model "Where do you live?"': "tests/hub/test_hub_task.py",
-    "bash scripts/demo.sh": "tests/cli/test_demo.py",
-    "bash scripts/reproduce.sh gec_small prepare": "tests/scripts/test_pipeline.py, on less data",
-    "bash scripts/reproduce.sh gec_small train": "tests/scripts/test_pipeline.py: scripts/train.sh, fewer updates",
-    "bash scripts/decode.sh gec_small --decoding iad --subset test": "tests/scripts/test_pipeline.py",
-    "bash scripts/reproduce.sh gec_small score": "tests/scripts/test_pipeline.py",
-    "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
-    "bash scripts/reproduce.sh --list": "tests/configs/test_stages.py",
+    "aggdec verify $DATA_BIN --path $CHECKPOINT",  # tests/cli/test_verify.py, 3 sentences
+    # tests/cli/test_drafter_command.py, few updates
+    "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30",
+    "source .venv/bin/activate",  # every installed command of the tests
+    "aggdec serve",  # tests/serve
+    "aggdec import-hf $HF_MODEL --out model",  # tests/hub/test_hub_task.py, with the lines that it prints
+    'aggdec translate --model model "Where do you live?"',  # tests/hub/test_hub_task.py
+    "bash scripts/demo.sh",  # tests/cli/test_demo.py
+    # tests/scripts/test_pipeline.py, on less data, and with fewer updates of scripts/train.sh
+    "bash scripts/reproduce.sh gec_small prepare",
+    "bash scripts/reproduce.sh gec_small train",
+    "bash scripts/decode.sh gec_small --decoding iad --subset test",
+    "bash scripts/reproduce.sh gec_small score",
+    "bash scripts/reproduce.sh tatoeba_en_de",
+    "bash scripts/reproduce.sh --list",  # tests/configs/test_stages.py
 }
+"""commands that other tests run"""
 
 
 TEXTS = {
@@ -136,7 +137,7 @@ def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> N
 
 
 def test_commands_run_elsewhere_are_in_the_docs() -> None:
-    assert set(ELSEWHERE) <= set(commands())
+    assert set(commands()) >= ELSEWHERE
 
 
 @pytest.mark.parametrize("program", [block for block in blocks("python") if "from .my_task" not in block])

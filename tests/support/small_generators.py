@@ -17,7 +17,7 @@ BATCHES = [random_batch(seed, WORDS, lengths) for seed, lengths in enumerate([[3
 MODES = [
     mode.name
     for mode in modes.MODES.values()
-    if mode.is_lossless and mode.drafter != modes.HEADS and not (mode.is_fairseqs or mode.stands_for)
+    if mode.is_lossless and mode.drafter != modes.HEADS and not (mode.is_fairseqs or mode.alternatives)
     if not mode.needs_drafter
 ]
 """the lossless modes in which every model can decode: `greedy`, `iad`, `aggressive-beam` and new ones"""

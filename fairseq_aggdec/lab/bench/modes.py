@@ -16,7 +16,7 @@ CTRANSLATE2 = "ctranslate2"
 PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in (GREEDY, f"{GREEDY}@int8", "beam5", "beam5@int8"))}
 """the modes that a name in --peers stands for"""
 
-_OWN = {name: mode for name, mode in MODES.items() if not mode.has_beam and not mode.stands_for}
+_OWN = {name: mode for name, mode in MODES.items() if not mode.has_beam and not mode.alternatives}
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, MODES, SMALL_MODEL
+from fairseq_aggdec.generation.drafter_checkpoint import kind_of
+from fairseq_aggdec.generation.modes import COPIES, HEADS, MODES
 from fairseq_aggdec.lab.bench.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject, chosen_subject
@@ -71,8 +72,7 @@ def _default_modes(subject: Subject) -> str:
     with Runs(subject) as runs:
         task, models = runs.load("fp32")
         if subject.drafter_path:
-            is_stepwise = task.load_drafter(subject.drafter_path, models).is_stepwise
-            drafters.add(SMALL_MODEL if is_stepwise else BLOCK_MODEL)
+            drafters.add(kind_of(task.load_drafter(subject.drafter_path, models)))
     if any(proposal_heads(model) > 0 for model in models):
         drafters.add(HEADS)
     names = [
@@ -80,7 +80,7 @@ def _default_modes(subject: Subject) -> str:
         for name, mode in MODES.items()
         if mode.drafter in drafters
         and (mode.is_lossless or mode.needs_drafter)
-        and not mode.has_beam | bool(mode.stands_for)
+        and not mode.has_beam | bool(mode.alternatives)
     ]
     whole = [f"{name}{WHOLE}" for name in names if name in CUT and subject.device == "cpu"]
     return ",".join([*names, "aggressive-beam:5", *whole])
