@@ -83,7 +83,12 @@ class Parts:
         x = F.embedding(tokens, self._words)
         return self._in(self.decoder.embed_scale * x)
 
-    def read(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
+    def read(
+        self,
+        tokens: Tensor,
+        positions: Tensor | range,
+        end: int,
+    ) -> Tensor:
         """The input of the first layer, ... -> ... x D, for tokens at these positions, all below `end`."""
         if self._embedding is not None:
             return self._embedding(tokens, positions, end)

@@ -17,7 +17,8 @@ def fused_weights(
     weights = [projection.weight.detach() for projection in projections]
     weight = _concatenated(weights, order)
     bias = None
-    if any(projection.bias is not None for projection in projections):
+    is_biased = any(projection.bias is not None for projection in projections)
+    if is_biased:
         biases = [_bias(projection) for projection in projections]
         bias = _concatenated(biases, order)
     return weight, bias
@@ -46,4 +47,5 @@ def head_by_head(attention: Any) -> Tensor:
 def queries_and_heads(attention: Any) -> Tensor:
     """The permutation of concatenated queries, keys and values, 3D: queries first, the others `head_by_head`."""
     queries = torch.arange(attention.embed_dim)
-    return torch.cat([queries, attention.embed_dim + head_by_head(attention)])
+    others = attention.embed_dim + head_by_head(attention)
+    return torch.cat([queries, others])

@@ -79,20 +79,21 @@ class _Stack:
 
     def _layer(self, layer: Any) -> _CLayer:
         own = layer.self_attn
-        dim, inner = self._dim, self._inner
-        of_layer = _CLayer(
-            self_norm=self._norm(layer.self_attn_layer_norm),
-            final_norm=self._norm(layer.final_layer_norm),
-            self_qkv=self._product((3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own)),
-            self_out=self._product((dim, dim), own.out_proj),
-            fc1=self._product((inner, dim), layer.fc1),
-            fc2=self._product((dim, inner), layer.fc2),
-        )
         cross = getattr(layer, "encoder_attn", None)
+        dim, inner = self._dim, self._inner
+        of_layer = _CLayer()  # weights are allocated in the order in which they are read
+        of_layer.self_norm = self._norm(layer.self_attn_layer_norm)
+        of_layer.self_qkv = self._product(
+            (3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own)
+        )
+        of_layer.self_out = self._product((dim, dim), own.out_proj)
         if cross is not None:
             of_layer.cross_norm = self._norm(layer.encoder_attn_layer_norm)
             of_layer.cross_q = self._product((dim, dim), cross.q_proj)
             of_layer.cross_out = self._product((dim, dim), cross.out_proj)
+        of_layer.final_norm = self._norm(layer.final_layer_norm)
+        of_layer.fc1 = self._product((inner, dim), layer.fc1)
+        of_layer.fc2 = self._product((dim, inner), layer.fc2)
         return of_layer
 
     def _norm(self, module: nn.LayerNorm | None) -> _CNorm:

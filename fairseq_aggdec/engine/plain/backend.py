@@ -54,7 +54,7 @@ class PlainBackend:
         """overheads of a pass of these layers on a CPU; None on a GPU, where passes are measured"""
         self.choice = Choice(reads_wait=reads_wait)
         """finds the highest scores"""
-        self._prepacks = not reads_wait and weight.dtype == torch.float32 and can_prepack()
+        self._may_prepack = weight.dtype == torch.float32 and not reads_wait
 
     def product(
         self,
@@ -65,8 +65,9 @@ class PlainBackend:
         """A linear layer with a weight, O x I, and a bias, O. A model may have any activation, and biased logits."""
         if self.arithmetic.precision == "bf16":
             return Linear(weight.bfloat16(), bias, activation)
-        linear = PrepackedLinear if self._prepacks else Linear
-        return linear(weight, bias, activation)
+        if self._may_prepack and can_prepack():
+            return PrepackedLinear(weight, bias, activation)
+        return Linear(weight, bias, activation)
 
     def fused(
         self,
