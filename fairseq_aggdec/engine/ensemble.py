@@ -7,11 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import (
+    Entries,
+    TreeBlock,
+    TreeVerifier,
+)
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
-from fairseq_aggdec.engine.plain.choice import Choice, choose_block, entries_behind
+from fairseq_aggdec.engine.plain.choice import (
+    Choice,
+    choose_block,
+    entries_behind,
+)
 
 
 class EnsembleVerifier(Verifier, TreeVerifier):
@@ -22,12 +30,22 @@ class EnsembleVerifier(Verifier, TreeVerifier):
         self._members = members
         self._choice = choice
 
-    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         scores = _mean(member.score(block) for member in self._members)
         return choose_block([scores], self._choice, block, rules, ranks, sequence)
 
     def verify_tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         scores = _mean(member.score_tree(block) for member in self._members)
         return entries_behind([scores], self._choice, block, rules, count, sequences)

@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from fairseq.models import FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from fairseq.models import (
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+)
 from fairseq.models.nat import FairseqNATDecoder
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
@@ -33,7 +36,8 @@ class RecomputeVerifier(Verifier):
                 "translation_lev"
             )
         for name, module in model.decoder.named_modules():
-            if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
+            source = type(module).__module__
+            if source.startswith("torch.ao.nn.") and "quantized" in source:
                 raise AggdecError(
                     f"the decoder's {name} is quantised by PyTorch, whose rounding depends on all tokens of a pass, so "
                     "that drafts would change the output: decode with --decoding beam, or the original model with "
@@ -43,13 +47,14 @@ class RecomputeVerifier(Verifier):
         self._pad = pad
         self._choice = choice
         self._temperature = 1.0
+        embeddings = getattr(model.decoder, "embed_positions", None)
+        self._last = getattr(embeddings, "max_positions", sys.maxsize) - 1
         # for an input shorter than its kernel fairseq's dynamic convolution drops weights before the softmax, which it
         # does not do token by token: inputs are padded to the kernel's size
         kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
-        self._last = getattr(getattr(model.decoder, "embed_positions", None), "max_positions", sys.maxsize) - 1
-        self._shortest = max((kernel for kernel in kernels if isinstance(kernel, int)), default=1)
+        self._shortest = max(kernel for kernel in kernels if isinstance(kernel, int))
         self._encoder_out: dict[str, Any] = {}
-        self._read = torch.empty(0, dtype=torch.long)  # B x L, the decoder's inputs so far
+        self._read = _nothing()  # B x L, the decoder's inputs so far
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
         """Start a new batch.
@@ -60,9 +65,15 @@ class RecomputeVerifier(Verifier):
         """
         self._encoder_out = encoder_out
         self._temperature = temperature
-        self._read = torch.empty(0, dtype=torch.long)
+        self._read = _nothing()
 
-    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         return choose_block(self.score(block), self._choice, block, rules, ranks, sequence)
 
     def score(self, block: Block) -> Iterator[Tensor]:
@@ -72,33 +83,43 @@ class RecomputeVerifier(Verifier):
             AggdecError: the model returns log-probabilities in half precision, as an adaptive softmax in half precision
                 does.
         """
+        # the whole output: what was read before the block, the block, and padding
         tokens = block.tokens
         batch_size, width = tokens.shape
-        read = tokens.new_full((batch_size, max(block.last_start + width, self._shortest)), self._pad)
-        if self._read.numel() > 0:
-            overlap = min(read.size(1), self._read.size(1))
-            read[:, :overlap] = self._read[:, :overlap]
+        length = max(block.last_start + width, self._shortest)
+        read = tokens.new_full((batch_size, length), self._pad)
+        known = self._read[:, :length]
+        read[:, : known.size(1)] = known
         positions = block.starts[:, None] + torch.arange(width, device=tokens.device)  # B x W
         read.scatter_(1, positions, tokens)
-        behind = torch.arange(read.size(1), device=tokens.device) > positions[:, -1:]
-        read.masked_fill_(behind, self._pad)
+        is_after = torch.arange(length, device=tokens.device) > positions[:, -1:]
+        read.masked_fill_(is_after, self._pad)
         self._read = read
-        # padding of the block may lie after the model's last position
+
+        # as fairseq's search calls it, past hooks of the whole decoder
+        read = read[:, : self._last + 1]  # padding of the block may lie after the model's last position
         with _projections_called(self._model.decoder):
-            # as fairseq's search calls it, past hooks of the whole decoder
-            logits, extra = self._model.decoder.forward(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
-        positions = positions.clamp(max=self._last)
-        log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
+            logits, extra, *_ = self._model.decoder.forward(read, encoder_out=self._encoder_out)
+        output = (logits / self._temperature, extra)
+        log_probs = self._model.get_normalized_probs(output, log_probs=True, sample=None)
         if log_probs.dtype in (torch.float16, torch.bfloat16):
             raise AggdecError(
                 "fairseq adds up log-probabilities in half precision where an adaptive softmax returns them so, and "
                 "rounding of the sum decides between tokens: decode in single precision, or with --decoding beam"
             )
-        yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
+
+        # the entries after the block's tokens
+        positions = positions.clamp(max=self._last)
+        index = positions[..., None].expand(-1, -1, log_probs.size(-1))
+        yield block.ragged.pack(log_probs.gather(1, index))
 
     def keep(self, order: Order) -> None:
         self._read = self._read[order.tensor]
         self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, order.tensor)
+
+
+def _nothing() -> Tensor:
+    return torch.empty(1, 0, dtype=torch.long)
 
 
 @contextmanager
@@ -108,7 +129,10 @@ def _projections_called(decoder: nn.Module) -> Iterator[None]:
     Of a whole text it would read their weights alone, without adapters and hooks, unless heads have been pruned. A
     decoder that cannot read token by token always reads so in fairseq's search, and here.
     """
-    parts = decoder.modules() if isinstance(decoder, FairseqIncrementalDecoder) else ()
-    attention = (part for part in parts if isinstance(part, MultiheadAttention))
-    with alone_with([decoder]), with_setting(attention, "skip_embed_dim_check", True):
+    reads_tokens = isinstance(decoder, FairseqIncrementalDecoder)
+    attentions = [part for part in decoder.modules() if reads_tokens and isinstance(part, MultiheadAttention)]
+    with (
+        alone_with([decoder]),
+        with_setting(attentions, "skip_embed_dim_check", True),
+    ):
         yield

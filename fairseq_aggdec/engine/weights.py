@@ -6,26 +6,46 @@ import torch
 from torch import Tensor, nn
 
 
-def fused_weights(*projections: nn.Linear, order: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+def fused_weights(
+    *projections: nn.Linear,
+    order: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
     """Concatenate the weights, O x I, and biases, O, of projections of the same input; a single one is not copied.
 
     `projections`: concatenated in this order; a missing bias is zero. `order`: O, a permutation of the outputs.
     """
     weights = [projection.weight.detach() for projection in projections]
-    biases = [None if projection.bias is None else projection.bias.detach() for projection in projections]
-    if len(projections) == 1 and order is None:
-        return weights[0], biases[0]
-    weight, bias = torch.cat(weights), None
-    if any(part is not None for part in biases):
-        zeros = [own.new_zeros(own.size(0)) for own in weights]
-        bias = torch.cat([zero if part is None else part for part, zero in zip(biases, zeros, strict=True)])
-    if order is not None:
-        order = order.to(weight.device)
-        weight, bias = weight[order], None if bias is None else bias[order]
+    weight = _concatenated(weights, order)
+    bias = None
+    is_biased = any(projection.bias is not None for projection in projections)
+    if is_biased:
+        biases = [_bias(projection) for projection in projections]
+        bias = _concatenated(biases, order)
     return weight, bias
+
+
+def _bias(projection: nn.Linear) -> Tensor:
+    if projection.bias is None:
+        return projection.weight.new_zeros(projection.weight.size(0))
+    return projection.bias.detach()
+
+
+def _concatenated(parts: list[Tensor], order: Tensor | None) -> Tensor:
+    whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+    if order is not None:
+        whole = whole[order.to(whole.device)]
+    return whole
 
 
 def head_by_head(attention: Any) -> Tensor:
     """The permutation of concatenated keys and values, 2D, that groups them by head, each head's keys first."""
     outputs = torch.arange(2 * attention.embed_dim)
-    return outputs.view(2, attention.num_heads, -1).transpose(0, 1).flatten()
+    of_heads = outputs.view(2, attention.num_heads, -1)
+    return of_heads.transpose(0, 1).flatten()
+
+
+def queries_and_heads(attention: Any) -> Tensor:
+    """The permutation of concatenated queries, keys and values, 3D: queries first, the others `head_by_head`."""
+    queries = torch.arange(attention.embed_dim)
+    others = attention.embed_dim + head_by_head(attention)
+    return torch.cat([queries, others])

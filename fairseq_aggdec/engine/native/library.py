@@ -7,6 +7,7 @@ import os
 import zlib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +17,8 @@ logger = logging.getLogger(__name__)
 _FOLDER = Path(__file__).parent
 _SOURCES = ("kernels.c", "beams.c")
 _SWITCH = "AGGDEC_KERNELS"
-I64, ADDRESS = ctypes.c_int64, ctypes.c_void_p
+I64 = ctypes.c_int64
+ADDRESS = ctypes.c_void_p
 
 
 class Kernels:
@@ -31,26 +33,33 @@ class Kernels:
         """number of outputs in a panel of packed weights"""
         self.quantises = library.aggdec_quantises() != 0
         """whether this processor has products of 8-bit integers"""
-        self.product, self.encode, self.decode = library.aggdec_product, library.aggdec_encode, library.aggdec_decode
-        self.product.argtypes = (ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
-        self.encode.argtypes = (ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
-        self.decode.argtypes = (ADDRESS, ADDRESS)
-        for function in (self.product, self.encode, self.decode):
-            function.restype = I64  # 0; 1 where there is not enough memory
-        self.best, self.likeliest = library.aggdec_best, library.aggdec_likeliest
-        self.chain, self.embed = library.aggdec_chain, library.aggdec_embed
-        scores, found = (ADDRESS, I64, I64, I64), (ADDRESS, ADDRESS)
-        self.best.argtypes, self.best.restype = (*scores, *found, I64), None
-        banned = (I64, I64, ADDRESS)
-        self.likeliest.argtypes, self.likeliest.restype = (*scores, *banned, *found, ADDRESS, I64), None
-        self.chain.argtypes, self.chain.restype = (ADDRESS,), None
-        tables = (ADDRESS, I64, ctypes.c_double, ADDRESS, I64, ADDRESS, I64)
-        numbers = (ADDRESS, ADDRESS, I64, I64, I64)
-        self.embed.argtypes, self.embed.restype = (*tables, *numbers, ADDRESS, I64), I64
 
-        self.candidates, self.take = library.aggdec_candidates, library.aggdec_take
-        for function in (self.candidates, self.take):
-            function.argtypes, function.restype = (ADDRESS,), I64
+        def function(name: str, *arguments: Any, returns: Any = I64) -> Any:
+            compiled = getattr(library, f"aggdec_{name}")
+            compiled.argtypes = arguments
+            compiled.restype = returns
+            return compiled
+
+        # these return 0, or 1 where there is not enough memory
+        self.product = function("product", ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
+        self.encode = function("encode", ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
+        self.decode = function("decode", ADDRESS, ADDRESS)
+
+        # 0, or 1 where a token is not a symbol
+        table = (ADDRESS, I64)
+        inputs = (ADDRESS, ADDRESS, I64, I64, I64)
+        self.embed = function("embed", *table, ctypes.c_double, *table, *table, *inputs, ADDRESS, I64)
+
+        # the choice of tokens
+        scores = (ADDRESS, I64, I64, I64)
+        bans = (I64, I64, ADDRESS)
+        self.best = function("best", *scores, ADDRESS, ADDRESS, I64, returns=None)
+        self.likeliest = function("likeliest", *scores, *bans, ADDRESS, ADDRESS, ADDRESS, I64, returns=None)
+        self.chain = function("chain", ADDRESS, returns=None)
+
+        # a beam's step
+        self.candidates = function("candidates", ADDRESS)
+        self.take = function("take", ADDRESS)
 
 
 def available_cpus(root: Path = Path("/")) -> int:
@@ -65,8 +74,11 @@ def available_cpus(root: Path = Path("/")) -> int:
         mount = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
         folder = mount / path.strip("/")
         while folder != mount.parent:  # the quota of a folder above holds, too
-            limit = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-            quota, period = _text(folder / "cpu.max").split() or limit
+            limits = _text(folder / "cpu.max").split() or [
+                _text(folder / "cpu.cfs_quota_us"),
+                _text(folder / "cpu.cfs_period_us"),
+            ]
+            quota, period = limits
             if quota.isdigit():  # no quota: "max", -1, or no file
                 count = min(count, int(quota) / int(period))
             folder = folder.parent
@@ -89,7 +101,8 @@ def kernels() -> Kernels | None:
     except (OSError, AttributeError, ValueError) as error:
         reason = str(error) if path.exists() else "they were not compiled"
     else:
-        if found.checksum == zlib.crc32(b"".join((_FOLDER / name).read_bytes() for name in _SOURCES)):
+        sources = b"".join((_FOLDER / source).read_bytes() for source in _SOURCES)
+        if found.checksum == zlib.crc32(sources):
             return found
         reason = "they were compiled from other sources"
     logger.warning(
@@ -97,6 +110,11 @@ def kernels() -> Kernels | None:
         f"with a C compiler (python setup.py build_ext --inplace in a checkout), or set {_SWITCH}=0 to hide this"
     )
     return None
+
+
+def fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    """Fields of a structure in C, all of one type; `names`: separated by blanks."""
+    return [(name, kind) for name in names.split()]
 
 
 def address(x: Tensor | None) -> int | None:

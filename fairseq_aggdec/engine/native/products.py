@@ -8,21 +8,22 @@ import torch.nn.functional as F
 from fairseq.modules import gelu
 from torch import Tensor
 
-from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, check, threads
+from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, check, fields, threads
 
 ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2, F.silu: 3}  # numbers in kernels.c
 WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
 _WEIGHTS_IN_CACHE = 8_000_000
 """number of weights above which a model is read from memory for every pass"""
-_LEVELS, _ZERO = 127, 128  # as in kernels.c
+_LEVELS = 127  # as in kernels.c
+_ZERO = 128  # as in kernels.c
 
 
 class CProduct(ctypes.Structure):
     """`Product` of kernels.c, where the fields are described."""
 
     _fields_ = (
-        *((name, ADDRESS) for name in ("weight", "bias", "scales", "offsets")),
-        *((name, I64) for name in ("inputs", "outputs", "kept")),
+        *fields(ADDRESS, "weight bias scales offsets"),
+        *fields(I64, "inputs outputs kept"),
     )
 
 
@@ -48,38 +49,53 @@ class PackedProduct:
 
         `together`: number of weights of the whole model, if the product is a part of one.
         """
-        weight, bias = weight.detach(), None if bias is None else bias.detach()
-        (outputs, inputs), panel = weight.shape, found.panel
-        if bias is not None and bias.shape != (outputs,):
+        weight = weight.detach()
+        outputs, inputs = weight.shape
+        bias = weight.new_zeros(outputs) if bias is None else bias.detach()
+        if bias.shape != (outputs,):
             raise ValueError(f"{tuple(bias.shape)} biases of {outputs} outputs")
-        panels = -(-outputs // panel)
-        more = panels * panel - outputs
+
+        # rounding
         scales = offsets = None
         if quantised:
             peaks = weight.abs().amax(dim=1)
-            scales = F.pad(peaks / _LEVELS / _LEVELS, (0, more))
-            rounded = (weight * (_LEVELS / peaks.clamp(min=torch.finfo(torch.float32).tiny))[:, None]).round_()
-            rounded = F.pad(rounded.to(torch.int8), (0, -inputs % 4, 0, more))
-            offsets = rounded.sum(dim=1, dtype=torch.int32) * _ZERO
-            packed = rounded.view(panels, panel, -1, 4).transpose(1, 2)
-        else:
-            if max(together, weight.numel()) > _WEIGHTS_IN_CACHE:
-                weight = _narrowed(weight)
-            packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
-        biases = F.pad(torch.zeros(outputs, dtype=torch.float) if bias is None else bias, (0, more))
-        self._alive = (packed.contiguous(), biases, scales, offsets)
-        self._kernels, self._activation = found, ACTIVATIONS[activation]
-        self.as_c = CProduct(*map(address, self._alive), inputs, outputs, WEIGHT_TYPES[weight.dtype])
+            steps = peaks.clamp(min=torch.finfo(torch.float32).tiny)
+            weight = (weight * (_LEVELS / steps)[:, None]).round_().to(torch.int8)
+            scales = peaks / _LEVELS / _LEVELS
+            offsets = weight.sum(dim=1, dtype=torch.int32) * _ZERO
+        elif max(together, weight.numel()) > _WEIGHTS_IN_CACHE:
+            weight = _narrowed(weight)
+        kept = WEIGHT_TYPES.get(weight.dtype, 0)
+
+        # panels of outputs, each input by input; of 8-bit integers by four inputs
+        group = 4 if quantised else 1
+        missing = -outputs % found.panel
+        padded = F.pad(weight, (0, -inputs % group, 0, missing))
+        packed = padded.view(-1, found.panel, padded.size(1) // group, group).transpose(1, 2).contiguous()
+        of_outputs = [None if x is None else F.pad(x, (0, missing)) for x in (bias, scales, offsets)]
+        self._alive = (packed, *of_outputs)
+        self._kernels = found
+        self._activation = ACTIVATIONS[activation]
+        self.as_c = CProduct(*map(address, self._alive), inputs, outputs, kept)
         """valid as long as this object"""
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.dtype != torch.float32 or x.size(-1) != self.as_c.inputs:
-            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {self.as_c.inputs} elements in fp32")
+        inputs, outputs = self.as_c.inputs, self.as_c.outputs
+        if x.dtype != torch.float32 or x.size(-1) != inputs:
+            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {inputs} elements in fp32")
         x = x.contiguous()
-        y = x.new_empty(*x.shape[:-1], self.as_c.outputs)
-        rows, count = x.numel() // self.as_c.inputs, threads()
-        as_c = ctypes.addressof(self.as_c)
-        check(self._kernels.product(as_c, x.data_ptr(), y.data_ptr(), rows, self._activation, count))
+        y = x.new_empty(*x.shape[:-1], outputs)
+        rows = x.numel() // inputs
+        check(
+            self._kernels.product(
+                ctypes.addressof(self.as_c),
+                x.data_ptr(),
+                y.data_ptr(),
+                rows,
+                self._activation,
+                threads(),
+            )
+        )
         return y
 
 

@@ -6,68 +6,73 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.models.transformer import (
+    TransformerDecoderBase,
+    TransformerEncoderBase,
+)
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.tokens import Order, Ragged
-from fairseq_aggdec.engine.weights import head_by_head
-from fairseq_aggdec.models.transformer_parts import additive_mask, layers_of, look_up, position_table
+from fairseq_aggdec.engine.plain.products import Product
+from fairseq_aggdec.engine.weights import queries_and_heads
+from fairseq_aggdec.models.transformer_parts import (
+    additive_mask,
+    layers_of,
+    look_up,
+    position_table,
+)
 
-_MIN_HEADS_FOR_PRODUCTS = 16  # heads of all rows; with fewer the fixed cost of two products is more than they save
-_MIN_HEAD_DIM = 16  # 5 to 11 elements are added in another order where there are more queries (AVX-512)
-_CAPACITY_STEP = 64  # positions; the capacity of a cache is a multiple, so that few shapes occur
+_MIN_HEAD_DIM = 16
+"""5 to 11 elements are added in another order where there are more queries (AVX-512)"""
+_CAPACITY_STEP = 64
+"""positions; the capacity of a cache is a multiple, so that few shapes occur"""
 
 
 class Norm:
-    """A layer's own normalisation, without the module around it."""
+    """A layer's own normalisation, without the module around it; nothing where a model has none."""
 
-    def __init__(self, module: nn.LayerNorm) -> None:
-        self._arguments = (module.normalized_shape, module.weight, module.bias, module.eps)
+    def __init__(self, module: nn.LayerNorm | None) -> None:
+        self._arguments = None
+        if module is not None:
+            self._arguments = (
+                module.normalized_shape,
+                module.weight,
+                module.bias,
+                module.eps,
+            )
 
     def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, *self._arguments)
+        return x if self._arguments is None else torch.layer_norm(x, *self._arguments)
 
 
-def with_residual(x: Tensor, part: Callable[[Tensor], Tensor], norm: Norm, norm_first: bool) -> Tensor:
+def with_residual(
+    x: Tensor,
+    part: Callable[[Tensor], Tensor],
+    norm: Norm,
+    norm_first: bool,
+) -> Tensor:
     """x + part(x), normalised before or after the part; the part's result is overwritten."""
-    return part(norm(x)).add_(x) if norm_first else norm(part(x).add_(x))
+    if norm_first:
+        return part(norm(x)).add_(x)
+    return norm(part(x).add_(x))
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
+    """Scaled dot-product attention, B x H x W x D/H -> B x W x D; `mask`: additive."""
     head_dim = query.size(-1)
-    if head_dim < _MIN_HEAD_DIM:
-        query, keys, values = (F.pad(x, (0, _MIN_HEAD_DIM - head_dim)) for x in (query, keys, values))
-    found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=1.0 / math.sqrt(head_dim))
-    if found.size(-1) > head_dim:
+    missing = _MIN_HEAD_DIM - head_dim
+    if missing > 0:
+        query, keys, values = (F.pad(x, (0, missing)) for x in (query, keys, values))
+    found = F.scaled_dot_product_attention(
+        query,
+        keys,
+        values,
+        attn_mask=mask,
+        scale=1.0 / math.sqrt(head_dim),
+    )
+    if missing > 0:
         found = found[..., :head_dim]
     return found.transpose(1, 2).flatten(2)
-
-
-def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """`attend` as two products for all heads of all rows at once, where that is faster.
-
-    With two or more queries PyTorch's own attention costs a CPU several microseconds for every head of every row, with
-    one query a small part of that.
-
-    Args:
-        query: B x H x W x D/H.
-        keys, values: B x H x L x D/H; copied unless each head is contiguous and the heads are equally spaced.
-        mask: additive, broadcast to B x H x W x L.
-
-    Returns:
-        B x W x D.
-    """
-    batch_size, heads, width, head_dim = query.shape
-    if width == 1 or batch_size * heads < _MIN_HEADS_FOR_PRODUCTS:
-        return attend(query, keys, values, mask)
-    length = keys.size(2)
-    flat, keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)  # BH x W x D/H, BH x D/H x L
-    scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L
-    if mask is not None:
-        scores.view(batch_size, heads, width, length).add_(mask)  # writes to the product, not to the caller's mask
-    attended = torch.bmm(scores.softmax(dim=-1), values.flatten(0, 1))
-    return attended.view(query.shape).transpose(1, 2).flatten(2)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -78,7 +83,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 class Positions:
     """A growing `position_table` in the precision of an engine."""
 
-    def __init__(self, module: Any, like: Tensor) -> None:
+    def __init__(self, module: nn.Module, like: Tensor) -> None:
         """`module`: fairseq's learned or sinusoidal embeddings; `like`: a tensor of the wanted device and precision."""
         self._module = module
         self._table = position_table(module, 1, like).detach()
@@ -101,23 +106,6 @@ class Positions:
         return self._table
 
 
-class LayerMemory(NamedTuple):
-    """A layer's cached keys and values while a block is read."""
-
-    keys: Tensor
-    """B x H x L x D/H; entries after a row's block are stale"""
-    values: Tensor
-    """B x H x L x D/H"""
-    whole: Tensor
-    """the whole layer, ... x 2D/H"""
-    places: Tensor
-    """indices into `whole`, from `KVCache.places`, of the block's own keys and values"""
-
-    def write(self, keys_values: Tensor) -> None:
-        """Store the block's keys and values, B x W x 2D or N x 2D, grouped by head, each head's keys first."""
-        self.whole.index_put_((self.places,), keys_values.view(*self.places.shape, -1))
-
-
 class KVCache:
     """Keys and values of every decoder layer.
 
@@ -130,53 +118,28 @@ class KVCache:
     def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
         self._none = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
         self.memory = self._none
-        """layers x B x H x capacity x 2D/H, keys first"""
+        """layers x B x H x capacity x 2D/H, keys first; rows after the batch's and entries after a row's are stale"""
         self._batch_size = 0
-        self._first: Tensor | None = None
-        """B x 1 x H, the index of each head's first position in a layer's memory; None: not yet asked for"""
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of `batch_size` rows with the device and dtype of `like`."""
         self.memory = self._none  # frees the last batch's memory before more is allocated
         self.memory = self._allocated(batch_size, _CAPACITY_STEP, like)
-        self._batch_size, self._first = batch_size, None
+        self._batch_size = batch_size
 
     def reserve(self, length: int) -> None:
         """Make room for `length` positions."""
-        if length > self.memory.size(3):
-            capacity = max(-(-length // _CAPACITY_STEP) * _CAPACITY_STEP, 2 * self.memory.size(3))
-            wider = self._allocated(self._batch_size, capacity, self.memory)
-            wider[:, :, :, : self.memory.size(3)] = self.memory[:, : self._batch_size]
-            self.memory, self._first = wider, None
-
-    def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The indices of a block's entries in a layer's memory, valid until the next `reserve`.
-
-        `positions`: of its tokens, B x W, or N with `rows`, the row of each. Returns B x W x H or N x H, for `open`.
-        """
-        if self._first is None:
-            heads, capacity = self.memory.shape[2:4]
-            numbers = torch.arange(self._batch_size * heads, device=self.memory.device)
-            self._first = numbers.view(-1, 1, heads) * capacity
-        if rows is None:
-            return self._first + positions[..., None]
-        return self._first.squeeze(1)[rows] + positions[:, None]
-
-    def open(self, places: Tensor, keys: int) -> list[LayerMemory]:
-        """Return the memory of each layer for a block.
-
-        `places`: where the block is written, from `places`; it attends to the positions below `keys`, which are
-        reserved.
-        """
-        halves = self.memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
-        whole = self.memory.view(self.memory.size(0), -1, self.memory.size(-1))  # a view, since it is written to
-        of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), whole.unbind(0), strict=True)
-        return [LayerMemory(*parts, places) for parts in of_layers]
+        held = self.memory.size(3)
+        if length > held:
+            needed = math.ceil(length / _CAPACITY_STEP) * _CAPACITY_STEP
+            wider = self._allocated(self._batch_size, max(needed, 2 * held), self.memory)
+            wider[:, :, :, :held] = self.memory[:, : self._batch_size]
+            self.memory = wider
 
     def keep(self, order: Order) -> None:
         """Keep only these rows."""
         keep_rows(self.memory, order, dim=1)
-        self._batch_size, self._first = len(order.rows), None
+        self._batch_size = len(order.rows)
 
     def _allocated(self, rows: int, capacity: int, like: Tensor) -> Tensor:
         layers, _, heads, _, size = self.memory.shape
@@ -192,23 +155,41 @@ def keep_rows(x: Tensor, order: Order, dim: int = 0) -> Tensor:
     return x.narrow(dim, 0, len(order.rows))
 
 
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
-"""`attend`, or a faster function with the same result"""
-Fused = Callable[..., Callable[[Tensor], Tensor]]
-"""`Backend.fused`"""
+class LayerMemory(NamedTuple):
+    """A layer's cached keys and values while a block is read, and where its own are written."""
+
+    entries: Tensor
+    """B x H x L x 2D/H, keys first: what the block attends to"""
+    rows: Tensor
+    """the row of each token, B x 1 or N"""
+    slots: Tensor
+    """the place of each token among the entries, B x W or N"""
+
+    def add(self, keys_values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the block's keys and values, B x W x 2D or N x 2D, as `queries_and_heads` orders them.
+
+        Returns all keys and all values, B x H x L x D/H.
+        """
+        heads = self.entries.size(1)
+        self.entries[self.rows, :, self.slots] = keys_values.view(*self.slots.shape, heads, -1)
+        keys, values = self.entries.chunk(2, dim=-1)
+        return keys, values
 
 
 class Layer:
     """The forward pass of an encoder's or a decoder's layer without dropout, with fused attention projections."""
 
-    def __init__(self, layer: Any, linear: Fused, attention: Attend) -> None:
-        own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
+    def __init__(self, layer: Any, linear: Callable[..., Product]) -> None:
+        """`layer`: fairseq's; `linear`: `PlainBackend.fused`."""
+        own = layer.self_attn
         self._heads = own.num_heads
-        self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries; keys and values
-        order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
-        self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
+        self._sizes = (own.embed_dim, 2 * own.embed_dim)
+        """of the fused projection: queries; keys and values"""
+        self._norm_first = layer.normalize_before
+        self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own))
         self._self_out = linear(own.out_proj)
         self._self_norm = Norm(layer.self_attn_layer_norm)
+        cross = getattr(layer, "encoder_attn", None)
         if cross is not None:
             self._cross_q = linear(cross.q_proj)
             self._cross_out = linear(cross.out_proj)
@@ -216,8 +197,6 @@ class Layer:
         self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
-        self._norm_first = layer.normalize_before
-        self._attend = attention
 
     def __call__(
         self,
@@ -240,53 +219,72 @@ class Layer:
             ragged: the valid entries of the block; None: all B x W.
             wanted: the columns to return, B x k; None: all; not for a ragged block.
         """
+        # self-attention; keys and values are needed of all columns, what follows of the wanted ones
         residual = x
         if self._norm_first:
             x = self._self_norm(x)
-        query, keys_values = self._self_qkv(x).split_with_sizes(self._parts, -1)
-        if memory is None:
-            keys, values = split_heads(keys_values, self._heads).chunk(2, dim=-1)
+        query, keys_values = self._self_qkv(x).split_with_sizes(self._sizes, -1)
+        if memory is not None:
+            keys, values = memory.add(keys_values)
         else:
-            memory.write(keys_values)
-            keys, values = memory.keys, memory.values
+            keys, values = split_heads(keys_values, self._heads).chunk(2, dim=-1)
         if wanted is not None and mask is not None:
             residual, query, mask = (_columns(part, wanted) for part in (residual, query, mask))
         x = self._self_out(self._attended(query, keys, values, mask, ragged))
         x = x.add_(residual)
         if not self._norm_first:
             x = self._self_norm(x)
+
+        # attention to the source
         if cross is not None:
 
             def cross_attention(x: Tensor) -> Tensor:
                 return self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged))
 
             x = with_residual(x, cross_attention, self._cross_norm, self._norm_first)
-        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
+
+        # the feed-forward part
+        return with_residual(
+            x,
+            lambda x: self._fc2(self._fc1(x)),
+            self._final_norm,
+            self._norm_first,
+        )
 
     def _attended(
-        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, ragged: Ragged | None
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        ragged: Ragged | None,
     ) -> Tensor:
         """Attention of queries, B x W x D or N x D, to keys and values, B x H x L x D/H; the shape of the queries."""
         if ragged is not None:
             query = ragged.spread(query)
-        found = self._attend(split_heads(query, self._heads), keys, values, mask)
+        found = attend(split_heads(query, self._heads), keys, values, mask)
         return found if ragged is None else ragged.pack(found)
 
 
 class DecoderLayers:
     """A decoder's layers and its last norm, by PyTorch's operations; `native.layers.DecoderStack` is the same in C."""
 
-    def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
-        self._layers = [Layer(layer, linear, attention) for layer in layers_of(decoder)]
-        self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
+    def __init__(
+        self,
+        decoder: TransformerDecoderBase,
+        linear: Callable[..., Product],
+    ) -> None:
+        """`linear`: `PlainBackend.fused`."""
+        self._layers = [Layer(layer, linear) for layer in layers_of(decoder)]
+        self._final_norm = Norm(decoder.layer_norm)
         self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
         """Set the sources: keys and values, layers x B x H x S x 2D/H, and hidden positions, B x S; None: no such."""
         keys, values = cross.chunk(2, dim=-1)
-        self._cross = list(zip(keys.unbind(0), values.unbind(0), strict=True))
-        self._cross_mask = None if padding is None else additive_mask(padding, cross)[:, None, None]
+        self._cross = list(zip(keys, values, strict=True))
+        self._cross_mask = _padding_mask(padding, cross)
 
     def block(
         self,
@@ -313,12 +311,19 @@ class DecoderLayers:
         width = x.size(1) if ragged is None else ragged.width
         if positions.size(1) < width:
             positions = positions + torch.arange(width, device=x.device)
-        mask = _hide_behind(positions if reach is None else reach, end, x)
-        places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
-        return self._run(x, cache.open(places, end), mask, ragged, wanted)
+        mask = _hide_after(positions if reach is None else reach, end, x)
+        if ragged is not None:
+            positions = ragged.pack(positions)
+        return self._run(x, cache, positions, mask, ragged, wanted)
 
     def tree(
-        self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, end: int, ragged: Ragged | None = None
+        self,
+        x: Tensor,
+        cache: KVCache,
+        positions: Tensor,
+        paths: Tensor,
+        end: int,
+        ragged: Ragged | None = None,
     ) -> Tensor:
         """Run the layers on tokens of trees, each after a prefix of its own; the result has the shape of x.
 
@@ -328,41 +333,68 @@ class DecoderLayers:
         slots = paths.gather(-1, positions[..., None]).squeeze(-1)
         everything = torch.ones(*slots.shape, end, dtype=torch.bool, device=x.device)
         mask = additive_mask(everything.scatter(-1, paths, False), x)
-        mask, rows = (mask, None) if ragged is None else (ragged.spread(mask), ragged.rows)
-        return self._run(x, cache.open(cache.places(slots, rows), end), mask[:, None], ragged, None)
+        if ragged is not None:
+            mask = ragged.spread(mask)
+        return self._run(x, cache, slots, mask[:, None], ragged)
 
     def _run(
         self,
         x: Tensor,
-        memories: list[LayerMemory],
+        cache: KVCache,
+        slots: Tensor,
         mask: Tensor,
         ragged: Ragged | None,
-        wanted: Tensor | None,
+        wanted: Tensor | None = None,
     ) -> Tensor:
+        """`slots`: B x W or N, where the tokens are written; `mask`: B x 1 x W x L, of the first L entries."""
+        batch_size, _, _, end = mask.shape
+        rows = torch.arange(batch_size, device=x.device)[:, None]
+        if ragged is not None:
+            rows = ragged.rows
+        entries = cache.memory[:, :batch_size, :, :end]
         last = self._layers[-1]
-        for layer, memory, cross in zip(self._layers, memories, self._cross, strict=True):
-            x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
-        return x if self._final_norm is None else self._final_norm(x)
+        for layer, own, cross in zip(self._layers, entries, self._cross, strict=True):
+            memory = LayerMemory(own, rows, slots)
+            x = layer(
+                x,
+                memory,
+                mask,
+                cross,
+                self._cross_mask,
+                ragged,
+                wanted if layer is last else None,
+            )
+        return self._final_norm(x)
 
 
 class EncoderLayers:
     """An encoder's layers and its last norm, by PyTorch's operations; as `native.layers.EncoderStack` in C."""
 
-    def __init__(self, encoder: TransformerEncoderBase, linear: Fused) -> None:
-        self._layers = [Layer(layer, linear, attend) for layer in layers_of(encoder)]
-        self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
+    def __init__(
+        self,
+        encoder: TransformerEncoderBase,
+        linear: Callable[..., Product],
+    ) -> None:
+        """`linear`: `PlainBackend.fused`."""
+        self._layers = [Layer(layer, linear) for layer in layers_of(encoder)]
+        self._final_norm = Norm(encoder.layer_norm)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
-        mask = None if padding is None else additive_mask(padding, x)[:, None, None]
+        mask = _padding_mask(padding, x)
         for layer in self._layers:
             x = layer(x, None, mask)
-        return x if self._final_norm is None else self._final_norm(x)
+        return self._final_norm(x)
 
 
-def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
+def _hide_after(last: Tensor, end: int, like: Tensor) -> Tensor:
     """Additive mask, B x 1 x W x `end`, that hides the positions after each query's `last` position, B x W."""
     return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
+
+
+def _padding_mask(padding: Tensor | None, like: Tensor) -> Tensor | None:
+    """Additive mask, B x 1 x 1 x S, of hidden positions, B x S."""
+    return None if padding is None else additive_mask(padding, like)[:, None, None]
 
 
 def _columns(x: Tensor, wanted: Tensor) -> Tensor:
