@@ -33,7 +33,8 @@ def verify(captured: Captured, block: Block, rules: SearchRules, ranks: int) -> 
     read, tokens = (torch.from_numpy(vector[inside].astype(np.int64).ravel()) for vector in names)
     log_probs, *judged = (torch.from_numpy(vector[inside].flatten()) for vector in numbers)
     if judged:
-        judged[0] = judged[0].bool()
+        must_end, drafted, higher = judged
+        judged = [drafted.masked_fill(must_end.bool(), -torch.inf), higher]
     return Chosen(read, tokens, log_probs, *judged)
 
 

@@ -14,13 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.search_rules import Bans, SearchRules
 from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, positions_bucket, width_bucket
 from fairseq_aggdec.engine.graphs.graphs import Graphs
 from fairseq_aggdec.engine.graphs.memory import StaticMemory
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
+from fairseq_aggdec.engine.plain.choice import Best, resolve_ties
 
 _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
@@ -152,23 +152,20 @@ class Captured:
             found = self.kernels.chosen(logits, at, limits, following, self.memory.temperature).T
             return found if judges else found[:2]
         choice, min_len, max_len = self.backend.choice, limits[2], limits[3]
-        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `RuledChoice.choose`
+        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `choose_block`
         early = at < torch.minimum(min_len, max_len)
         values, names, whole = self.likeliest(features, count, pad, eos, early)
-        own = Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, at >= max_len)
-        end = torch.full_like(at, eos)
-        best = torch.where(at >= max_len, end, own.tokens)
-        log_probs = torch.where(at >= max_len, own.score_of(end), own.log_probs)
+        end = torch.full_like(at, eos)[:, None]
+        best = torch.where(at >= max_len, eos, resolve_ties(choice, names, values, whole))
+        log_probs = torch.where(at >= max_len, whole.gather(1, end).squeeze(1), values[:, 0])
         vectors = [best, log_probs]
         if judges:
-            drafted = own.score_of(F.pad(tokens[:, 1:], (0, 1)).flatten())
-            vectors += [at >= max_len, drafted, (whole[:] > drafted[:, None]).sum(dim=1)]
+            drafted = whole.gather(1, F.pad(tokens[:, 1:], (0, 1)).view(-1, 1))
+            vectors += [at >= max_len, drafted.squeeze(1), (whole[:] > drafted).sum(dim=1)]
         return torch.stack([vector.float() for vector in vectors])
 
     @torch.no_grad()
-    def likeliest(
-        self, features: Tensor, count: int, pad: int, eos: int, early: Tensor
-    ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+    def likeliest(self, features: Tensor, count: int, pad: int, eos: int, early: Tensor) -> Best:
         """`plain.choice.likeliest` over features, N x D; EOS is banned where it is `early`, N."""
         return self.backend.choice.likeliest(
             self.parts.scores(features, self.memory.temperature), count, Bans(pad, eos, early)
