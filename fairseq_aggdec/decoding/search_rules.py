@@ -258,6 +258,12 @@ class SearchRules:
         columns = takewhile(none.isdisjoint, zip(*self.prefix.tolist(), strict=True))
         return list(zip(*islice(columns, self.max_len), strict=True))
 
+    def last_lengths(self, sentences: int) -> list[int | None]:
+        """The length that each sentence's output must have, if any."""
+        if self.source_lengths is None:
+            return [None] * sentences
+        return self.source_lengths.tolist()
+
     @cached_property
     def _of_rows(self) -> dict[str, Tensor]:
         """The options that sentences of a batch have of their own."""

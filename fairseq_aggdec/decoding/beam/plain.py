@@ -154,9 +154,7 @@ def plain_beam_search(
     """Search a batch where a forced prefix, if any, ends no sentence; see `loop.aggressive_beam_search`."""
     found: list[list[Output]] = [[] for _ in range(first_tokens.size(0))]
     stats = [BeamStats() for _ in found]
-    last_lengths: list[int | None] = [None] * len(found)
-    if rules.source_lengths is not None:
-        last_lengths = rules.source_lengths.tolist()
+    last_lengths = rules.last_lengths(len(found))
     going = list(range(len(found)))  # sentence numbers
     beams = Beams.start(first_tokens)
     for taken in range(options.max_len + 1):
@@ -166,8 +164,10 @@ def plain_beam_search(
         block = beams.block(options.size)
         texts = beams.texts[: block.tokens.size(0)] if rules.read_output else None
         chunks = list(verifier.verify_tree(block, rules, options.entries, texts))
-        values = torch.cat([chunk.values for chunk in chunks])
-        names = torch.cat([chunk.names for chunk in chunks])
+        values, names, _ = chunks[0]
+        if len(chunks) > 1:
+            values = torch.cat([chunk.values for chunk in chunks])
+            names = torch.cat([chunk.names for chunk in chunks])
         if math.isnan(values[:, 0].sum()):
             raise NotNumbersError
 
