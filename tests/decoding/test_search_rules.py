@@ -97,7 +97,7 @@ def test_choose_equals_one_position_at_a_time(
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, **options)
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
-    block = Block.of_draft([EOS] * batch_size, starts.tolist(), sequence[:, : width - 1], None, logits.device)
+    block = Block.of(sequence[:, :width], starts.tolist())
     chosen = choose_block([logits.flatten(0, 1).clone()], PLAIN, block, rules, 0, sequence)
     tokens, log_probs = chosen.tokens.view(batch_size, width), chosen.log_probs.view(batch_size, width)
 
@@ -180,7 +180,7 @@ class WithAnother(SearchRules):
 def test_no_fast_way_takes_a_rule_that_it_does_not_know() -> None:
     for kind in (SearchRules, WithAnother):
         rules = kind(PAD, UNK, EOS, max_len=9, prefix=torch.tensor([[5]]))
-        values, _, _ = ranked(PLAIN, rules, torch.zeros(1, VOCABULARY), Places(torch.tensor([3]), 3, 3), 1)
+        values = ranked(PLAIN, rules, torch.zeros(1, VOCABULARY), Places(torch.tensor([3]), 3, 3), 1)[0]
         assert rules.are_simple == (rules.common_prefix != []) == (float(values) < 1.0) == (kind is SearchRules)
     for options in ({"unk_penalty": 1.0}, {"suppressed": (5,)}, {"source_lengths": torch.tensor([4])}):
         assert not SearchRules(PAD, UNK, EOS, max_len=9, **options).are_simple
