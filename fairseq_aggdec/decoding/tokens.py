@@ -302,11 +302,9 @@ class Chosen(NamedTuple):
     """N, the best allowed token after each"""
     log_probs: Tensor
     """N, fp32, of `tokens`"""
-    forced: Tensor | None = None
-    """N booleans: a rule forces the token, whatever the scores; None: nowhere"""
     drafted: Tensor | None = None
-    """N, fp32: the log-probability of the next token of the same row's block, minus infinity where a rule bans it;
-    undefined at a row's end. None where drafts are judged by `tokens` alone"""
+    """N, fp32: the log-probability of the next token of the same row's block, minus infinity where a rule bans it
+    or forces another; undefined at a row's end. None where drafts are judged by `tokens` alone"""
     ranks: Tensor | None = None
     """N: the number of tokens with a higher score than `drafted`, counted as far as it was asked for"""
 

@@ -119,8 +119,6 @@ class Acceptance:
         assert ranks is not None
         own = proposed == tokens
         allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
-        if chosen.forced is not None:
-            allowed &= ~chosen.forced
         near = torch.zeros_like(own)
         if self.criterion is not None:
             near = allowed & self.criterion(proposed, tokens, log_probs - drafted, ranks)

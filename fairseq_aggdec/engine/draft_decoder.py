@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
+from fairseq_aggdec.engine.plain.choice import choose_block
 from fairseq_aggdec.engine.runner import DraftBlock
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
@@ -119,14 +119,11 @@ class DraftDecoder(LateStart):
         starts = [len(text) - 1 for text in texts]
         lasts = [text[-1] for text in texts]
         block = Block.of_draft(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
-        sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.read_output else None
+        sequence = block.sequence(texts, rules.pad) if rules.read_output else None
         if temperature != 1.0:
             logits = logits / temperature
-        choice = self._engine.backend.choice
-        ruled = RuledChoice(rules.keep(block.ragged.rows), choice)
-        chosen = ruled.choose(logits.flatten(0, 1), block.positions, sequence)
-        tokens, log_probs = on_host(choice, chosen.tokens, chosen.log_probs)
-        return tokens.long().view(logits.shape[:2]), log_probs.view(logits.shape[:2])
+        chosen = choose_block([logits.flatten(0, 1)], self._engine.backend.choice, block, rules, 0, sequence)
+        return chosen.tokens.view(logits.shape[:2]), chosen.log_probs.view(logits.shape[:2])
 
     def _scores(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """The logits from which `draft` chooses, B x k x V.

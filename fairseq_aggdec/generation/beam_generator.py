@@ -138,7 +138,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         common = len(next(iter(rules.common_prefix), ()))
         is_common = rules.prefix is None or (common > 0 and common == rules.prefix.size(1))
         if budget == 0 and is_common:
-            step = beam_step(len(batch.longest), options.size, options.eos)
+            step = beam_step(len(batch.longest), options)
             if step is not None:
                 return plain_beam_search(verifier, rules, options, batch.first_tokens, step, batch.device)
         plan = partial(look_ahead, sources=texts, prefixes=budget)

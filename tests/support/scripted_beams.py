@@ -174,7 +174,7 @@ def by_fairseq(
 def by_us(verifier: TableVerifier, rules: SearchRules, options: BeamOptions, plan: Plan | None = None) -> list[Outputs]:
     """The n-best lists of `aggressive_beam_search`; without a plan, of `plain_beam_search` where it can do this."""
     first = torch.full((len(verifier.sentences),), rules.eos)
-    step = beam_step(len(first), options.size, options.eos)
+    step = beam_step(len(first), options)
     if plan is None and step is not None and rules.prefix is None:
         found = plain_beam_search(verifier, rules, options, first, step)
     else:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.search_rules import Places, SearchRules
 from fairseq_aggdec.engine.cuda import choice
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
-from fairseq_aggdec.engine.plain.choice import RuledChoice
+from fairseq_aggdec.engine.plain.choice import PLAIN, ranked
 
 PAD, EOS, MIN_LEN, MAX_LEN = 1, 2, 3, 7
 LIMITS = torch.tensor([PAD, EOS, MIN_LEN, MAX_LEN])
@@ -32,11 +32,9 @@ def logits_of(rows: int, symbols: int, dtype: torch.dtype, step: float = 0.0) ->
     return (logits if step == 0 else (logits / step).round() * step).to(dtype)
 
 
-def scores_of(logits: Tensor, positions: Tensor, temperature: float = 1.0) -> Tensor:
-    """All log-probabilities, N x V, minus infinity where a rule bans the token."""
-    scores = RuledChoice(RULES).choose(logits / temperature, positions, None).scores[:]
-    assert isinstance(scores, Tensor)
-    return scores
+def scores_of(logits: Tensor, positions: Tensor, temperature: float = 1.0, last: int = 0) -> Tensor:
+    """All log-probabilities, N x V, minus infinity where a rule bans the token; `last`: EOS is forced up to here."""
+    return ranked(PLAIN, RULES, logits / temperature, Places(positions, 0, last), 1)[2][:]
 
 
 def assert_chosen(logits: Tensor, positions: Tensor, proposed: Tensor, temperature: float = 1.0) -> None:
@@ -106,9 +104,7 @@ def test_best_entries_are_those_of_the_search_rules(count: int, dtype: torch.dty
     logits[0].clamp_(max=-1.0)
     logits[0, 10:80], logits[0, 10:80:2] = 0.0, -0.0  # equal
     values, names = best_entries(logits, positions, LIMITS, count)
-    scores = RuledChoice(RULES).entries(count, logits, positions, None)[2][:]
-    assert isinstance(scores, Tensor)
-    expected, order = scores.sort(dim=1, descending=True, stable=True)
+    expected, order = scores_of(logits, positions, last=MAX_LEN).sort(dim=1, descending=True, stable=True)
     torch.testing.assert_close(values, expected[:, :count], rtol=1e-6, atol=1e-6)
     assert names.tolist() == order[:, :count].tolist()
 

@@ -7,10 +7,10 @@ the prefixes that the search waits for, and so advances it by at least a step.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Plan, Sentence, TreeBlock, TreeVerifier
@@ -49,24 +49,29 @@ def aggressive_beam_search(
     going = list(sentences)
     while going:
         # plan: the prefixes that the searches wait for, and those that they will probably need soon
-        planned, needed = [], []
+        planned = []
+        needed = []
         for sentence in going:
+            tree = sentence.tree
             ahead = plan(sentence)
-            nodes = sentence.tree.admit(sentence.needed, options.vocabulary, options.max_len)
-            needed.append(len(nodes))
-            planned.append(nodes + sentence.tree.admit(ahead, options.vocabulary, options.max_len))
+            waited_for = tree.admit(sentence.needed, options.vocabulary, options.max_len)
+            needed.append(len(waited_for))
+            planned.append(waited_for + tree.admit(ahead, options.vocabulary, options.max_len))
 
         # score the plans of all sentences in one pass
-        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going))
+        slots = max(sentence.tree.slots for sentence in going)
+        block = TreeBlock.of(planned, slots)
         rows = _score(verifier, rules, options, block, planned)
         for sentence, nodes in zip(going, planned, strict=True):
-            sentence.tree.take_in(nodes, [next(rows) for _ in nodes])
+            scored = [next(rows) for _ in nodes]
+            sentence.tree.take_in(nodes, scored)
 
         # search as far as rows are known
-        steps = [_advance(sentence) for sentence in going]
-        for sentence, nodes, waited_for, made in zip(going, planned, needed, steps, strict=True):
-            stats[sentence.number].add(len(nodes), waited_for, made)
-        staying = fewest_moves([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
+        for sentence, nodes, count in zip(going, planned, needed, strict=True):
+            steps = _advance(sentence)
+            stats[sentence.number].add(len(nodes), count, steps)
+        staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
+        staying = fewest_moves(staying)
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = Order(staying, device)
             rules = rules.keep(remaining)
@@ -78,23 +83,33 @@ def aggressive_beam_search(
     return found
 
 
-def _started(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[Sentence]:
+def _started(
+    rules: SearchRules,
+    options: BeamOptions,
+    first_tokens: Tensor,
+) -> Iterator[Sentence]:
     """Each sentence before its first step, with the start symbol and a forced prefix to be scored in one pass."""
-    prefixes: list[list[int]] = [[]] * first_tokens.size(0) if rules.prefix is None else rules.prefix.tolist()
-    lengths: list[int | None] = (
-        [None] * len(prefixes) if rules.source_lengths is None else rules.source_lengths.tolist()
-    )
-    for number, (first, prefix, length) in enumerate(zip(first_tokens.tolist(), prefixes, lengths, strict=True)):
-        tree = PrefixTree(first)
+    first = first_tokens.tolist()
+    prefixes: list[list[int]] = [[]] * len(first)
+    if rules.prefix is not None:
+        prefixes = rules.prefix.tolist()
+    last_lengths = rules.last_lengths(len(first))
+    given = zip(first, prefixes, last_lengths, strict=True)
+    for number, (token, prefix, last_length) in enumerate(given):
+        tree = PrefixTree(token)
         node = tree.root
-        for token in takewhile(lambda token: token not in (rules.pad, rules.eos), prefix):
+        for token in prefix:
+            if token in (rules.pad, rules.eos):
+                break
             node = node.child(token)
-        yield Sentence(number, tree, BeamSearch(tree.root, options, prefix, length), [tree.root, node])
+        search = BeamSearch(tree.root, options, prefix, last_length)
+        yield Sentence(number, tree, search, needed=[tree.root, node])
 
 
 def _advance(sentence: Sentence) -> int:
     """Search as far as rows are known; return the number of steps."""
-    search, before = sentence.search, sentence.search.taken
+    search = sentence.search
+    before = search.taken
     while not search.has_ended:
         nodes = [hypothesis.node for hypothesis in search.live]
         missing = search.step([node.row for node in nodes])
@@ -113,16 +128,13 @@ def _score(
     planned: Sequence[Sequence[Node]],
 ) -> Iterator[Row]:
     """Score a block; yield the rows after its prefixes in order. Raises `NotNumbersError`."""
-    sequences = _sequences(planned, rules) if rules.read_output else None
+    sequences: Tensor | None = None
+    if rules.read_output:
+        texts = [torch.tensor(node.tokens()) for nodes in planned for node in nodes]
+        sequences = pad_sequence(texts, batch_first=True, padding_value=rules.pad)
     for values, tokens, whole in verifier.verify_tree(block, rules, options.entries, sequences):
-        for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+        rows = zip(values.tolist(), tokens.tolist(), strict=True)
+        for number, (best, names) in enumerate(rows):
             if math.isnan(best[0]):
                 raise NotNumbersError
             yield Row(best, names, whole, number)
-
-
-def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules) -> Tensor:
-    """The decoder's inputs up to the end of each prefix, N x L, padded after it."""
-    texts = [node.tokens() for nodes in planned for node in nodes]
-    width = max(map(len, texts))
-    return torch.tensor([text + [rules.pad] * (width - len(text)) for text in texts])

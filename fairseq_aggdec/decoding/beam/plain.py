@@ -10,17 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import accumulate
-from typing import Protocol
+from functools import cached_property
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.loop import NotNumbersError
 from fairseq_aggdec.decoding.beam.prefix_tree import Rows
-from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
+from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import (
+    BeamOptions,
+    BeamStats,
+    Output,
+    best_first,
+    best_of_all,
+    output_of,
+)
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import HOST, Order, Ragged
@@ -48,21 +54,49 @@ class Beams:
         """One hypothesis for each sentence: the decoder's first input, B."""
         texts = first_tokens[:, None].clone()
         return cls(
-            torch.ones_like(first_tokens), texts, torch.zeros_like(texts), torch.zeros(texts.shape, dtype=torch.float)
+            counts=torch.ones_like(first_tokens),
+            texts=texts,
+            paths=torch.zeros_like(texts),
+            sums=torch.zeros(texts.shape, dtype=torch.float),
         )
 
-    def block(self, widths: Sequence[int], size: int) -> TreeBlock:
-        """The block of every hypothesis's last token; `widths`: `counts` on the host; `size`: N."""
-        rows, length = sum(widths), self.texts.size(1)
-        tokens = self.texts[:rows, -1].contiguous()
-        positions, ragged = torch.full_like(tokens, length - 1), Ragged.of(widths, tokens.device)
-        return TreeBlock(tokens, positions, length - 1, length - 1, self.paths[:rows], length * size, ragged)
+    @cached_property
+    def widths(self) -> list[int]:
+        """`counts` as a list."""
+        return self.counts.tolist()
 
-    def keep(self, sentences: Sequence[int], widths: Sequence[int]) -> Beams:
-        """The hypotheses of these sentences, in this order; `widths` as in `block`."""
-        firsts = [0, *accumulate(widths)]
-        rows = torch.tensor([firsts[sentence] + own for sentence in sentences for own in range(widths[sentence])])
-        return Beams(self.counts[list(sentences)], self.texts[rows], self.paths[rows], self.sums[rows])
+    @property
+    def rows(self) -> list[range]:
+        """The hypotheses of each sentence."""
+        ends = accumulate(self.widths)
+        return [range(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
+
+    def block(self, size: int) -> TreeBlock:
+        """The block of every hypothesis's last token; `size`: N."""
+        count = sum(self.widths)
+        length = self.texts.size(1)
+        last = length - 1
+        tokens = self.texts[:count, -1].contiguous()
+        return TreeBlock(
+            tokens,
+            positions=torch.full_like(tokens, last),
+            first_position=last,
+            last_position=last,
+            paths=self.paths[:count],
+            end=length * size,
+            ragged=Ragged.of(self.widths, HOST),
+        )
+
+    def keep(self, sentences: Sequence[int]) -> Beams:
+        """The hypotheses of these sentences, in this order."""
+        rows = self.rows
+        kept = torch.tensor([*chain.from_iterable(rows[sentence] for sentence in sentences)])
+        return Beams(
+            self.counts[list(sentences)],
+            self.texts[kept],
+            self.paths[kept],
+            self.sums[kept],
+        )
 
 
 @dataclass(frozen=True)
@@ -78,23 +112,34 @@ class Candidates:
     found: Tensor
     """B, the number of candidates; -1 where equal sums leave them open"""
 
+    def resolve_ties(self, beams: Beams, whole: Sequence[Rows], options: BeamOptions) -> None:
+        """Fill in fairseq's for sentences with open ones; `whole`: all log-probabilities, in chunks."""
+        log_probs = [(chunk, row) for chunk in whole for row in range(len(chunk))]
+        is_first = beams.texts.size(1) == 1
+        for sentence, rows in enumerate(beams.rows):
+            if self.found[sentence] >= 0:
+                continue
+            own = slice(rows.start, rows.stop)
+            scores = [chunk[row] for chunk, row in log_probs[own]]
+            best = best_of_all(scores, beams.sums[own, -1].tolist(), is_first, options)
+            finite = [candidate for candidate in best if candidate[0] > -math.inf]
+            self.found[sentence] = len(finite)
+            for place, (score, parent, token) in enumerate(finite):
+                self.sums[sentence, place] = score
+                self.parents[sentence, place] = parent
+                self.tokens[sentence, place] = token
 
-Ends = tuple[int, int, float]
-"""A hypothesis finished by EOS: its sentence, its row of `Beams`, and its cumulative score with EOS."""
 
+Ends = list[tuple[int, int, float]]
+"""Hypotheses finished by EOS, sentence by sentence, best first: of each its sentence, its row of `Beams`, and its
+cumulative score with EOS."""
 
-class BeamStep(Protocol):
-    """A step of the search for all sentences."""
+BeamStep = Callable[[Beams, Tensor, Tensor, Sequence[Rows]], tuple[Beams, Ends]]
+"""Takes a step of the search for all sentences; returns the new hypotheses, and the finished ones.
 
-    def take(
-        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None] | None
-    ) -> tuple[Beams, list[Ends]]:
-        """Take a step; return the new hypotheses, and the finished ones sentence by sentence, best first.
-
-        `values` and `names`: the best log-probabilities after each hypothesis, in descending order, and their tokens,
-        M x E, E = N + 2. `resolve_ties` is called where candidates are open, to fill in fairseq's; None: equal sums
-        keep their order.
-        """
+Its arguments: the hypotheses; the best log-probabilities after each, in descending order, and their tokens, M x E,
+E = N + 2; all log-probabilities, in chunks, to resolve ties as fairseq does. Without these equal sums keep their
+order."""
 
 
 @no_garbage_collection()
@@ -109,74 +154,46 @@ def plain_beam_search(
     """Search a batch where a forced prefix, if any, ends no sentence; see `loop.aggressive_beam_search`."""
     found: list[list[Output]] = [[] for _ in range(first_tokens.size(0))]
     stats = [BeamStats() for _ in found]
-    last_lengths: list[int | None] = [None] * len(found)
-    if rules.source_lengths is not None:
-        last_lengths = rules.source_lengths.tolist()
-    going, widths = list(range(len(found))), [1] * len(found)  # sentence numbers, and their numbers of hypotheses
+    last_lengths = rules.last_lengths(len(found))
+    going = list(range(len(found)))  # sentence numbers
     beams = Beams.start(first_tokens)
     for taken in range(options.max_len + 1):
-        values, names, whole = _best_entries(verifier, rules, options, beams, widths)
-        for number, width in zip(going, widths, strict=True):
+        # score the last tokens of all hypotheses
+        for number, width in zip(going, beams.widths, strict=True):
             stats[number].add(width, width, 1)
+        block = beams.block(options.size)
+        texts = beams.texts[: block.tokens.size(0)] if rules.read_output else None
+        chunks = list(verifier.verify_tree(block, rules, options.entries, texts))
+        values, names, _ = chunks[0]
+        if len(chunks) > 1:
+            values = torch.cat([chunk.values for chunk in chunks])
+            names = torch.cat([chunk.names for chunk in chunks])
+        if math.isnan(values[:, 0].sum()):
+            raise NotNumbersError
+
+        # take a step; a sentence has ended with N outputs
         before = beams
-        resolve_ties = None if whole is None else partial(_resolve_ties, before, widths, whole, options)
-        beams, ends = step.take(before, values, names, resolve_ties)
-        full = set()
+        whole = [chunk.whole for chunk in chunks if chunk.whole is not None]
+        beams, ends = step(before, values, names, whole)
         for place, row, score in ends:
             number = going[place]
-            if len(found[number]) < options.size:
-                tokens, sums = before.texts.numpy()[row, 1:].tolist(), before.sums.numpy()[row, 1:].tolist()
-                last = last_lengths[number]
-                found[number].append(output_of([*tokens, options.eos], [*sums, score], options, last))
-            if len(found[number]) == options.size:
-                full.add(place)
-        widths = beams.counts.tolist()
-        staying = fewest_moves([place for place, width in enumerate(widths) if width and place not in full])
+            outputs = found[number]
+            if len(outputs) < options.size:
+                tokens = before.texts.numpy()[row, 1:].tolist()
+                sums = before.sums.numpy()[row, 1:].tolist()
+                last_length = last_lengths[number]
+                outputs.append(output_of([*tokens, options.eos], [*sums, score], options, last_length))
+        staying = [
+            place
+            for place, (number, width) in enumerate(zip(going, beams.widths, strict=True))
+            if width and len(found[number]) < options.size
+        ]
         if not staying or taken == options.max_len:
             break
         if len(staying) < len(going):  # finished sentences leave the batch
-            remaining = Order(staying, device)
+            remaining = Order(fewest_moves(staying), device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
-            beams = beams.keep(staying, widths)
-            going, widths = [going[place] for place in staying], [widths[place] for place in staying]
+            beams = beams.keep(remaining.rows)
+            going = [going[place] for place in remaining.rows]
     return [(best_first(outputs), own) for outputs, own in zip(found, stats, strict=True)]
-
-
-def _best_entries(
-    verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
-) -> tuple[Tensor, Tensor, list[Rows] | None]:
-    """The best log-probabilities after each hypothesis and their tokens, twice M x E, and all, in chunks.
-
-    Raises `NotNumbersError`.
-    """
-    block = beams.block(widths, options.size)
-    texts = beams.texts[: sum(widths)] if rules.read_output else None
-    chunks: list[Entries] = list(verifier.verify_tree(block, rules, options.entries, texts))
-    best, tokens = (torch.cat(parts) if len(chunks) > 1 else parts[0] for parts in list(zip(*chunks, strict=True))[:2])
-    if math.isnan(best[:, 0].sum()):
-        raise NotNumbersError
-    whole = [chunk.whole for chunk in chunks if chunk.whole is not None]
-    return best, tokens, whole or None
-
-
-def _resolve_ties(
-    beams: Beams,
-    widths: Sequence[int],
-    whole: Sequence[Rows],
-    options: BeamOptions,
-    candidates: Candidates,
-) -> None:
-    """Fill in fairseq's candidates for sentences with open ones; `whole`: all log-probabilities, in chunks."""
-    rows = [(chunk, row) for chunk in whole for row in range(len(chunk))]
-    for sentence, (end, width) in enumerate(zip(accumulate(widths), widths, strict=True)):
-        if candidates.found[sentence] >= 0:
-            continue
-        own = slice(end - width, end)
-        log_probs = [chunk[row] for chunk, row in rows[own]]
-        best = best_of_all(log_probs, beams.sums[own, -1].tolist(), beams.texts.size(1) == 1, options)
-        finite = [candidate for candidate in best if candidate[0] > -math.inf]
-        candidates.found[sentence] = len(finite)
-        for place, (score, parent, token) in enumerate(finite):
-            candidates.sums[sentence, place] = score
-            candidates.parents[sentence, place], candidates.tokens[sentence, place] = parent, token

@@ -56,16 +56,15 @@ class BeamOptions:
         return self.size + 2
 
 
+@dataclass(eq=False, slots=True)
 class Hypothesis:
     """A prefix in the beam."""
 
-    __slots__ = ("before", "node", "score")
-
-    def __init__(self, node: Node, score: float, before: Hypothesis | None) -> None:
-        """`score`: cumulative log-probability, in single precision; `before`: the hypothesis one token shorter."""
-        self.node = node
-        self.score = score
-        self.before = before
+    node: Node
+    score: float
+    """cumulative log-probability, in single precision"""
+    before: Hypothesis | None
+    """the hypothesis one token shorter"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,9 @@ class BeamSearch:
 
         Returns the numbers of the hypotheses with missing rows that the step needs; none where it was taken.
         """
-        missing = [number for number, row in enumerate(rows) if row is None] if None in rows else []
+        missing: list[int] = []
+        if None in rows:
+            missing = [number for number, row in enumerate(rows) if row is None]
         if missing and len(missing) == len(rows):
             return missing
         ranked, fills_the_beam = self._ranked(rows)
@@ -147,7 +148,9 @@ class BeamSearch:
                 missing = [number for number in missing if self.live[number].score >= least]
             if missing:
                 return missing
-        self._take(self._resolved(rows, ranked, fills_the_beam) if best is None else best)
+        if best is None:
+            best = self._resolved(rows, ranked, fills_the_beam)
+        self._take(best)
         return []
 
     def step_on_guesses(self, rows: Sequence[Row | None]) -> float:
@@ -170,11 +173,16 @@ class BeamSearch:
 
         Their sums are not rounded, and finite but for the last one's. The second result: whether there are so many.
         """
-        last, eos, words = self._options.entries - 1, self._options.eos, self._options.size
+        last = self._options.entries - 1
+        eos = self._options.eos
+        words = self._options.size
         before = [hypothesis.score for hypothesis in self.live]
+
         # the best remaining sum of each row, negated, with its hypothesis and its place in the row
         heads = [(-before[number] - row.scores[0], number, 0) for number, row in enumerate(rows) if row is not None]
         heapify(heads)
+
+        # the best of all again and again
         ranked: list[Candidate] = []
         while heads:
             fallen, number, place = heads[0]
@@ -197,12 +205,16 @@ class BeamSearch:
         """The candidates where some sums are equal: fairseq's own, from all rows, or as they are `ranked`."""
         whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
         if len(whole) < len(self.live):
-            return _in_single(ranked[:-1] if fills_the_beam else ranked)
-        return best_of_all(whole, [hypothesis.score for hypothesis in self.live], self.taken == 0, self._options)
+            if fills_the_beam:
+                ranked.pop()
+            return _in_single(ranked)
+        scores = [hypothesis.score for hypothesis in self.live]
+        return best_of_all(whole, scores, self.taken == 0, self._options)
 
     def _take(self, candidates: list[Candidate]) -> None:
         """Finish the hypotheses that EOS extends, and go on with the best other candidates."""
-        size, eos, live = self._options.size, self._options.eos, self.live
+        size = self._options.size
+        eos = self._options.eos
         going = []
         finishes = False
         for place, (score, number, token) in enumerate(candidates):
@@ -213,19 +225,22 @@ class BeamSearch:
             elif place < size:
                 finishes = True
                 if len(self._finished) < size:
-                    self._finished.append((live[number], score))
+                    self._finished.append((self.live[number], score))
         at_end = self.taken == self._options.max_len
         self.has_ended = at_end or not going or (finishes and len(self._finished) == size)
         self.taken += 1
-        self.live = [
-            Hypothesis(live[number].node.child(token), score, live[number]) for score, number, token in going[:size]
-        ]
+        extended = []
+        for score, number, token in going[:size]:
+            before = self.live[number]
+            extended.append(Hypothesis(before.node.child(token), score, before))
+        self.live = extended
         if self._prefix[self.taken : self.taken + 1] == [eos] and self.taken < self._options.max_len:
-            self.live = self.live[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
+            self.live = extended[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
 
     def _output(self, hypothesis: Hypothesis, score: float) -> Output:
         """The output of a hypothesis extended by EOS; `score`: cumulative, EOS included."""
-        tokens, sums = [self._options.eos], [score]
+        tokens = [self._options.eos]
+        sums = [score]
         last: Hypothesis | None = hypothesis
         while last is not None and last.before is not None:
             tokens.append(last.node.token)
@@ -234,10 +249,17 @@ class BeamSearch:
         return output_of(tokens[::-1], sums[::-1], self._options, self._last_length)
 
 
-def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_length: int | None) -> Output:
+def output_of(
+    tokens: list[int],
+    sums: list[float],
+    options: BeamOptions,
+    last_length: int | None,
+) -> Output:
     """Make an output from its tokens with EOS and the cumulative log-probability of each."""
-    length, score = len(tokens), sums[-1]
-    log_probs = _single([after - before for before, after in pairwise([0.0, *sums])])
+    length = len(tokens)
+    score = sums[-1]
+    differences = [after - before for before, after in pairwise([0.0, *sums])]
+    log_probs = _single(differences)
     if options.normalize:
         [divisor] = _single([length**options.len_penalty])
         [score] = _single([score / divisor])
@@ -260,17 +282,18 @@ def best_of_all(
     `rows`: for each of the M <= N live hypotheses, the log-probabilities of its next token, V; `scores`: M, cumulative;
     `is_first`: at the first step M is 1, and `scores` are not read.
     """
-    size, vocabulary = options.size, options.vocabulary
+    size = options.size
+    vocabulary = options.vocabulary
     matrix = torch.stack(list(rows))
     if not is_first:
-        matrix = matrix + torch.tensor(scores, dtype=matrix.dtype, device=matrix.device)[:, None]
-        gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)
+        matrix += matrix.new_tensor(scores)[:, None]
+        missing = size - len(rows)
+        gone = matrix.new_full((missing, vocabulary), -math.inf)
         matrix = torch.cat([matrix, gone])
     best = matrix.view(1, -1).topk(2 * size)
-    return [
-        (score, place // vocabulary, place % vocabulary)
-        for score, place in zip(best.values[0].tolist(), best.indices[0].tolist(), strict=True)
-    ]
+    values = best.values[0].tolist()
+    places = best.indices[0].tolist()
+    return [(score, place // vocabulary, place % vocabulary) for score, place in zip(values, places, strict=True)]
 
 
 def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:

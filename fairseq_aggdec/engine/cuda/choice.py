@@ -44,7 +44,7 @@ def chosen(
     proposed: Tensor | None = None,
     temperature: float = 1.0,
 ) -> Tensor:
-    """The choices of `RuledChoice.choose` where no rules but `limits` apply, N x V -> N x 5, fp32.
+    """The choices of `plain.choice.choose_block` where no rules but `limits` apply, N x V -> N x 5, fp32.
 
     The columns: the best token, of equal ones the first; its log-probability; whether it is forced, 0 or 1; the
     proposed token's log-probability, minus infinity where it is banned or there is none; its rank, the number of tokens
@@ -74,7 +74,7 @@ def best_entries(
     count: int,
     temperature: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """The entries of `RuledChoice.entries` where no rules but `limits` apply, N x V -> twice N x `count`.
+    """The entries of `plain.choice.ranked` where no rules but `limits` apply, N x V -> twice N x `count`.
 
     Log-probabilities, fp32, in descending order, and their tokens, int64, equal ones in the order of the tokens. Other
     arguments as of `chosen`; `count` is at most V.

@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.search_rules import Bans, SearchRules
 from fairseq_aggdec.engine.graphs.buffers import StaticCache
 from fairseq_aggdec.engine.graphs.graph_cache import Function
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
+from fairseq_aggdec.engine.plain.choice import Best, resolve_ties
 from fairseq_aggdec.engine.runner import ChooseDraft, ChooseProposals, DraftBlock
 
 LIMITS = 4
@@ -199,7 +199,8 @@ class Passes:
     def chosen(
         self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, chooser: Chooser, judges: bool
     ) -> Tensor:
-        """The vectors of `Chosen`, but for `read`, as rows, in fp32, which holds tokens below 2^24 exactly.
+        """Of each token the best one behind it and its log-probability; of draft tokens, too, whether EOS is forced in
+        their place, and their own log-probability and rank. In fp32, which holds tokens below 2^24 exactly.
 
         Args:
             features: N x D.
@@ -214,24 +215,22 @@ class Passes:
             found = self.kernels.chosen(logits, at, limits, following, chooser.temperature).T
             return found if judges else found[:2]
         choice = self.backend.choice
-        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `RuledChoice.choose`
+        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `choose_block`
         values, names, scores = self.likeliest(features, at, limits, count, chooser)
         must_end = at >= limits[3]
-        own = Choices(resolve_ties(choice, names, values, scores), values[:, 0], values, scores, must_end)
-        end = torch.full_like(at, chooser.eos)
+        end = torch.full_like(at, chooser.eos)[:, None]
+        best = resolve_ties(choice, names, values, scores)
         vectors = [
-            torch.where(must_end, end, own.tokens),
-            torch.where(must_end, own.score_of(end), own.log_probs),
+            torch.where(must_end, chooser.eos, best),
+            torch.where(must_end, scores.gather(1, end).squeeze(1), values[:, 0]),
         ]
         if following is not None:
-            drafted = own.score_of(following)
-            vectors += [must_end, drafted, (scores[:] > drafted[:, None]).sum(dim=1)]
+            drafted = scores.gather(1, following[:, None])
+            vectors += [must_end, drafted.squeeze(1), (scores[:] > drafted).sum(dim=1)]
         return torch.stack([vector.float() for vector in vectors])
 
     @torch.no_grad()
-    def likeliest(
-        self, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser
-    ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+    def likeliest(self, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser) -> Best:
         """`plain.choice.likeliest` over features, N x D, with padding and an early EOS banned; no EOS is forced."""
         is_early = at < torch.minimum(limits[2], limits[3])
         scores = self.parts.scores(features, chooser.temperature)

@@ -46,8 +46,7 @@ class Graphs(Runner):
         if shape is None or not self.allows(rules, shape, block.first_start + forced):
             return self.eager.choose(self.read(block), block, rules, ranks, sequence)
 
-        # run the pass; what it finds is, for each token: the block's tokens where the host has not seen them, then
-        # tokens, log_probs and, of draft tokens, forced, drafted and ranks
+        # run the pass; where the host has not seen the block's tokens, they come before what `Passes.chosen` returns
         graph = self._run(block, shape, rules, judges=ranks > 0 or forced > 0)
         found = graph.read().reshape(-1, shape.rows, shape.width)
         if graph.inputs:
@@ -56,18 +55,20 @@ class Graphs(Runner):
             read = graph.numbers()[LIMITS:].reshape(shape.rows, -1)[:, 1:]
             tokens, log_probs, *judged = found
 
-        # a forced beginning is chosen, whatever the scores
+        # a forced beginning is chosen whatever the scores are; no draft token passes where the output must end
         if forced:
             tokens[:, :forced] = read[:, 1 : 1 + forced]
             log_probs[:, :forced] = judged[1][:, :forced]
+        scores = [log_probs]
+        if ranks:
+            must_end, drafted, higher = judged
+            drafted[must_end > 0] = -np.inf
+            scores += [drafted, higher]
 
         # copies, since the next pass overwrites what it reads and finds; by numpy, whose operations take less time
         inside = _inside(block.ragged, shape)
-        scores = [log_probs, *judged] if ranks else [log_probs]
         whole = [torch.from_numpy(part[inside].astype(np.int64).ravel()) for part in (read, tokens)]
         whole += [torch.from_numpy(part[inside].flatten()) for part in scores]
-        if ranks:
-            whole[3] = whole[3].bool()
         return Chosen(*whole)
 
     def tree(
