@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.tokens import Block, Chosen
 from fairseq_aggdec.decoding.top_k import best_entries
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LogProbs:
     """Log-probabilities, N x V, computed on access."""
 
