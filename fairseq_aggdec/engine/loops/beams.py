@@ -85,9 +85,9 @@ class BeamLoop(Loop):
         sizes = (state.paths.size(2), self.width, count)
         options = {
             "size": size,
-            "beams": rows_bucket(self.width),
-            "kept": rows_bucket(count),
-            "best": rows_bucket(2 * size),
+            "padded_beams": rows_bucket(self.width),
+            "padded_entries": rows_bucket(count),
+            "padded_candidates": rows_bucket(2 * size),
             **launch_options(passes.device),
         }
 

@@ -27,8 +27,8 @@ def advance(
     found,
     limits,
     sizes,
-    wide: tl.constexpr,
-    places: tl.constexpr,
+    padded_width: tl.constexpr,
+    padded_source: tl.constexpr,
     resumes: tl.constexpr,
     reach: tl.constexpr,
     pdl: tl.constexpr,
@@ -44,7 +44,7 @@ def advance(
         found: 2 x R x W, the best token behind each of the block's and its log-probability, fp32.
         limits: pad, eos, min_len, max_len.
         sizes: T, W, S.
-        wide, places: W and S rounded up to powers of two; 0 places: nothing is copied.
+        padded_width, padded_source: W and S rounded up to powers of two; a source of 0: nothing is copied.
         resumes: see `SourceMatcher`.
         reach: the number of positions of the model whose draft the block has; 0: no model drafts.
     """
@@ -67,7 +67,7 @@ def advance(
     ) = state
     capacity, width, source_length = sizes
     row = tl.program_id(0)
-    column = tl.arange(0, wide)
+    column = tl.arange(0, padded_width)
     is_column = column < width
     of_block = row * width + column
 
@@ -89,13 +89,13 @@ def advance(
 
     # a model's draft ends with its first EOS
     if reach > 0:
-        until = tl.where(draft == eos, column + 1, wide)
+        until = tl.where(draft == eos, column + 1, padded_width)
         draft_length = tl.minimum(draft_length, tl.min(until, 0))
 
     # what does not pass, or ends, is the last token that is committed
     passes = (column < draft_length) & (tokens == draft)
     goes_on = passes & (tokens != eos)
-    last = tl.min(tl.where(goes_on, wide, column), 0)
+    last = tl.min(tl.where(goes_on, padded_width, column), 0)
     is_last = column == last
     token = tl.sum(tl.where(is_last, tokens, 0), 0)
     accepted = last + tl.sum((passes & is_last).to(tl.int64), 0)
@@ -125,9 +125,9 @@ def advance(
         draft_length = tl.minimum(width - 1, tl.maximum(room, 0))
 
     # the next copy
-    if places > 0:
+    if padded_source > 0:
         tl.debug_barrier()  # 2
-        place = tl.arange(0, places)
+        place = tl.arange(0, padded_source)
         source = row * source_length
         context = tl.load(contexts + source + place, mask=place < source_length, other=-2)
 
@@ -162,7 +162,7 @@ def advance(
         # of its places the nearest, and of two the later
         is_earlier = tl.where(place < expected, 1, 0)
         distances = 2 * tl.abs(place - expected) + is_earlier
-        nearest = tl.min(tl.where(matches, distances, 4 * places), 0)
+        nearest = tl.min(tl.where(matches, distances, 4 * padded_source), 0)
         step = nearest // 2
         step = tl.where(nearest % 2 == 1, -step, step)
         begin = expected + tl.where(is_guess, 0, step)
@@ -193,9 +193,9 @@ def take_step(
     limits,
     sizes,
     size: tl.constexpr,
-    beams: tl.constexpr,
-    kept: tl.constexpr,
-    best: tl.constexpr,
+    padded_beams: tl.constexpr,
+    padded_entries: tl.constexpr,
+    padded_candidates: tl.constexpr,
     pdl: tl.constexpr,
 ):
     """A step of fairseq's beam search for one sentence, see `decoding.beam.search`; of equal sums the first. Grid: R.
@@ -210,7 +210,7 @@ def take_step(
             order, and their tokens.
         limits: pad, eos, min_len, max_len.
         sizes: T, W, E.
-        size: N; `beams`, `kept`, `best`: W, E and 2N rounded up to powers of two.
+        size: N; `padded_beams`, `padded_entries`, `padded_candidates`: W, E and 2N rounded up to powers of two.
     """
     (
         counts,
@@ -234,8 +234,8 @@ def take_step(
     capacity, width, num_entries = sizes
     sentence = tl.program_id(0)
     first = sentence * width
-    beam = tl.arange(0, beams)
-    place = tl.arange(0, kept)
+    beam = tl.arange(0, padded_beams)
+    place = tl.arange(0, padded_entries)
 
     # the sums of all hypotheses with their entries
     wait(pdl)
@@ -258,14 +258,14 @@ def take_step(
     score = tl.where(is_number, score, -float("inf"))
 
     # the best 2N candidates in order: what each extends, and its token
-    keys = key_of(score, beam[:, None] * kept + place[None, :])
-    keys = tl.reshape(keys, (beams * kept,))
-    score, candidate = entry_of(tl.topk(keys, best))
-    rank = tl.arange(0, best)
-    parent = candidate // kept
+    keys = key_of(score, beam[:, None] * padded_entries + place[None, :])
+    keys = tl.reshape(keys, (padded_beams * padded_entries,))
+    score, candidate = entry_of(tl.topk(keys, padded_candidates))
+    rank = tl.arange(0, padded_candidates)
+    parent = candidate // padded_entries
     of_parent = (first + parent) * num_entries
     is_possible = tl.where(score > -float("inf"), 1, 0) == 1  # the interpreter's comparisons are floats
-    token = tl.load(names + of_parent + candidate % kept, mask=is_possible, other=-1)
+    token = tl.load(names + of_parent + candidate % padded_entries, mask=is_possible, other=-1)
     tl.debug_barrier()  # 1
 
     # N words go on

@@ -154,8 +154,8 @@ class RowLoop(Loop):
         capacity = state.texts.size(1)
         sizes = (capacity, self.width, self._source)
         options = {
-            "wide": buffers.rows_bucket(self.width),
-            "places": self._source,
+            "padded_width": buffers.rows_bucket(self.width),
+            "padded_source": self._source,
             "resumes": self._resumes,
             "reach": self._reach,
             **launch_options(passes.device),
