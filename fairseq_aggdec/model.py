@@ -260,7 +260,7 @@ class Model:
         heads = next(filter(None, map(proposal_heads, self.models)), 0)
         drafter = None if decoding.drafter is None else self.task.load_drafter(decoding.drafter, self.models)
         kind = None if drafter is None else kind_of(drafter)
-        return [name for name in MODES if not decoding.in_mode(name).faults(heads, kind)]
+        return [name for name in MODES if not decoding.with_mode(name).faults(heads, kind)]
 
     @overload
     def decode(self, texts: str, mode: str | None = ..., **options: Any) -> Result: ...
@@ -332,7 +332,7 @@ class Model:
             raise AggdecError("whole (--whole): the shipped models have learnt single sentences; leave it out")
         parts = [self._parts(text, draft, whole) for text, draft in zip(several, own, strict=True)]
         with self._lock:
-            decoding = self.task.decoding.in_mode(mode, **of_mode)
+            decoding = self.task.decoding.with_mode(mode, **of_mode)
             beam = (beam or own_beam or 5) if decoding.row.has_beam else 1
             generator = self._generator_for(decoding, **options, beam=beam, nbest=nbest)
             every = [part for some in parts for part in some]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.decoding.tokens import HOST, Block, Decoded, Draft, Order, Outcome
+from fairseq_aggdec.decoding.tokens import HOST, Block, Decoded, Draft, Outcome, RowSelection
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -112,7 +112,7 @@ class Outputs:
         stats.accepted.append(accepted)
         stats.committed.append(committed)
 
-    def _remove_ended(self) -> Order | None:
+    def _remove_ended(self) -> RowSelection | None:
         """Finish the rows that have ended. Return the others in their new order; None where no row has ended."""
         staying = [row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos]
         if len(staying) == len(self.rows):
@@ -123,4 +123,4 @@ class Outputs:
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]
         self._log_probs = [self._log_probs[row] for row in order]
-        return Order(order, self.device)
+        return RowSelection(order, self.device)

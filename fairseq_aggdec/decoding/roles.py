@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order, Outcome
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Outcome, RowSelection
 
 
 class Drafter(Protocol):
@@ -26,7 +26,7 @@ class Drafter(Protocol):
         `limits`: the longest draft wanted for each row, not all 0; the loop cuts longer drafts.
         """
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
 
 
@@ -43,7 +43,7 @@ class Verifier(Protocol):
             sequence: the decoder's inputs up to the end of the block, B x L, for the n-gram rule; None without it.
         """
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
 
 

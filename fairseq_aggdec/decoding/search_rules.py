@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 
 _ANY = -1
 """stands for a token where none is forced"""
@@ -274,10 +274,10 @@ class SearchRules:
         """Whether sentences of a batch have options of their own."""
         return bool(self._of_rows)
 
-    def keep(self, kept: Tensor | Order) -> "SearchRules":
+    def keep(self, kept: Tensor | RowSelection) -> "SearchRules":
         """The same rules for some rows of the batch."""
         if not self.differ:
             return self
-        rows = kept.tensor if isinstance(kept, Order) else kept
+        rows = kept.tensor if isinstance(kept, RowSelection) else kept
         changed: dict[str, Any] = {name: value[rows] for name, value in self._of_rows.items()}
         return replace(self, **changed)

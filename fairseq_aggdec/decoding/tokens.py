@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 
-BY_A_MODEL = -1
+MODEL_DRAFT = -1
 """kind of a draft by a block drafter or by proposal heads"""
 NO_DRAFT = -1
 """stands for a draft token where there is none; never passes"""
@@ -38,8 +38,8 @@ def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
 
 
 @dataclass(frozen=True)
-class Order:
-    """The rows that stay in a batch, in their new order; those that move take places of rows that leave."""
+class RowSelection:
+    """The rows that stay in a batch, in their new order: the last ones take the places of those that leave."""
 
     rows: Sequence[int]
     device: torch.device
@@ -72,7 +72,7 @@ class Draft:
     """length of each row's draft; None while it is only known on the GPU, see `on_device`"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
     """kind of each row's draft, by which acceptance rates are counted. Of a copy: see `SourceMatcher.copy`. Of a model:
-    `BY_A_MODEL`. Empty: a model made all drafts"""
+    `MODEL_DRAFT`. Empty: a model made all drafts"""
     limits: Sequence[int] = field(default=(), kw_only=True)
     """where `lengths` is None: the longest draft of each row"""
     eos: int = field(default=NO_DRAFT, kw_only=True)
@@ -331,5 +331,5 @@ class Outcome:
     drafted: list[int]
     accepted: list[int]
     committed: list[int]
-    remaining: Order | None
+    remaining: RowSelection | None
     """the rows that go on; None: all rows go on"""

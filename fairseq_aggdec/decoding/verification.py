@@ -31,13 +31,13 @@ class Criterion(Protocol):
     def ranks(self) -> int:
         """The largest rank that the criterion tells from higher ones, at least 1."""
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
+    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
         """Judge draft tokens.
 
         Args:
             proposed: the draft token at each position, ..., or `NO_DRAFT`.
             tokens: the verifier's own choices, ...
-            behind_best: the log-probability of `tokens` less that of `proposed`, ...; undefined at `NO_DRAFT`.
+            gap_to_best: the log-probability of `tokens` less that of `proposed`, ...; undefined at `NO_DRAFT`.
             ranks: see `Chosen.ranks`, ...
 
         Returns:
@@ -61,8 +61,8 @@ class TopBeta:
     def ranks(self) -> int:
         return self.beta or 1
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
-        within = behind_best <= self.tolerance  # not where both log-probabilities are minus infinity
+    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
+        within = gap_to_best <= self.tolerance  # not where both log-probabilities are minus infinity
         return within if self.beta is None else within & (ranks < self.beta)
 
 
@@ -80,7 +80,7 @@ class WithinDistance:
     def ranks(self) -> int:
         return 1
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
+    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
         values = self.values
         return (values[proposed.clamp(min=0)] - values[tokens]).abs() <= self.distance  # never where one is NaN
 

@@ -50,7 +50,7 @@ KERNELS = Way("Triton kernels in CUDA graphs", captures=True, kernels=True)
 def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
     """The ways to run a model with such a weight, the fastest first."""
     may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
-    if not may_be or _wanted() == "plain" or not (is_asynchronous(weight.device) or _wanted()):
+    if not may_be or _wanted() == "plain" or not (runs_async(weight.device) or _wanted()):
         return [ONE_BY_ONE]
     by_kernels = weight.dtype in _OF_KERNELS and has_triton(weight.device)
     if arithmetic.bit_exact:  # no other way has the bits
@@ -66,8 +66,8 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
     """
-    reads_wait = is_asynchronous(weight.device)
-    if reads_wait:
+    sync_is_costly = runs_async(weight.device)
+    if sync_is_costly:
         switch_off_planned_attention()
     elif not way.captures:
         native = native_backend(weight, arithmetic, activation)
@@ -80,14 +80,14 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
     if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
-        return CudaBackend(arithmetic, weight, reads_wait)
+        return CudaBackend(arithmetic, weight, sync_is_costly)
     refuse_options(arithmetic, _why_not_by_kernels(weight, arithmetic))
-    return PlainBackend(arithmetic, weight, reads_wait)
+    return PlainBackend(arithmetic, weight, sync_is_costly)
 
 
 def has_triton(device: torch.device) -> bool:
     """Whether Triton kernels compute passes of few tokens in half precision. The log says why a GPU has none."""
-    if _wanted() != "cuda" and (_wanted() or not is_asynchronous(device)):
+    if _wanted() != "cuda" and (_wanted() or not runs_async(device)):
         return False
     reason = _why_no_kernels(device)
     if reason is not None:
@@ -132,7 +132,7 @@ def _wanted() -> str:
     return wanted
 
 
-def is_asynchronous(device: torch.device) -> bool:
+def runs_async(device: torch.device) -> bool:
     """Whether the host waits for the device when it reads a number."""
     return device.type != "cpu"
 
@@ -172,7 +172,7 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
 
     `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
-    is_plain = not is_asynchronous(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    is_plain = not runs_async(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
     found = library.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
+from fairseq_aggdec.decoding.tokens import Block, Chosen, RowSelection
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.graphs.runner import Graphs
@@ -73,7 +73,7 @@ class Decoder(Verifier, TreeVerifier):
         """
         self.eager.start(encoder_out, temperature)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.eager.keep(order)
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:

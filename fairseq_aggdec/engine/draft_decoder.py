@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, RowSelection
 from fairseq_aggdec.decoding.top_k import exclude
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
@@ -48,7 +48,7 @@ class LateStart:
         self._encode = encode
         self._rows = None
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         if self._encode is not None:
             self._rows = order.tensor if self._rows is None else self._rows[order.tensor]
             return
@@ -68,7 +68,7 @@ class LateStart:
         """Drop the state of the last batch: the engine has started one with this encoder output."""
         raise NotImplementedError
 
-    def _keep(self, order: Order) -> None:
+    def _keep(self, order: RowSelection) -> None:
         """Keep only these rows; the engine has kept them."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class DraftDecoder(LateStart):
         """runs the passes"""
         self.choose_tokens = ChooseTokens(decoder, self._engine.parts)
         """chooses draft tokens"""
-        self.reads_wait = self._engine.backend.reads_wait
+        self.sync_is_costly = self._engine.backend.sync_is_costly
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # the number of cached tokens of each row
 
@@ -143,7 +143,7 @@ class DraftDecoder(LateStart):
         parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
         self._encoder_out = {part: encoder_out[part] for part in parts}
 
-    def _keep(self, order: Order) -> None:
+    def _keep(self, order: RowSelection) -> None:
         self._encoder_out = {
             part: [value[order.tensor] for value in values] for part, values in self._encoder_out.items()
         }

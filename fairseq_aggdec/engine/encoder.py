@@ -36,7 +36,7 @@ class EagerEncoder:
     def __call__(self, tokens: Tensor) -> Encoded:
         hidden = tokens.eq(self.pad)
         # a mask without padding is dropped on a CPU; on a GPU to read it would cost a synchronisation
-        is_padded = self.backend.reads_wait or bool(hidden.any())
+        is_padded = self.backend.sync_is_costly or bool(hidden.any())
         return Encoded(*self.states(tokens, hidden if is_padded else None), hidden, [])
 
     def states(self, tokens: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.choose_backend import GRAPHS, KERNELS, ONE_BY_ONE, is_asynchronous, ways
+from fairseq_aggdec.engine.choose_backend import GRAPHS, KERNELS, ONE_BY_ONE, runs_async, ways
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
@@ -149,7 +149,7 @@ class Engines(EngineCache):
         if reason is None:
             check_weights(module, kind.__name__.lower())
             weight = next(module.parameters())
-            if not is_asynchronous(weight.device):
+            if not runs_async(weight.device):
                 keep_freed_memory()
             kernels_differ = None
             for way in ways(weight, self.arithmetic):

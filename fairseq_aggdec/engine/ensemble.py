@@ -14,7 +14,7 @@ from fairseq_aggdec.decoding.beam.roles import (
 )
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
+from fairseq_aggdec.decoding.tokens import Block, Chosen, RowSelection
 from fairseq_aggdec.engine.plain.choice import (
     Choice,
     choose_block,
@@ -50,7 +50,7 @@ class EnsembleVerifier(Verifier, TreeVerifier):
         scores = _mean(member.score_tree(block) for member in self._members)
         return entries_behind([scores], self._choice, block, rules, count, sequences)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         for member in self._members:
             member.keep(order)
 

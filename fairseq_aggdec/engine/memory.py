@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.engine.plain.layers import KVCache, keep_rows
 
@@ -26,7 +26,7 @@ class LastFeatures:
         """The features of the first rows in these columns, N -> N x D."""
         return self.values[torch.arange(columns.size(0), device=columns.device), columns]
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows, in place: a graph may read `values`."""
         keep_rows(self.values, order)
         self.starts = [self.starts[row] for row in order.rows]
@@ -58,7 +58,7 @@ class Memory:
         masks = encoder_out["encoder_padding_mask"]
         self._start(states, masks[0] if len(masks) > 0 else None, encoder_out)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
         self._keep(order)
         if self.features is not None:
@@ -67,13 +67,13 @@ class Memory:
     def _start(self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]) -> None:
         # a mask without padding is dropped where reading it costs no synchronisation
         self.padding = None
-        if hidden is not None and (self._parts.backend.reads_wait or bool(hidden.any())):
+        if hidden is not None and (self._parts.backend.sync_is_costly or bool(hidden.any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self.padding = hidden.clone(memory_format=torch.contiguous_format)
         self.cross = self._parts.keys_and_values(states.transpose(0, 1)).contiguous()
         self.cache.start(states.size(1), states)
 
-    def _keep(self, order: Order) -> None:
+    def _keep(self, order: RowSelection) -> None:
         self.cache.keep(order)
         self.cross = keep_rows(self.cross, order, dim=1)
         if self.padding is not None:

@@ -50,7 +50,7 @@ class Proposals:
     def __init__(self, decoder: BlockwiseDecoder, parts: Parts, runner: Runner, memory: Memory) -> None:
         """`parts`: of the decoder, whose head 1 verifies from now on; `runner` and `memory`: of its passes."""
         layer = decoder.heads
-        self.reads_wait = parts.backend.reads_wait
+        self.sync_is_costly = parts.backend.sync_is_costly
         parts.first_head = None if layer.identity_head else HeadRange(layer, 1, 1, parts.backend)
         memory.keeps_features = True
         self._memory = memory

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.compat.model_locks import alone_with, with_setting
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Order
+from fairseq_aggdec.decoding.tokens import Block, Chosen, RowSelection
 from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
 
@@ -113,7 +113,7 @@ class RecomputeVerifier(Verifier):
         index = positions[..., None].expand(-1, -1, log_probs.size(-1))
         yield block.ragged.pack(log_probs.gather(1, index))
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self._read = self._read[order.tensor]
         self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, order.tensor)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Order, Ragged
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Ragged, RowSelection
 from fairseq_aggdec.engine.memory import LastFeatures, Memory
 from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
@@ -89,7 +89,7 @@ class Eager(Runner):
         self.memory.start(encoder_out, temperature)
         self._attends = False
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
         self.memory.keep(order)
         self._attends = False
@@ -109,7 +109,7 @@ class Eager(Runner):
 
     def scores(self, features: Tensor) -> Iterator[Tensor]:
         """Logits over the temperature, N x D -> chunks of n x V."""
-        is_one = self._parts.backend.reads_wait or features.size(0) <= _LOGITS_CHUNK
+        is_one = self._parts.backend.sync_is_costly or features.size(0) <= _LOGITS_CHUNK
         for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
             yield self._parts.scores(part, self.memory.temperature)
 

@@ -16,7 +16,7 @@ from fairseq_aggdec.compat.model_locks import with_setting
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Ragged
-from fairseq_aggdec.engine.choose_backend import is_asynchronous
+from fairseq_aggdec.engine.choose_backend import runs_async
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
 
@@ -182,7 +182,7 @@ def encoder_objection(engine: Encoder, encoder: Any) -> str | None:
 def _tolerance(expected: Tensor, weight: Tensor) -> float:
     """The largest difference that rounding explains, for results of a model with such a weight."""
     tolerance = _TOLERANCES.get(weight.dtype, _DEFAULT_TOLERANCE)
-    if is_asynchronous(weight.device) and torch.backends.cuda.matmul.allow_tf32:
+    if runs_async(weight.device) and torch.backends.cuda.matmul.allow_tf32:
         tolerance = max(tolerance, _TOLERANCES[torch.float16])
     largest = expected.nan_to_num(0, 0, 0).abs().max()
     return tolerance * max(1.0, _TOLERANCE_PER_UNIT * float(largest))
@@ -219,7 +219,7 @@ def _random_tokens(stack: Any, width: int) -> Tensor:
 def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
     device = next(module.parameters()).device
-    gpus = [device] if is_asynchronous(device) else []
+    gpus = [device] if runs_async(device) else []
     evaluating = with_setting(module.modules(), "training", False)
     with (
         torch.no_grad(),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.choose_backend import is_asynchronous
+from fairseq_aggdec.engine.choose_backend import runs_async
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 
@@ -24,7 +24,7 @@ def shortlisted(decoder: Any) -> int | None:
     projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None  # None: adaptive softmax
     if projection is None or projection.bias is not None or len(projection.weight) <= LARGE:
         return None
-    return None if is_asynchronous(projection.weight.device) else FIRST
+    return None if runs_async(projection.weight.device) else FIRST
 
 
 class Shortlist:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, RowSelection
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -27,7 +27,7 @@ class SmallModel(LateStart):
     """
 
     _engine: Decoder | RecomputeVerifier
-    reads_wait = False  # its drafts are on the host: it has read each token
+    sync_is_costly = False  # its drafts are on the host: it has read each token
 
     def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any) -> None:
         """`engine`: of `decoder`, for a cache of its own."""
@@ -95,7 +95,7 @@ class SmallModel(LateStart):
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._cached = []
 
-    def _keep(self, order: Order) -> None:
+    def _keep(self, order: RowSelection) -> None:
         self._cached = [self._cached[row] for row in order.rows]
 
 

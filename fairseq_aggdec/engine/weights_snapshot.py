@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.choose_backend import is_asynchronous, on_its_way, weight_of
+from fairseq_aggdec.engine.choose_backend import on_its_way, runs_async, weight_of
 
 _SAMPLE = 64
 """bytes that are compared at one place of a weight, as many as a line of a CPU's cache"""
@@ -35,7 +35,7 @@ class WeightsSnapshot:
 
         # where bytes are compared: of a GPU its host asks for one place after the other, so there are fewer
         device = weight_of(module).device
-        self._is_asynchronous = is_asynchronous(device)
+        self._is_asynchronous = runs_async(device)
         places = 2 if self._is_asynchronous else 3
         self._samples: list[Tensor] = []
         for weight in self._weights:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import OWN, SourceCopyDrafter, SourceMatcher
+from fairseq_aggdec.decoding.drafters.input_guided import USER_DRAFT, SourceCopyDrafter, SourceMatcher
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
@@ -90,7 +90,7 @@ def copies(drafting: Drafting, batch: Batch) -> SourceCopyDrafter:
     texts = [(source, 0) for source in drafting.sources.in_target(batch.source)]
     for row, draft in enumerate(batch.sample.get("drafts", ())):
         if draft:
-            texts[row] = [*draft, eos], OWN
+            texts[row] = [*draft, eos], USER_DRAFT
     longest = decoding.max_draft_len
     return SourceCopyDrafter(SourceMatcher(text, eos, longest, kind, resumes) for text, kind in texts)
 

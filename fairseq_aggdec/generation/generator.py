@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairseq_aggdec.compat.model_locks import alone_with
 from fairseq_aggdec.compat.plain_attention import plain_attention
-from fairseq_aggdec.decoding.drafters.input_guided import Form
+from fairseq_aggdec.decoding.drafters.input_guided import PromptTemplate
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.roles import Drafter
@@ -57,7 +57,7 @@ class AggressiveGenerator(SequenceGenerator):
         keep_drafts: bool = True,
         stats_file: StatsFile | None = None,
         engines: Engines | None = None,
-        form: Form | None = None,
+        form: PromptTemplate | None = None,
     ) -> None:
         """Take the models and all search options from `stock`, the generator that fairseq's task built.
 

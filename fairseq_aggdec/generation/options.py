@@ -154,7 +154,7 @@ class Decoding:
         """Whether the output is promised to be that of fairseq's search in the same precision."""
         return self.row.verifies and self.min_block <= 1 and not self.accepts_others
 
-    def in_mode(self, mode: str, **changes: Any) -> "Decoding":
+    def with_mode(self, mode: str, **changes: Any) -> "Decoding":
         """The same in another mode; a drafter, block size or file of drafts is left out where the mode reads none."""
         unread = [name for name in ("drafter", "block_size", "draft_file") if not MODES[mode].reads(name)]
         return replace(self, mode=mode, **{name: getattr(Decoding, name) for name in unread} | changes)

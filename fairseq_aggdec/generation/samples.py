@@ -12,7 +12,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, Form, align_source
+from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, PromptTemplate, align_source
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import flat
 from fairseq_aggdec.errors import AggdecError
@@ -164,7 +164,7 @@ class Sources:
     """the source's dictionary; None where it is no text"""
     targets: Dictionary
     eos: int
-    form: Form | None = None
+    form: PromptTemplate | None = None
     """of the sources"""
 
     def in_target(self, source: Tensor) -> list[list[int]]:

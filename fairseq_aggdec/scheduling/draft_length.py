@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import DraftSchedule
-from fairseq_aggdec.decoding.tokens import BY_A_MODEL, Draft, Outcome
+from fairseq_aggdec.decoding.tokens import MODEL_DRAFT, Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs
 
 _PRIOR_RATE, _PRIOR_TRIES = 0.9, 4.0
@@ -78,7 +78,7 @@ class DraftLengths(DraftSchedule):
         if draft.lengths is None:
             return draft
         rows = len(draft.lengths)
-        kinds = draft.kinds or [BY_A_MODEL] * rows
+        kinds = draft.kinds or [MODEL_DRAFT] * rows
         lengths = {kind: self.length(rows, kind) for kind in set(kinds)}
         return draft.cut([lengths[kind] for kind in kinds])
 
@@ -86,7 +86,7 @@ class DraftLengths(DraftSchedule):
         if not self._drafts:
             return
         rows = len(outcome.drafted)
-        kinds = draft.kinds or [BY_A_MODEL] * rows
+        kinds = draft.kinds or [MODEL_DRAFT] * rows
         for kind, drafted, accepted in zip(kinds, outcome.drafted, outcome.accepted, strict=True):
             self._passed[kind] += accepted
             self._failed[kind] += accepted < drafted
@@ -105,7 +105,7 @@ class DraftLengths(DraftSchedule):
     def _longest(self, rows: int) -> int:
         """The longest draft to make for each of so many rows."""
         if self._costs.draft is not None:
-            return self.length(rows, BY_A_MODEL)
+            return self.length(rows, MODEL_DRAFT)
         kinds = [*self._failed, _UNTRIED]  # which kind a copy has is known when it is made
         return sys.maxsize if any(self.length(rows, kind) for kind in kinds) else 0
 

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.process import gpu_is_lost
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.connections import Door
+from fairseq_aggdec.serve.connections import OriginGuard
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 
@@ -49,7 +49,7 @@ def make_app(
         translator: another, or None.
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
-        hosts: by which it may be asked, as in `Door`.
+        hosts: by which it may be asked, as in `OriginGuard`.
         settings: other arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
@@ -79,7 +79,7 @@ def make_app(
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Door, hosts=hosts), Middleware(Limits, seconds=seconds)],
+        middleware=[Middleware(OriginGuard, hosts=hosts), Middleware(Limits, seconds=seconds)],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 def known_as(host: str, address: str, further: Collection[str]) -> set[str]:
-    """The `hosts` of a `Door`: on an address that others can reach only those that are given, since it has more names.
+    """The `hosts` of a `OriginGuard`: on an address that others can reach only those that are given, since it has more names.
 
     Args:
         host: as it was given.
@@ -24,7 +24,7 @@ def known_as(host: str, address: str, further: Collection[str]) -> set[str]:
     return {name.lower() for name in ("localhost", "127.0.0.1", "[::1]", own, *further)}
 
 
-class Door:
+class OriginGuard:
     """Keeps pages of other origins out, except from LanguageTool's part, which extensions of browsers ask.
 
     A browser lets such a page send forms, but read no answer without the headers of CORS. A page whose own name has

@@ -11,7 +11,7 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 from fairseq_aggdec.tasks.aggressive import AggressiveDecoding, aggressive
 from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.fairseq_options import DecodingOptions
-from fairseq_aggdec.tasks.hub_translation import HubForm
+from fairseq_aggdec.tasks.hub_translation import HubTemplateMixin
 
 _OTHERS = ("translation_from_pretrained_bart", "multilingual_translation", "speech_to_text")
 _NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")
@@ -24,7 +24,7 @@ class AggressiveTranslationConfig(TranslationConfig, DecodingOptions):
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
-class AggressiveTranslationTask(AggressiveDecoding, HubForm, TranslationTask):
+class AggressiveTranslationTask(AggressiveDecoding, HubTemplateMixin, TranslationTask):
     """Decodes checkpoints of the plain `translation` task, and imported ones."""
 
     cfg: AggressiveTranslationConfig

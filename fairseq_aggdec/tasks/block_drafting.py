@@ -11,7 +11,7 @@ from torch import Tensor
 from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
-from fairseq_aggdec.tasks.hub_translation import HubForm
+from fairseq_aggdec.tasks.hub_translation import HubTemplateMixin
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class BlockDraftingConfig(TranslationConfig):
 
 
 @register_task("block_drafting", dataclass=BlockDraftingConfig)
-class BlockDraftingTask(NamesMissingSplit, HubForm, TranslationTask):
+class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
     """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
     needs_targets = True

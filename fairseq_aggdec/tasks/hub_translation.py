@@ -16,14 +16,14 @@ from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.input_guided import Form
+from fairseq_aggdec.decoding.drafters.input_guided import PromptTemplate
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import dictionary_file
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.tasks.data_folder import language_pair
 
 
-class FormedSide(BaseWrapperDataset):
+class TemplatedDataset(BaseWrapperDataset):
     """One side of a split with the tokens around its texts; `dataset` has the texts, EOS last."""
 
     def __init__(self, dataset: Any, before: Sequence[int], after: Sequence[int], longest: int | None = None) -> None:
@@ -41,14 +41,14 @@ class FormedSide(BaseWrapperDataset):
         return self._sizes
 
 
-class HubForm(FairseqTask):
+class HubTemplateMixin(FairseqTask):
     """Mixin, named before fairseq's `TranslationTask`: gives texts the model's form where the data has a `hub.json`."""
 
     needs_settings: ClassVar[bool] = False
     """whether data without a `hub.json` is refused"""
     needs_targets = False
     """whether targets that are all empty, as `aggdec binarize` writes them for sources alone, count as targets"""
-    form: Form | None = None
+    form: PromptTemplate | None = None
     """None: the data is no imported model's"""
     hidden: frozenset[int] = frozenset()
     """target symbols that are no part of an output's text: languages"""
@@ -60,7 +60,7 @@ class HubForm(FairseqTask):
             around = settings.around(cfg.source_lang, cfg.target_lang)
             source, target = self.source_dictionary, self.target_dictionary
             sides = zip(around, (source, source, target), strict=True)
-            self.form = Form(*([side.index(token) for token in tokens] for tokens, side in sides))
+            self.form = PromptTemplate(*([side.index(token) for token in tokens] for tokens, side in sides))
             self.hidden = frozenset(map(target.index, settings.languages.values())) - {target.unk()}
 
     @classmethod
@@ -94,12 +94,12 @@ class HubForm(FairseqTask):
             return
         data, before, after, forced = self.datasets[split], *self.form
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
-        data.src = FormedSide(data.src, before, after, longest)
+        data.src = TemplatedDataset(data.src, before, after, longest)
         data.sizes = data.src_sizes = data.src.sizes
         if data.tgt is None or not (self.needs_targets or np.any(data.tgt.sizes > 1)):
             data.tgt = data.tgt_sizes = None  # empty ones would be scored
         else:
-            data.tgt = FormedSide(data.tgt, forced, [self.target_dictionary.eos()])
+            data.tgt = TemplatedDataset(data.tgt, forced, [self.target_dictionary.eos()])
             data.tgt_sizes = data.tgt.sizes
             data.sizes = np.vstack((data.src_sizes, data.tgt_sizes)).T
 
@@ -138,7 +138,7 @@ def _settings(cfg: Any) -> Settings | None:
 
 
 @register_task("hub_translation", dataclass=TranslationConfig)
-class HubTranslationTask(HubForm, TranslationTask):
+class HubTranslationTask(HubTemplateMixin, TranslationTask):
     """fairseq's own search on an imported model's data."""
 
     needs_settings = True

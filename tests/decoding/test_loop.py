@@ -13,7 +13,7 @@ from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Decoded, Draft, Order, Outcome
+from fairseq_aggdec.decoding.tokens import Decoded, Draft, Outcome, RowSelection
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.draft_length import DraftLengths
@@ -45,7 +45,7 @@ class FixedDrafter(Drafter):
         draft = self.drafts.pop(0) if self.drafts else []
         return Draft.whole(torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(len(outputs.rows), -1))
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         pass
 
 

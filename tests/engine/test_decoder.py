@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, RowSelection
 from fairseq_aggdec.engine import runner
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
@@ -79,7 +79,7 @@ class Walk:
         """Drop rows at random and shuffle the others."""
         kept = self.rng.sample(range(len(self.rows)), self.rng.randint(1, len(self.rows)))
         self.rows = [self.rows[number] for number in kept]
-        self.verifier.keep(Order(kept, torch.device("cpu")))
+        self.verifier.keep(RowSelection(kept, torch.device("cpu")))
 
     def _stock(self, row: int, read: list[int]) -> Tensor:
         """Log-probabilities after each token of `read`, L x V, from a full pass over this row alone."""

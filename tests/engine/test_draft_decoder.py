@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.support.random_models import DRAFTER_SHAPES, dictionary, random_batch, random_drafter, texts_of
@@ -56,7 +56,7 @@ def check_drafts(
         staying = [row for row in range(len(lengths)) if lengths[row] <= longest]
         if len(staying) < len(lengths) or rng.random() < 0.3:
             rng.shuffle(staying)
-            engine.keep(Order(staying, kept.device))
+            engine.keep(RowSelection(staying, kept.device))
             kept, lengths = kept[staying], [lengths[row] for row in staying]
 
 
@@ -99,8 +99,8 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
     for kept in ([3, 0, 2], [2, 0]):  # left: rows 2 and 3 of the batch
         index = torch.tensor(kept)
         tokens, lengths = tokens[index], lengths[index] + 1
-        lazy.keep(Order(kept, index.device))
-        eager.keep(Order(kept, index.device))
+        lazy.keep(RowSelection(kept, index.device))
+        eager.keep(RowSelection(kept, index.device))
     assert encoded == []
     for _ in range(2):
         scores, expected = (engine._scores(texts_of(tokens, lengths), 3) for engine in (lazy, eager))

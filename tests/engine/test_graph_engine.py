@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Order, Ragged
+from fairseq_aggdec.decoding.tokens import Block, Ragged, RowSelection
 from fairseq_aggdec.engine import choose_backend, runner
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import GRAPHS
@@ -73,7 +73,7 @@ def captured(decoder: Any) -> Decoder:
 def as_on_a_gpu(decoder: Any) -> Decoder:
     """An engine whose host waits for the device, and has not seen drafts that are on it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose_backend, "is_asynchronous", lambda device: True)
+        patch.setattr(choose_backend, "runs_async", lambda device: True)
         return captured(decoder)
 
 
@@ -121,7 +121,7 @@ class Walk:
 
     def keep(self, rows: list[int]) -> None:
         for verifier in self.both:
-            verifier.keep(Order(rows, CPU))
+            verifier.keep(RowSelection(rows, CPU))
         self.starts = [self.starts[row] for row in rows]
 
 
@@ -194,11 +194,11 @@ def test_graphs_outlive_a_batch_where_its_memory_stays() -> None:
         return [x.data_ptr() for x in memory], set(graphs._graphs.values())
 
     engine.start(encoded(model, [5, 9, 4]))
-    engine.keep(Order([1], CPU))
+    engine.keep(RowSelection([1], CPU))
     first = passes()
     for lengths, fits in (([3], True), ([30], True), ([30, 2, 4, 4, 70], False)):
         engine.start(encoded(model, lengths))
-        engine.keep(Order([0], CPU))
+        engine.keep(RowSelection([0], CPU))
         now = passes()
         assert (now[0] == first[0] and now[1] >= first[1]) == fits
     further = passes(150)  # in the memory that the longest source has asked for
@@ -245,7 +245,7 @@ def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -
             if len(lengths) == 3:
                 tokens, lengths = tokens[[0, 2]], [lengths[0], lengths[2]]
                 for engine in engines:
-                    engine.keep(Order([0, 2], CPU))
+                    engine.keep(RowSelection([0, 2], CPU))
 
 
 @pytest.mark.parametrize("shape", ["causal, post-norm sinusoidal", "causal, post-norm learned", "bidirectional"])
@@ -282,7 +282,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     proposed = engine.proposals.propose([2] * 3, 3)
     assert proposed is not None
     assert proposed.device == meta
-    engine.keep(Order([0, 2], meta))
+    engine.keep(RowSelection([0, 2], meta))
     engine.start(encoder_out)
     tokens, slots = torch.tensor([5, 6, 7]), torch.zeros(3, 1, dtype=torch.long)
     assert next(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, RowSelection
 from fairseq_aggdec.decoding.top_k import best_tokens
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.choose_backend import GRAPHS, ONE_BY_ONE
@@ -59,7 +59,7 @@ def test_choices_and_proposals_are_the_models(
         kept = torch.tensor([0, 2])
         for rows, last in ((torch.arange(3), K), (kept, K), (kept, 2), (kept, 3)):
             if rows is kept and last == K:
-                engine.keep(Order(kept.tolist(), kept.device))
+                engine.keep(RowSelection(kept.tolist(), kept.device))
             proposals = engine.proposals.propose(lengths[rows].tolist(), last)
             assert proposals is not None
             at = features[rows, lengths[rows] - 2]

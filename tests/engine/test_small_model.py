@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.tokens import Block, Order
+from fairseq_aggdec.decoding.tokens import Block, RowSelection
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS, cached_model
@@ -45,7 +45,7 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
         for turn in range(8):
             if turn == 5:
                 rows = [3, 1]
-                model.keep(Order(rows, torch.device("cpu")))
+                model.keep(RowSelection(rows, torch.device("cpu")))
                 texts = [texts[row][: 1 + row] for row in rows]
             of_draft.reset_mock()
             drafts = model.draft(texts, 4).tolist()

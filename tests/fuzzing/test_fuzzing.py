@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from tests.fuzzing import run
 from tests.fuzzing.cases import case_of
 from tests.fuzzing.checking import check
@@ -34,7 +34,7 @@ def test_a_fault_is_found_and_its_seed_repeats_it(
     """Rows in the wrong order, once one has left."""
     right = Outputs._remove_ended
 
-    def swapped(self: Any) -> Order | None:
+    def swapped(self: Any) -> RowSelection | None:
         remaining = right(self)
         if remaining is not None:
             self.texts.reverse()

@@ -42,7 +42,7 @@ def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.M
         raise AssertionError("all sums of a sentence were sorted")
 
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
-    monkeypatch.setattr(choose_backend, "is_asynchronous", lambda device: True)
+    monkeypatch.setattr(choose_backend, "runs_async", lambda device: True)
     for module in (plain, search):
         monkeypatch.setattr(module, "best_of_all", nobody)
     words = dictionary(300)

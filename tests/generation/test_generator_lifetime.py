@@ -103,7 +103,7 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     mode: str, step: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes of the weights arrive while it decodes."""
-    monkeypatch.setattr(weights_snapshot, "is_asynchronous", lambda device: True)
+    monkeypatch.setattr(weights_snapshot, "runs_async", lambda device: True)
     model = small_model()
     ours = generator([model], mode)
     ours.generate([model], BATCHES[0])

@@ -73,8 +73,8 @@ def test_options_of_a_command_line_and_back() -> None:
 
 def test_in_another_mode_a_drafter_waits_that_is_not_read() -> None:
     decoding = Decoding("aggressive", drafter="d.pt", block_size=4, int8=True)
-    assert decoding.in_mode("iad++", top_beta=5) == Decoding("iad++", top_beta=5, int8=True)
-    assert decoding.in_mode("gad", block_size=3) == Decoding("gad", drafter="d.pt", block_size=3, int8=True)
+    assert decoding.with_mode("iad++", top_beta=5) == Decoding("iad++", top_beta=5, int8=True)
+    assert decoding.with_mode("gad", block_size=3) == Decoding("gad", drafter="d.pt", block_size=3, int8=True)
 
 
 def test_precisions_arrive() -> None:

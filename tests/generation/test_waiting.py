@@ -91,7 +91,7 @@ def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend:
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
     for module in (choose_backend, weights_snapshot):
-        monkeypatch.setattr(module, "is_asynchronous", lambda device: True)
+        monkeypatch.setattr(module, "runs_async", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
     generator.generate([model], sample)

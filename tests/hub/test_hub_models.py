@@ -75,7 +75,7 @@ def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_draft
     half = sum(len(tokens) for (tokens,) in stock[1]) // 2
     least = {"iad": imported.name == "bart", "speculative": half, "aggressive-beam": 1}  # BART's copies its input
     for mode, beam in {"greedy": 1, "iad": 1, "speculative": 1, "beam": 4, "aggressive-beam": 4}.items():
-        decoding = task.decoding.in_mode(mode, **({"drafts": "whole"} if mode in ("iad", "speculative") else {}))
+        decoding = task.decoding.with_mode(mode, **({"drafts": "whole"} if mode in ("iad", "speculative") else {}))
         search = Namespace(**searches[beam], retain_iter_history=True)
         generator = task.build_generator(model.models, search, decoding=decoding)
         found = task.inference_step(generator, model.models, batch)

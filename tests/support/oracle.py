@@ -16,7 +16,7 @@ from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import HOST, Draft, Order
+from fairseq_aggdec.decoding.tokens import HOST, Draft, RowSelection
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.samples import Batch
 from fairseq_aggdec.lab.bench.oracle import SimulatedModel, padded, texts_to_copy, texts_to_propose
@@ -127,7 +127,7 @@ class OracleDrafter(Drafter):
         tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
         return Draft(tokens, claimed)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.targets = [self.targets[row] for row in order.rows]
         self.seeds = [self.seeds[row] for row in order.rows]
 

@@ -21,7 +21,7 @@ from fairseq_aggdec.decoding.beam.prefix_tree import Node
 from fairseq_aggdec.decoding.beam.roles import Entries, Plan, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.plain.choice import PLAIN, entries_behind
 
@@ -124,7 +124,7 @@ class TableVerifier(TreeVerifier):
         self.sizes.append([rows.count(row) for row in range(len(self.sentences))])
         yield from (torch.stack(logits) / self.temperature).split(self.piece)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.sentences = [self.sentences[row] for row in order.rows]
         self.read = [self.read[row] for row in order.rows]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, Order
+from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, RowSelection
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
 from tests.support.oracle import OracleDrafter
 
@@ -113,7 +113,7 @@ class ScriptedVerifier(ScoringVerifier):
             logits += [self.logits_after(self.targets[row], self.read[row][: start + n + 1]) for n in range(width)]
         yield torch.stack(logits)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.targets = [self.targets[row] for row in order.rows]
         self.read = [self.read[row] for row in order.rows]
 

@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.beam.roles import Plan, Sentence, TreeBlock, TreeVe
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import HOST, Order
+from fairseq_aggdec.decoding.tokens import HOST, RowSelection
 from fairseq_aggdec.process import no_garbage_collection
 
 
@@ -73,7 +73,7 @@ def aggressive_beam_search(
         staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
         staying = fewest_moves(staying)
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
-            remaining = Order(staying, device)
+            remaining = RowSelection(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
         going = [going[place] for place in staying]

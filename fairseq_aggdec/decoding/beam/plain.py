@@ -29,7 +29,7 @@ from fairseq_aggdec.decoding.beam.search import (
 )
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import HOST, Order, Ragged
+from fairseq_aggdec.decoding.tokens import HOST, Ragged, RowSelection
 from fairseq_aggdec.process import no_garbage_collection
 
 
@@ -191,7 +191,7 @@ def plain_beam_search(
         if not staying or taken == options.max_len:
             break
         if len(staying) < len(going):  # finished sentences leave the batch
-            remaining = Order(fewest_moves(staying), device)
+            remaining = RowSelection(fewest_moves(staying), device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
             beams = beams.keep(remaining.rows)

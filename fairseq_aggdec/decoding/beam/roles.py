@@ -14,7 +14,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Rows
 from fairseq_aggdec.decoding.beam.search import BeamSearch
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Order, Ragged
+from fairseq_aggdec.decoding.tokens import Ragged, RowSelection
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TreeVerifier(Protocol):
         None without that rule.
         """
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these sentences."""
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import Draft, RowSelection
 
 
 class BlockModel(Protocol):
@@ -15,7 +15,7 @@ class BlockModel(Protocol):
 
     max_positions: int
     """number of positions, the start symbol's included"""
-    reads_wait: bool
+    sync_is_costly: bool
     """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
@@ -24,7 +24,7 @@ class BlockModel(Protocol):
         `texts`: the start symbol and the output of each row; each extends that row's text of the last call.
         """
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
 
 
@@ -40,8 +40,8 @@ class BlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         tokens = self.model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.on_device(tokens, self._eos) if self.model.reads_wait else Draft.up_to_end(tokens, self._eos)
+        draft = Draft.on_device(tokens, self._eos) if self.model.sync_is_costly else Draft.up_to_end(tokens, self._eos)
         return draft.cut([max(0, self.model.max_positions - len(text)) for text in outputs.texts])
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.model.keep(order)

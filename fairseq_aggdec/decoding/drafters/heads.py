@@ -16,13 +16,13 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import Draft, RowSelection
 
 
 class ProposingModel(Protocol):
     """A `roles.Verifier` with proposal heads that stores the features of its last forward pass."""
 
-    reads_wait: bool
+    sync_is_costly: bool
     """whether the host waits for the device when it reads a draft"""
 
     def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
@@ -47,7 +47,7 @@ class HeadDrafter(Drafter):
         tokens = None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
         if tokens is None:
             return Draft.none(len(outputs.rows))
-        return Draft.on_device(tokens, self._eos) if self._model.reads_wait else Draft.up_to_end(tokens, self._eos)
+        return Draft.on_device(tokens, self._eos) if self._model.sync_is_costly else Draft.up_to_end(tokens, self._eos)
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Do nothing: the loop drops the rows of the verifier, which is the model here."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order, flat
+from fairseq_aggdec.decoding.tokens import Draft, RowSelection, flat
 
 FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
@@ -17,13 +17,13 @@ MAX_KIND = 4
 """copies after longer suffixes count as this kind"""
 GUESS = MAX_KIND + 1
 """the kind of copies where no suffix is unique"""
-OWN = GUESS + 1
-"""the first kind of copies from a draft of one's own, which pass more or less often than those from a source"""
+USER_DRAFT = GUESS + 1
+"""the first kind of copies from --draft-file; counted apart from those of a source"""
 _START = chr(0)  # the start symbol, see `_characters`
 
 
-class Form(NamedTuple):
-    """The tokens around the text in a model's sources and outputs, by number."""
+class PromptTemplate(NamedTuple):
+    """The tokens around the text in the sources and outputs of a model with a prompt."""
 
     before: list[int]
     """in a source"""
@@ -90,7 +90,7 @@ class SourceMatcher:
         kind = 0 if is_first else min(len(self._suffix), MAX_KIND) if is_unique else GUESS
         if is_first and not is_unique:
             # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
-            lacks_prefix = self._first_kind == OWN and self._suffix == ""
+            lacks_prefix = self._first_kind == USER_DRAFT and self._suffix == ""
             self._place = 0 if lacks_prefix else min(len(output), len(self.source)) - 1
             self._suffix, self._ends = "", [self._place]
         elif is_unique or self.resumes:
@@ -148,7 +148,7 @@ class SourceCopyDrafter(Drafter):
         tokens = flat([*draft, *[0] * (width - len(draft))] for draft, _ in found).view(len(found), width)
         return Draft.of_known(tokens, lengths, [kind for _, kind in found])
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.matchers = [self.matchers[row] for row in order.rows]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import Draft, Order
+from fairseq_aggdec.decoding.tokens import Draft, RowSelection
 
 
 class NoDrafter(Drafter):
@@ -13,5 +13,5 @@ class NoDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         return Draft.none(len(outputs.rows))
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         pass

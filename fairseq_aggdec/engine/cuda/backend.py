@@ -33,8 +33,8 @@ class CudaBackend(PlainBackend):
     A token has the same bits in every pass of the kernels.
     """
 
-    def __init__(self, arithmetic: Arithmetic, weight: Tensor, reads_wait: bool) -> None:
-        super().__init__(arithmetic, weight, reads_wait)
+    def __init__(self, arithmetic: Arithmetic, weight: Tensor, sync_is_costly: bool) -> None:
+        super().__init__(arithmetic, weight, sync_is_costly)
         self._always = arithmetic.bit_exact
         self._most = FEW_TOKENS
 

@@ -7,7 +7,7 @@ from weakref import proxy
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, STATIC, StaticCache, rows_bucket
 from fairseq_aggdec.engine.graphs.graph_cache import Function, GraphCache
 from fairseq_aggdec.engine.memory import Memory
@@ -65,7 +65,7 @@ class StaticMemory(Memory):
         fill(inputs[1][:0])
         self.cross, self.padding = cache.sources(batch_size)
 
-    def _keep(self, order: Order) -> None:
+    def _keep(self, order: RowSelection) -> None:
         places, rows = order.moves
         if places:
             assert set(places).isdisjoint(rows), "a pass must change nothing when it is repeated"

@@ -107,7 +107,7 @@ class Passes:
         Returns from the pass's input to the best `count` log-probabilities and tokens, 2 x N x `count`, and to all
         log-probabilities where the host may need them.
         """
-        waits = self.backend.reads_wait
+        waits = self.backend.sync_is_costly
 
         def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
             limits = numbers[:LIMITS]
@@ -215,7 +215,7 @@ class Passes:
             found = self.kernels.chosen(logits, at, limits, following, chooser.temperature).T
             return found if judges else found[:2]
         choice = self.backend.choice
-        count = 1 if choice.reads_wait else min(2, self.parts.symbols)  # see `choose_block`
+        count = 1 if choice.sync_is_costly else min(2, self.parts.symbols)  # see `choose_block`
         values, names, scores = self.likeliest(features, at, limits, count, chooser)
         must_end = at >= limits[3]
         end = torch.full_like(at, chooser.eos)[:, None]

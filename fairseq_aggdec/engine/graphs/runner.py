@@ -32,7 +32,7 @@ class Graphs(Runner):
     def __init__(self, parts: Parts) -> None:
         """Raises `ValueError` where kernels do not support the decoder."""
         self._parts = parts
-        self._waits = parts.backend.reads_wait
+        self._waits = parts.backend.sync_is_costly
         self._is_exact = parts.backend.arithmetic.bit_exact  # kernels compute passes of any size
         self.cache = GraphCache.on(parts.device, parts.backend.drop_kernels)
         self.memory = StaticMemory(parts, self.cache)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.graphs.graph_cache import Function, Graph, GraphCache, is_out_of_memory
 from fairseq_aggdec.engine.graphs.passes import LIMITS, Shape, limits_of
 from fairseq_aggdec.engine.graphs.runner import Graphs
@@ -177,7 +177,7 @@ def _decoded(loop: Loop, first_tokens: np.ndarray) -> list[Any | None]:
         for row, sentence in zip(ended, loop.found(state.of(ended)), strict=True):
             found[numbers[row]] = sentence
         if ended and staying:
-            order = Order(staying, loop.runner.passes.device)
+            order = RowSelection(staying, loop.runner.passes.device)
             for memory in loop.memories:
                 memory.keep(order)
         numbers = [numbers[row] for row in staying]

@@ -42,19 +42,19 @@ class PlainBackend:
         self,
         arithmetic: Arithmetic,
         weight: Tensor,
-        reads_wait: bool = False,
+        sync_is_costly: bool = False,
     ) -> None:
-        """`weight`: of the model, for its type; `reads_wait`: whether it is on a GPU."""
+        """`weight`: of the model, for its type; `sync_is_costly`: whether it is on a GPU."""
         self.arithmetic = arithmetic
-        self.reads_wait = reads_wait
+        self.sync_is_costly = sync_is_costly
         """whether the host waits for the device when it reads a number"""
-        self.padding_is_free = reads_wait
+        self.padding_is_free = sync_is_costly
         """whether padding costs a pass no time, as on a GPU, where a hundred tokens take the time of one"""
-        self.pass_cost: Processor | None = None if reads_wait else PYTORCH
+        self.pass_cost: Processor | None = None if sync_is_costly else PYTORCH
         """overheads of a pass of these layers on a CPU; None on a GPU, where passes are measured"""
-        self.choice = Choice(reads_wait=reads_wait)
+        self.choice = Choice(sync_is_costly=sync_is_costly)
         """finds the highest scores"""
-        self._may_prepack = weight.dtype == torch.float32 and not reads_wait
+        self._may_prepack = weight.dtype == torch.float32 and not sync_is_costly
 
     def product(
         self,

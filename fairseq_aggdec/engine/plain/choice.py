@@ -63,7 +63,7 @@ class Choice:
     """`top_k.best_entries`, or a faster function with the same result"""
     likeliest: Callable[[Tensor, int, Bans], Best] = likeliest
     """`likeliest`, or a faster function with the same result"""
-    reads_wait: bool = False
+    sync_is_costly: bool = False
     """whether the device is asynchronous. Two effects: of equal scores the first is chosen, not fairseq's choice, and
     vectors are copied in one transfer"""
 
@@ -102,7 +102,7 @@ def resolve_ties(
     `scores`: all, N x V.
     """
     best = tokens[:, 0]
-    if tokens.size(1) == 1 or choice.reads_wait:
+    if tokens.size(1) == 1 or choice.sync_is_costly:
         return best
     for row, (first, second) in enumerate(values[:, :2].tolist()):
         if first == second:
@@ -126,7 +126,7 @@ def choose_block(
     ragged = block.ragged
     last = block.last_start + ragged.width - 1
     proposed = block.proposed[:, None].clamp(min=0) if ranks else None
-    least = 1 if choice.reads_wait else 2  # two, so that ties show
+    least = 1 if choice.sync_is_costly else 2  # two, so that ties show
     found: list[list[Tensor]] = []
     for part, chunk in _parts(scores):
         # the best entries of each position
@@ -178,7 +178,7 @@ def entries_behind(
         yield Entries(
             values.cpu(),
             names.cpu(),
-            whole=None if choice.reads_wait else whole,
+            whole=None if choice.sync_is_costly else whole,
         )
 
 
@@ -193,6 +193,6 @@ def _parts(chunks: Iterable[Tensor]) -> Iterator[tuple[slice, Tensor]]:
 
 def on_host(choice: Choice, *entries: Tensor) -> Sequence[Tensor]:
     """Copy vectors to the host; from a GPU in one transfer, in fp32, which holds tokens below 2^24 exactly."""
-    if not choice.reads_wait:
+    if not choice.sync_is_costly:
         return entries
     return torch.cat(entries).cpu().split([entry.size(0) for entry in entries])

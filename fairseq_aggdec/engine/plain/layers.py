@@ -12,7 +12,7 @@ from fairseq.models.transformer import (
 )
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.tokens import Order, Ragged
+from fairseq_aggdec.decoding.tokens import Ragged, RowSelection
 from fairseq_aggdec.engine.plain.products import Product
 from fairseq_aggdec.engine.weights import queries_and_heads
 from fairseq_aggdec.models.transformer_parts import (
@@ -136,7 +136,7 @@ class KVCache:
             wider[:, :, :, :held] = self.memory[:, : self._batch_size]
             self.memory = wider
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         """Keep only these rows."""
         keep_rows(self.memory, order, dim=1)
         self._batch_size = len(order.rows)
@@ -147,7 +147,7 @@ class KVCache:
         return like.new_zeros(layers, rows, heads, capacity, size)
 
 
-def keep_rows(x: Tensor, order: Order, dim: int = 0) -> Tensor:
+def keep_rows(x: Tensor, order: RowSelection, dim: int = 0) -> Tensor:
     """`x[order]` as a view of the beginning of `x`; only rows that move are copied."""
     if order.moves[0]:
         places, rows = order.moved

@@ -53,7 +53,7 @@ class FairseqRunner:
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
-            decoding=Decoding(mode.decoding) if own else task.decoding.in_mode(mode.decoding, **mode.options),
+            decoding=Decoding(mode.decoding) if own else task.decoding.with_mode(mode.decoding, **mode.options),
         )
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import HOST, Order
+from fairseq_aggdec.decoding.tokens import HOST, RowSelection
 from fairseq_aggdec.engine.graphs.buffers import rows_bucket
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -105,7 +105,7 @@ class SimulatedModel:
     A graph may read the tokens (`engine.loops`), so that one model serves all batches.
     """
 
-    reads_wait = False  # the tokens are on the host
+    sync_is_costly = False  # the tokens are on the host
 
     def __init__(self, model: Any, sentences: int, longest: int, eos: int, device: torch.device) -> None:
         """`sentences`: of the largest batch; `longest`: the length of the longest text; `device`: of the verifier."""
@@ -141,7 +141,7 @@ class SimulatedModel:
         """The drafts of texts of these lengths, R x 1 -> R x k, in a loop on the device; its model drafts as well."""
         return _at(self._on_device[: lengths.size(0)], lengths + torch.arange(block_size, device=lengths.device))
 
-    def keep(self, order: Order) -> None:
+    def keep(self, order: RowSelection) -> None:
         self.model.keep(order)
         left = len(order.rows)
         self._tokens[:left] = self._tokens[order.rows]

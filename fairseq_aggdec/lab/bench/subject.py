@@ -19,7 +19,7 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.search_settings import OTHER_OPTIONS, SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.hub_translation import FormedSide
+from fairseq_aggdec.tasks.hub_translation import TemplatedDataset
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # block size k of papers/000
@@ -126,7 +126,9 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     if task_name == "translation":
         task.load_dataset(args.gen_subset)
         sources = task.dataset(args.gen_subset).src
-        sources = sources.dataset if isinstance(sources, FormedSide) else sources  # texts, to which it adds the form
+        sources = (
+            sources.dataset if isinstance(sources, TemplatedDataset) else sources
+        )  # texts, to which it adds the form
     else:  # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
     longest = of_task.get("max_source_positions", math.inf)

@@ -38,7 +38,7 @@ class InTheirNumbers:
         """The greedy output of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
         model, task = self.model, self.model.task
         search = Namespace(**{**model.search, "beam": 1})
-        generator = task.build_generator(model.models, search, decoding=task.decoding.in_mode(GREEDY))
+        generator = task.build_generator(model.models, search, decoding=task.decoding.with_mode(GREEDY))
         best: dict[int, dict[str, Any]] = {}
         for batch in batches_of(task, [model.encode(text) for text in texts], size):
             found = task.inference_step(generator, model.models, batch)

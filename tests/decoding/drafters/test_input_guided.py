@@ -20,7 +20,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
     SourceMatcher,
     align_source,
 )
-from fairseq_aggdec.decoding.tokens import Order
+from fairseq_aggdec.decoding.tokens import RowSelection
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
@@ -146,7 +146,7 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
         [EOS],
     ]
     assert draft.kinds == [2, 1, 1, GUESS]
-    drafter.keep(Order([2, 1], torch.device("cpu")))
+    drafter.keep(RowSelection([2, 1], torch.device("cpu")))
     assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [[EOS], [EOS]]
 
 
