@@ -12,8 +12,17 @@ README = ROOT / "README.md"
 
 NATIVE = Path("fairseq_aggdec/engine/native")
 SOURCES = [NATIVE / name for name in ("kernels.c", "beams.c")]
-VECTORS = {  # of x86 processors, by PyTorch's names; on others the engine runs PyTorch's operations
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"],
+# of x86 processors, by PyTorch's names; on others the engine runs PyTorch's operations
+VECTORS = {
+    "avx512": [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mavx2",
+        "-mfma",
+        "-mf16c",
+    ],
     "avx2": ["-mavx2", "-mfma", "-mf16c"],
 }
 
@@ -33,7 +42,12 @@ def kernels(name: str) -> Extension:
         f"fairseq_aggdec.engine.native.kernels_{name}",
         [str(source) for source in SOURCES],
         extra_compile_args=["-std=gnu11", "-O3", "-pthread", *VECTORS[name]],
-        define_macros=[("SOURCE", f"{zlib.crc32(b''.join((ROOT / source).read_bytes() for source in SOURCES))}u")],
+        define_macros=[
+            (
+                "SOURCE",
+                f"{zlib.crc32(b''.join((ROOT / source).read_bytes() for source in SOURCES))}u",
+            )
+        ],
         depends=["setup.py"],
         optional=True,  # without a compiler the plugin is slower, and whole
     )
@@ -47,7 +61,8 @@ setup(
     long_description_content_type="text/markdown",
     author="fairseq_aggdec contributors",
     license="MIT",
-    license_files=["LICENSE", "fairseq_aggdec/demo/*/README.md"],  # the cards name the licences of the models' data
+    # the cards name the licences of the models' data
+    license_files=["LICENSE", "fairseq_aggdec/demo/*/README.md"],
     keywords="fairseq seq2seq transformer decoding translation correction lossless speculative",
     classifiers=[
         "Development Status :: 4 - Beta",
@@ -71,14 +86,17 @@ setup(
             "serve/page.html",
         ]
     },
-    ext_modules=[kernels(name) for name in VECTORS] if platform.machine() in ("x86_64", "AMD64") else [],
+    ext_modules=[kernels(name) for name in VECTORS]
+    if platform.machine() in ("x86_64", "AMD64")
+    else [],
     cmdclass={"build_ext": BuildKernels},
     python_requires=">=3.11",  # tested: see the classifiers
     install_requires=[
         # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); this is its maintained build,
         # under the same import name
         "fairseq-fixed==0.12.3.1",
-        "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
+        # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
+        "torch>=2.6",
         "numpy",
         "omegaconf",
         "sacrebleu",
@@ -91,7 +109,8 @@ setup(
     ],
     extras_require={
         "bench": ["ctranslate2"],
-        "chinese": ["jieba", "pypinyin"],  # configs/mucgec_small makes its sentences of them
+        # configs/mucgec_small makes its sentences of them
+        "chinese": ["jieba", "pypinyin"],
         "dev": [
             "ctranslate2",
             "filelock",
@@ -108,12 +127,22 @@ setup(
             "sentencepiece",
             "starlette",
             "tokenizers",
-            'triton; sys_platform == "linux" and platform_machine == "x86_64"',  # the engine's kernels on a GPU
+            # the engine's kernels on a GPU
+            'triton; sys_platform == "linux" and platform_machine == "x86_64"',
             "uvicorn",
         ],
-        "hub": ["safetensors", "sentencepiece", "tokenizers"],  # files of Hugging Face's checkpoints
+        # files of Hugging Face's checkpoints
+        "hub": ["safetensors", "sentencepiece", "tokenizers"],
         # what only the laboratory and the experiments import; scripts/setup.sh installs it
-        "lab": ["cattrs", "matplotlib", "nltk", "pillow", "pooch", "requests", "rouge-score"],
+        "lab": [
+            "cattrs",
+            "matplotlib",
+            "nltk",
+            "pillow",
+            "pooch",
+            "requests",
+            "rouge-score",
+        ],
         "serve": ["starlette", "uvicorn"],
     },
     entry_points={

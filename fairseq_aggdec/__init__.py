@@ -46,7 +46,8 @@ def __getattr__(name: str) -> Any:
     logging.disable(logging.INFO)
     register()  # first: a module that is half imported cannot be registered
     module = import_module(f"{__name__}.{modules[name]}")
-    root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
+    # a module of fairseq makes all that import it log to stderr
+    root.handlers[:] = handlers
     root.setLevel(level)
     logging.disable(disabled)
     return getattr(module, name)
@@ -64,7 +65,8 @@ class _Awaiting:
             register()
 
 
-if "fairseq" in sys.modules:  # fairseq is importing its user directory, or a program has imported it
+# fairseq is importing its user directory, or a program has imported it
+if "fairseq" in sys.modules:
     register()
 else:
     sys.meta_path.insert(0, _Awaiting())

@@ -18,7 +18,9 @@ def load_part(name: str) -> ModuleType:
     """
     folder = CONFIGS / "shared"
     if not folder.is_dir():
-        raise AggdecError(f"{folder} does not exist: it comes with a checkout; install the plugin by pip install -e .")
+        raise AggdecError(
+            f"{folder} does not exist: it comes with a checkout; install the plugin by pip install -e ."
+        )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return import_module(name)

@@ -44,7 +44,11 @@ def refuse_all(faults: Sequence[str]) -> None:
     if len(faults) == 1:
         raise AggdecError(faults[0])
     if faults:
-        raise AggdecError("; ".join(f"({number}) {fault}" for number, fault in enumerate(faults, start=1)))
+        raise AggdecError(
+            "; ".join(
+                f"({number}) {fault}" for number, fault in enumerate(faults, start=1)
+            )
+        )
 
 
 def reason_of(error: OSError) -> str:
@@ -65,10 +69,14 @@ def install_excepthook() -> None:
     if getattr(previous, "prints_aggdec_errors", False):
         return
 
-    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    def hook(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
         if isinstance(error, KeyboardInterrupt) and _is_command_of_fairseq():
             message = INTERRUPTED
-        elif isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
+        elif isinstance(error, AggdecError) or (
+            isinstance(error, AssertionError) and str(error).startswith("--")
+        ):
             message = f"error: {error}"
         elif isinstance(error.__context__, AggdecError) and _is_command_of_fairseq():
             message = f"error: {error.__context__}"
@@ -87,8 +95,11 @@ def install_excepthook() -> None:
 
 def _is_command_of_fairseq() -> bool:
     """Whether this process is one of fairseq's commands, and no program with errors of its own."""
-    module = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "")  # of python -m
-    return Path(sys.argv[0]).name.startswith("fairseq-") or module.startswith("fairseq_cli.")
+    # of python -m
+    module = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "")
+    return Path(sys.argv[0]).name.startswith("fairseq-") or module.startswith(
+        "fairseq_cli."
+    )
 
 
 @contextmanager

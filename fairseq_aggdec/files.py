@@ -38,7 +38,8 @@ def written_whole(path: Path) -> Iterator[Path]:
             partial.replace(path)
         except BaseException as error:
             partial.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.errno and error.filename is None:  # the disk is full, for example
+            # the disk is full, for example
+            if isinstance(error, OSError) and error.errno and error.filename is None:
                 error.filename = str(path)
             raise
 
@@ -71,8 +72,12 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:
     """Raise `AggdecError` where a file to write is one of those that are read for it."""
-    if output.exists() and any(path.exists() and output.samefile(path) for path in read):
-        raise AggdecError(f"{output}: is read for this, and would be overwritten; name another file")
+    if output.exists() and any(
+        path.exists() and output.samefile(path) for path in read
+    ):
+        raise AggdecError(
+            f"{output}: is read for this, and would be overwritten; name another file"
+        )
 
 
 def check_result_file(path: Path, begins: str) -> None:
@@ -96,7 +101,9 @@ def check_result_file(path: Path, begins: str) -> None:
     if path.is_file():
         with path.open("rb") as file:
             if file.read(1) not in {b"", *(character.encode() for character in begins)}:
-                raise AggdecError(f"{path}: exists and is another kind of file, which would be lost; name another one")
+                raise AggdecError(
+                    f"{path}: exists and is another kind of file, which would be lost; name another one"
+                )
 
 
 @contextmanager
@@ -118,8 +125,14 @@ def alone_at(path: Path) -> Iterator[None]:
         except OSError:
             pass  # a network file system without locks
         # another process may just have finished it
-        if taken or not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
-            raise AggdecError(f"{path}: another process is at work on it; wait until it has ended")
+        if (
+            taken
+            or not path.exists()
+            or not os.path.samestat(os.fstat(descriptor), path.stat())
+        ):
+            raise AggdecError(
+                f"{path}: another process is at work on it; wait until it has ended"
+            )
         yield
     finally:
         os.close(descriptor)
@@ -142,7 +155,9 @@ def _named(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
     try:
         yield from lines
     except (OSError, EOFError, zlib.error) as error:
-        raise AggdecError(f"{path}: damaged or cannot be read ({error}); copy it again") from error
+        raise AggdecError(
+            f"{path}: damaged or cannot be read ({error}); copy it again"
+        ) from error
 
 
 def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
@@ -204,13 +219,24 @@ def fingerprints(path: str) -> list[str]:
 
 def dictionary_file(folder: Path, side: str, language: str | None) -> Path:
     """fairseq's dictionary of a language; that of an imported model has the name of its side, or none."""
-    paths = [folder / name for name in (f"dict.{language}.txt", f"dict.{side}.txt", "dict.txt")]
+    paths = [
+        folder / name
+        for name in (f"dict.{language}.txt", f"dict.{side}.txt", "dict.txt")
+    ]
     return next((path for path in paths if path.is_file()), paths[0])
 
 
 def check_checkpoints(*paths: str | None) -> None:
     """Raise `AggdecError` where a checkpoint does not exist; a path joins those of an ensemble by `:`, None is none."""
-    for name in [name for path in paths if path is not None for name in path.split(":")]:
+    for name in [
+        name for path in paths if path is not None for name in path.split(":")
+    ]:
         if not Path(name).is_file():
-            what = "a folder; name a file in it" if name and Path(name).is_dir() else "no such file; check the path"
-            raise AggdecError(f"checkpoint {name or 'without a name in ' + ', '.join(map(str, paths))}: {what}")
+            what = (
+                "a folder; name a file in it"
+                if name and Path(name).is_dir()
+                else "no such file; check the path"
+            )
+            raise AggdecError(
+                f"checkpoint {name or 'without a name in ' + ', '.join(map(str, paths))}: {what}"
+            )

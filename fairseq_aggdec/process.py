@@ -19,7 +19,12 @@ _TRIM_THRESHOLD_BYTES = 512 * 2**20
 _MMAP_THRESHOLD_BYTES = 32 * 2**20
 """largest block that glibc can take from the heap"""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
-_ALLOCATOR_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+_ALLOCATOR_VARIABLES = (
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "GLIBC_TUNABLES",
+)
 _team_lock = threading.Lock()
 _team: tuple[threading.Thread, threading.Event] | None = None
 """the thread whose team of OpenMP threads sleeps, and the event that ends it; None: waits are as OpenMP has them"""
@@ -42,7 +47,8 @@ def keep_freed_memory() -> bool:
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # only glibc has it; on Windows there is no CDLL(None)
+    except (AttributeError, OSError, TypeError):
+        # only glibc has it; on Windows there is no CDLL(None)
         return False
     return bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)) and bool(
         mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
@@ -78,10 +84,13 @@ def shorten_waits(short: bool) -> None:
         ended = threading.Event()
 
         def sleep_with_team() -> None:
-            program.GOMP_parallel(program.free, None, members, 0)  # each thread calls free(NULL), which does nothing
+            # each thread calls free(NULL), which does nothing
+            program.GOMP_parallel(program.free, None, members, 0)
             ended.wait()  # then the team ends with its thread
 
-        thread = threading.Thread(target=sleep_with_team, name="aggdec-openmp", daemon=True)
+        thread = threading.Thread(
+            target=sleep_with_team, name="aggdec-openmp", daemon=True
+        )
         thread.start()
         _team = thread, ended
 
@@ -96,7 +105,8 @@ def no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         with _switching:
-            if _were_on.pop():  # of the first to come, which says yes, the last to leave
+            # of the first to come, which says yes, the last to leave
+            if _were_on.pop():
                 gc.enable()
 
 

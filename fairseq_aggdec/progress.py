@@ -11,7 +11,9 @@ _SECONDS = 10
 class Progress(tqdm):
     """tqdm's bar, which is a plain line each time where stderr is no terminal, such as in a log."""
 
-    def __init__(self, total: int | None, unit: str = " outputs", initial: int = 0) -> None:
+    def __init__(
+        self, total: int | None, unit: str = " outputs", initial: int = 0
+    ) -> None:
         self._is_bar = sys.stderr.isatty()
         wait = 0.1 if self._is_bar else _SECONDS
         super().__init__(

@@ -33,8 +33,10 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
     try:
         content = json.loads(text, parse_constant=_no_number)
         if "\\u" in text:
-            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair could not be printed
-    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
+            # half a surrogate pair could not be printed
+            json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        # JSONDecodeError and Unicode errors are ValueErrors
         raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
     if kind == dict[str, Any]:  # all that is read without the extra `lab`
         if not isinstance(content, dict):
@@ -47,17 +49,28 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
     except Exception as error:  # cattrs raises groups of any errors
 
         def reason_of(error: BaseException, kind: Any) -> str:
-            return str(error) if isinstance(error, AggdecError) else f"{_reason(error, kind)}; {advice}"
+            return (
+                str(error)
+                if isinstance(error, AggdecError)
+                else f"{_reason(error, kind)}; {advice}"
+            )
 
         reason, _, place = transform_error(error, "", reason_of)[0].rpartition(" @ ")
-        keys = [int(name) + 1 if name.isdecimal() else name for name in re.findall(r"\w+", place)]
-        raise AggdecError(f"{', '.join([where, *map(str, keys)])}: {' '.join(reason.split())}") from None
+        keys = [
+            int(name) + 1 if name.isdecimal() else name
+            for name in re.findall(r"\w+", place)
+        ]
+        raise AggdecError(
+            f"{', '.join([where, *map(str, keys)])}: {' '.join(reason.split())}"
+        ) from None
 
 
 def write(path: Path, content: object) -> None:
     """Write a dataclass, or names and values, as JSON: a line for each, and for each entry of a list of records."""
     fields = json.loads(json.dumps(content, default=asdict))
-    text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
+    text = ",\n".join(
+        f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items()
+    )
     with written_whole(path) as partial:
         partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
@@ -78,7 +91,11 @@ def _reason(error: BaseException, kind: Any) -> str:
 
     if isinstance(error, ForbiddenExtraKeysError):
         return f"unknown entries ({', '.join(sorted(map(str, error.extra_fields)))})"
-    return "names and values are expected" if isinstance(error, AttributeError) else format_exception(error, kind)
+    return (
+        "names and values are expected"
+        if isinstance(error, AttributeError)
+        else format_exception(error, kind)
+    )
 
 
 def _as_is(value: Any, kind: type) -> Any:

@@ -49,13 +49,19 @@ def half_a_core() -> None:
     first = (CGROUPS / "cpu").exists()  # version 1 of cgroups
     folder = CGROUPS / ("cpu" if first else "") / "aggdec_half_a_core"
     folder.mkdir(exist_ok=True)
-    (folder / ("cpu.cfs_quota_us" if first else "cpu.max")).write_text("50000" if first else "50000 100000")
+    (folder / ("cpu.cfs_quota_us" if first else "cpu.max")).write_text(
+        "50000" if first else "50000 100000"
+    )
     (folder / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each kind, after a first one")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="runs of each kind, after a first one"
+    )
     parser.add_argument("--modes", nargs="+", default=["greedy", "iad"])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "int8"])
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
@@ -63,18 +69,29 @@ def main() -> None:
     if args.measure:
         measure(args.modes, args.precision, args.rounds)
         return
-    print(f"seconds with one thread and with all, and their ratio; load of the last minute {os.getloadavg()[0]:.1f}")
+    print(
+        f"seconds with one thread and with all, and their ratio; load of the last minute {os.getloadavg()[0]:.1f}"
+    )
     rows: list[tuple[str, int, Callable[[], None] | None]] = [
         ("quiet", 0, None),
         ("one core busy", 1, None),
         ("all cores busy", os.cpu_count() or 1, None),
     ]
-    rows += [("on CPU 0 alone", 0, lambda: os.sched_setaffinity(0, {0})), ("half a core", 0, half_a_core)]
+    rows += [
+        ("on CPU 0 alone", 0, lambda: os.sched_setaffinity(0, {0})),
+        ("half a core", 0, half_a_core),
+    ]
     for name, hogs, before in rows:
         busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(hogs)]
         try:
             command = [sys.executable, *sys.argv, "--measure"]
-            done = subprocess.run(command, preexec_fn=before, stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                command,
+                preexec_fn=before,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
             print(f"{name:15}" + done.stdout.rstrip(), flush=True)
         except subprocess.SubprocessError:
             print(f"{name:15} could not be made here", flush=True)

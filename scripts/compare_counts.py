@@ -12,11 +12,18 @@ COUNTS = ("iterations", "drafted", "accepted")
 
 def main(*paths: str) -> None:
     """Print a line for each mode and batch size."""
-    first, second = (json.loads(Path(path).read_text(encoding="utf-8"))["runs"] for path in paths)
+    first, second = (
+        json.loads(Path(path).read_text(encoding="utf-8"))["runs"] for path in paths
+    )
     for one, other in zip(first, second, strict=True):
-        times = ", ".join(f"{run['seconds'] / run['sentences'] * 1e3:.2f}" for run in (one, other))
+        times = ", ".join(
+            f"{run['seconds'] / run['sentences'] * 1e3:.2f}" for run in (one, other)
+        )
         differing = [count for count in COUNTS if one[count] != other[count]]
-        print(f"{one['mode']} x {one['batch_size']}: {times} ms a sentence", *[f"{name} DIFFER" for name in differing])
+        print(
+            f"{one['mode']} x {one['batch_size']}: {times} ms a sentence",
+            *[f"{name} DIFFER" for name in differing],
+        )
 
 
 if __name__ == "__main__":

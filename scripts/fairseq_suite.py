@@ -42,7 +42,11 @@ from fairseq_aggdec.tasks.aggressive import aggressive
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATORS, COMMANDS = "tests/test_sequence_generator.py", "tests/test_binaries.py"
-MODES: dict[str, list[str]] = {"greedy": ["--beam", "1"], "iad": ["--beam", "1"], "aggressive-beam": []}
+MODES: dict[str, list[str]] = {
+    "greedy": ["--beam", "1"],
+    "iad": ["--beam", "1"],
+    "aggressive-beam": [],
+}
 """the options of fairseq's search whose hypotheses a mode must have, by its name"""
 ALIGNMENT = "--print-alignment"
 REFUSED: dict[str, str] = {
@@ -78,10 +82,14 @@ class Row:
 
     def add(self, what: str, error: BaseException) -> None:
         """Count what an error has ended."""
-        while isinstance(error, SystemExit) and error.__context__ is not None:  # of a command line
+        # of a command line
+        while isinstance(error, SystemExit) and error.__context__ is not None:
             error = error.__context__
         if isinstance(error, AggdecError):
-            if any(asked in what and words in str(error) for asked, words in REFUSED.items()):
+            if any(
+                asked in what and words in str(error)
+                for asked, words in REFUSED.items()
+            ):
                 self.refused[str(error)] += 1
             else:
                 self.failed.append(f"{what}: refused unexpectedly: {error}")
@@ -97,9 +105,15 @@ class Row:
         if self.left_out:
             counts += f", {self.left_out.total()} left out"
         if self.hypotheses:
-            counts += f"; {self.hypotheses} outputs compared, {len(self.near_ties)} near-ties"
+            counts += (
+                f"; {self.hypotheses} outputs compared, {len(self.near_ties)} near-ties"
+            )
         kinds = {"refused": self.refused, "left out": self.left_out}
-        lines = [f"  {kind}, {count} times: {why}" for kind, found in kinds.items() for why, count in found.items()]
+        lines = [
+            f"  {kind}, {count} times: {why}"
+            for kind, found in kinds.items()
+            for why, count in found.items()
+        ]
         lines += [f"  {line}" for line in self.near_ties]
         lines += [f"  FAILED {line}" for line in self.failed]
         return "\n".join([f"{self.name}: {counts}", *lines])
@@ -133,7 +147,9 @@ class Result(unittest.TestResult):
         self.row.left_out[reason] += 1
 
 
-def in_place(models: Any, tgt_dict: Any, *rest: Any, **options: Any) -> AggressiveGenerator:
+def in_place(
+    models: Any, tgt_dict: Any, *rest: Any, **options: Any
+) -> AggressiveGenerator:
     """The plugin's generator for the arguments of fairseq's."""
     kind, mode = (AggressiveBeamGenerator, "aggressive-beam")
     if options.get("beam_size", 1) == 1:
@@ -171,9 +187,15 @@ def alone(decoded: Decoded, row: int) -> dict[str, Any]:
     """The sentence of a row as a batch, padded as it was, with its `options`."""
 
     def of_row(values: dict[str, Any]) -> dict[str, Any]:
-        return {name: x[row : row + 1] if torch.is_tensor(x) else x for name, x in values.items()}
+        return {
+            name: x[row : row + 1] if torch.is_tensor(x) else x
+            for name, x in values.items()
+        }
 
-    return {"net_input": of_row(decoded.sample["net_input"]), "options": of_row(decoded.options)}
+    return {
+        "net_input": of_row(decoded.sample["net_input"]),
+        "options": of_row(decoded.options),
+    }
 
 
 def compare(expected: Decoded, found: Decoded, row: Row) -> list[str]:
@@ -185,23 +207,43 @@ def compare(expected: Decoded, found: Decoded, row: Row) -> list[str]:
     samples = {number: alone(expected, number) for number in rows}
 
     def decode(sample: dict[str, Any], prefix: torch.Tensor | None) -> Any:
-        options = sample["options"] if prefix is None else {**sample["options"], "prefix_tokens": prefix}
+        options = (
+            sample["options"]
+            if prefix is None
+            else {**sample["options"], "prefix_tokens": prefix}
+        )
         return stock.generate(expected.models, sample, **options)
 
-    gap = gap_of(decode, samples) if stock.beam_size == 1 else beam_gap_of(decode, samples, stock.search)
+    gap = (
+        gap_of(decode, samples)
+        if stock.beam_size == 1
+        else beam_gap_of(decode, samples, stock.search)
+    )
     apart = differences(tokens_of(expected), tokens_of(found), gap)
-    lines = {one.sentence: one.describe("ours", "fairseq", stock.tgt_dict.symbols) for one in apart}
+    lines = {
+        one.sentence: one.describe("ours", "fairseq", stock.tgt_dict.symbols)
+        for one in apart
+    }
     row.hypotheses += len(rows)
     row.near_ties += [lines.pop(one.sentence) for one in apart if one.near_tie]
     for number in set(rows) - {one.sentence for one in apart}:
-        for ours, theirs in zip(found.hypotheses[number], expected.hypotheses[number], strict=True):
-            scores = [torch.as_tensor(one["score"]).float().cpu() for one in (ours, theirs)]
+        for ours, theirs in zip(
+            found.hypotheses[number], expected.hypotheses[number], strict=True
+        ):
+            scores = [
+                torch.as_tensor(one["score"]).float().cpu() for one in (ours, theirs)
+            ]
             if not torch.allclose(*scores, rtol=SCORES, atol=SCORES):
-                lines[number] = f"sentence {number}: score {scores[0]:.6f} where fairseq has {scores[1]:.6f}"
-    if lines:  # what draws numbers while it decodes, such as layers by chance, is not twice the same
+                lines[number] = (
+                    f"sentence {number}: score {scores[0]:.6f} where fairseq has {scores[1]:.6f}"
+                )
+    # what draws numbers while it decodes, such as layers by chance, is not twice the same
+    if lines:
         again = stock.generate(expected.models, expected.sample, **expected.options)
         if scores_of(again) != scores_of(expected.hypotheses):
-            raise unittest.SkipTest(f"{type(expected.models[0]).__name__}: fairseq's own search differs from itself")
+            raise unittest.SkipTest(
+                f"{type(expected.models[0]).__name__}: fairseq's own search differs from itself"
+            )
     return list(lines.values())
 
 
@@ -227,26 +269,46 @@ def with_modes(task: str) -> str:
     return name
 
 
-def by_modes(generate_main: Callable[..., Any], rows: dict[str, Row], result: Result) -> Callable[..., Any]:
+def by_modes(
+    generate_main: Callable[..., Any], rows: dict[str, Row], result: Result
+) -> Callable[..., Any]:
     """fairseq's `generate_main`, which then decodes by each mode, too; `rows`: by mode; `result`: of the run."""
 
-    def decoded(data_dir: str, flags: list[str], *rest: Any, **named: Any) -> list[Decoded]:
+    def decoded(
+        data_dir: str, flags: list[str], *rest: Any, **named: Any
+    ) -> list[Decoded]:
         with recorded() as found:
             generate_main(data_dir, flags, *rest, **named)
         return found
 
-    def in_mode(mode: str, data_dir: str, flags: list[str], *rest: Any, **named: Any) -> None:
+    def in_mode(
+        mode: str, data_dir: str, flags: list[str], *rest: Any, **named: Any
+    ) -> None:
         row, flags = rows[mode], [*flags, *MODES[mode]]
         task = dict(pairwise(flags)).get("--task", "translation")
-        found = decoded(data_dir, [*flags, "--task", with_modes(task), "--decoding", mode], *rest, **named)
+        found = decoded(
+            data_dir,
+            [*flags, "--task", with_modes(task), "--decoding", mode],
+            *rest,
+            **named,
+        )
         expected = decoded(data_dir, flags, *rest, **named)
-        lines = [line for pair in zip(expected, found, strict=True) for line in compare(*pair, row)]
+        lines = [
+            line
+            for pair in zip(expected, found, strict=True)
+            for line in compare(*pair, row)
+        ]
         row.passed += not lines
         if lines:
-            row.failed.append(f"{result.running} {' '.join(flags)}: {len(lines)} outputs differ, as in {lines[0]}")
+            row.failed.append(
+                f"{result.running} {' '.join(flags)}: {len(lines)} outputs differ, as in {lines[0]}"
+            )
 
-    def main(data_dir: str, extra_flags: list[str] | None = None, *rest: Any, **named: Any) -> None:
-        generate_main(data_dir, extra_flags, *rest, **named)  # an error is the test's own
+    def main(
+        data_dir: str, extra_flags: list[str] | None = None, *rest: Any, **named: Any
+    ) -> None:
+        # an error is the test's own
+        generate_main(data_dir, extra_flags, *rest, **named)
         flags = [ALIGNMENT] if extra_flags is None else list(extra_flags)
         without = [flag for flag in flags if flag != ALIGNMENT]
         for mode, row in rows.items():
@@ -259,7 +321,9 @@ def by_modes(generate_main: Callable[..., Any], rows: dict[str, Row], result: Re
     return main
 
 
-def run(name: str, result: Result, only: str, replaced: Callable[[Any], dict[str, Any]]) -> None:
+def run(
+    name: str, result: Result, only: str, replaced: Callable[[Any], dict[str, Any]]
+) -> None:
     """Run the tests of a file whose names have the word `only`, with some of its names `replaced`."""
     try:
         module = import_module(name.removesuffix(".py").replace("/", "."))
@@ -276,11 +340,25 @@ def run(name: str, result: Result, only: str, replaced: Callable[[Any], dict[str
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="fairseq_suite.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="fairseq_suite.sh",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a checkout of fairseq")
-    parser.add_argument("--only", default="", metavar="WORD", help="only tests that have this in their names")
-    parser.add_argument("--seed", type=int, default=1, help="of the tests' random data (default: %(default)s)")
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="a checkout of fairseq"
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="WORD",
+        help="only tests that have this in their names",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="of the tests' random data (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -289,22 +367,44 @@ def main() -> None:
     args = parse()
     for name in (GENERATORS, COMMANDS):
         if not (args.folder / name).is_file():
-            raise AggdecError(f"{args.folder / name} is missing: FOLDER must be a checkout of fairseq, with its tests")
+            raise AggdecError(
+                f"{args.folder / name} is missing: FOLDER must be a checkout of fairseq, with its tests"
+            )
     register()
     os.chdir(args.folder)  # the tests name parts of it by relative paths
-    others = [path for path in sys.path if Path(path).resolve() != ROOT]  # this repository has `tests`, too
+    # this repository has `tests`, too
+    others = [path for path in sys.path if Path(path).resolve() != ROOT]
     sys.path[:] = [os.getcwd(), *others]
 
     modes = {mode: Row(f"{COMMANDS}, --decoding {mode}") for mode in MODES}
-    names = (f"{GENERATORS}, our generators", f"{COMMANDS}, as it is", f"{COMMANDS}, in our modes")
-    generators, commands, again = results = [Result(Row(name), args.seed) for name in names]
-    run(GENERATORS, generators, args.only, lambda module: {"SequenceGenerator": in_place})
+    names = (
+        f"{GENERATORS}, our generators",
+        f"{COMMANDS}, as it is",
+        f"{COMMANDS}, in our modes",
+    )
+    generators, commands, again = results = [
+        Result(Row(name), args.seed) for name in names
+    ]
+    run(
+        GENERATORS,
+        generators,
+        args.only,
+        lambda module: {"SequenceGenerator": in_place},
+    )
     run(COMMANDS, commands, args.only, lambda module: {})
-    run(COMMANDS, again, args.only, lambda module: {"generate_main": by_modes(module.generate_main, modes, again)})
+    run(
+        COMMANDS,
+        again,
+        args.only,
+        lambda module: {"generate_main": by_modes(module.generate_main, modes, again)},
+    )
 
-    rows = [generators.row, commands.row, *modes.values()]  # the tests of `again` are those of `commands`
+    # the tests of `again` are those of `commands`
+    rows = [generators.row, commands.row, *modes.values()]
     if not any(result.testsRun or result.row.failed for result in results):
-        raise AggdecError(f"--only {args.only}: no test of {args.folder} has this in its name")
+        raise AggdecError(
+            f"--only {args.only}: no test of {args.folder} has this in its name"
+        )
     print("\n".join(row.text for row in rows))
     sys.exit(any(row.failed for row in rows))
 

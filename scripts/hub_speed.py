@@ -22,7 +22,10 @@ from ctranslate2.converters import TransformersConverter
 from fairseq_aggdec import register
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.lab.bench import machine
-from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
+from fairseq_aggdec.lab.bench.ctranslate2_runner import (
+    CTranslate2Runner,
+    TranslatorProcess,
+)
 from fairseq_aggdec.lab.bench.modes import Mode, parse_modes
 from fairseq_aggdec.lab.bench.random_models import random_sentences
 from fairseq_aggdec.lab.bench.record import Record, run_of
@@ -45,18 +48,31 @@ def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
     folder.mkdir(parents=True)
     for name in ("source.spm", "target.spm"):
         shutil.copy(tokenizer / name, folder)
-    options = {"source_lang": "en", "target_lang": "de", "tokenizer_class": "MarianTokenizer"}
+    options = {
+        "source_lang": "en",
+        "target_lang": "de",
+        "tokenizer_class": "MarianTokenizer",
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps(options), encoding="utf-8")
     numbers = json.loads((tokenizer / "vocab.json").read_text(encoding="utf-8"))
     numbers.pop("<pad>")
     names = sorted(numbers, key=numbers.__getitem__)
     names += [f"w{number}" for number in range(len(names), SYMBOLS - 1)] + ["<pad>"]
     (folder / "vocab.json").write_text(
-        json.dumps({name: number for number, name in enumerate(names)}), encoding="utf-8"
+        json.dumps({name: number for number, name in enumerate(names)}),
+        encoding="utf-8",
     )
-    sides = {"layers": size["layers"], "ffn_dim": [size["ffn"]] * 2, "attention_heads": [size["heads"]] * 2}
+    sides = {
+        "layers": size["layers"],
+        "ffn_dim": [size["ffn"]] * 2,
+        "attention_heads": [size["heads"]] * 2,
+    }
     config = transformers.MarianConfig(
-        **{f"{side}_{name}": values[place] for name, values in sides.items() for place, side in enumerate(SIDES)},
+        **{
+            f"{side}_{name}": values[place]
+            for name, values in sides.items()
+            for place, side in enumerate(SIDES)
+        },
         d_model=size["d_model"],
         vocab_size=SYMBOLS,
         decoder_vocab_size=SYMBOLS,
@@ -83,7 +99,11 @@ class Transformers:
         self._model, self.mode = model, mode
         self.batches = [batch["id"].tolist() for batch in batches]
         symbols = {number: symbol for symbol, number in fairseqs.items()}
-        self._number = {theirs[symbol]: number for number, symbol in symbols.items() if symbol in theirs}
+        self._number = {
+            theirs[symbol]: number
+            for number, symbol in symbols.items()
+            if symbol in theirs
+        }
         pad = theirs["<pad>"]
         self._inputs = []
         for batch in batches:
@@ -93,7 +113,9 @@ class Transformers:
             ]
             longest = max(map(len, rows))
             ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
-            self._inputs.append({"input_ids": ids, "attention_mask": (ids != pad).long()})
+            self._inputs.append(
+                {"input_ids": ids, "attention_mask": (ids != pad).long()}
+            )
         self._options = {
             "num_beams": mode.beam,
             "do_sample": False,
@@ -110,7 +132,9 @@ class Transformers:
         found = {}
         for sentence, row in zip(self.batches[number], decoded.tolist(), strict=True):
             tokens = [self._number.get(token, -1) for token in row[1:]]
-            found[sentence] = Output(tokens[: tokens.index(eos) + 1] if eos in tokens else [*tokens, eos])
+            found[sentence] = Output(
+                tokens[: tokens.index(eos) + 1] if eos in tokens else [*tokens, eos]
+            )
         return found
 
     def wait(self) -> None:
@@ -120,13 +144,20 @@ class Transformers:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True, help="for the models; kept")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="for the models; kept"
+    )
     parser.add_argument("--json", type=Path, required=True, help="the record")
     parser.add_argument("--sentences", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--length", type=int, default=25, help="tokens of sources and outputs")
     parser.add_argument(
-        "--accepted", type=float, default=3.0, help="mean tokens that an iteration of `speculative` commits"
+        "--length", type=int, default=25, help="tokens of sources and outputs"
+    )
+    parser.add_argument(
+        "--accepted",
+        type=float,
+        default=3.0,
+        help="mean tokens that an iteration of `speculative` commits",
     )
     args = parser.parse_args()
     register()
@@ -141,7 +172,9 @@ def main() -> None:
     if not converted.is_dir():
         TransformersConverter(str(args.folder / "base")).convert(str(converted))
     theirs = json.loads((args.folder / "base/vocab.json").read_text(encoding="utf-8"))
-    model = transformers.MarianMTModel.from_pretrained(args.folder / "base", dtype=torch.float32).eval()
+    model = transformers.MarianMTModel.from_pretrained(
+        args.folder / "base", dtype=torch.float32
+    ).eval()
     search = {"min_len": args.length, "max_len_a": 0, "max_len_b": args.length}
     subject = Subject(
         path=str(folders["base"] / "model.pt"), data=str(folders["base"]),
@@ -149,14 +182,18 @@ def main() -> None:
         oracle=OracleSettings(0.1, args.accepted), drafter_path=str(folders["small"] / "model.pt"),
         name="OPUS-MT's size, random weights, simulated drafts",
     )  # fmt: skip
-    modes = parse_modes("beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5:0", "ctranslate2")
+    modes = parse_modes(
+        "beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5:0", "ctranslate2"
+    )
     rivals = [
         Mode("transformers:greedy", "beam", 1, "transformers"),
         Mode("transformers:beam5", "beam", 5, "transformers"),
     ]
     measured = []
     translators = {
-        precision: TranslatorProcess(converted, precision, "cpu", torch.get_num_threads())
+        precision: TranslatorProcess(
+            converted, precision, "cpu", torch.get_num_threads()
+        )
         for precision in ("fp32", "int8")
     }
     with Runs(subject) as runs:
@@ -167,17 +204,28 @@ def main() -> None:
             dictionaries = runs.task.source_dictionary, runs.task.target_dictionary
             runners = [runs.runner(mode, size) for mode in modes if mode.peer is None]
             runners += [
-                CTranslate2Runner(translators[mode.precision or "fp32"], dictionaries, batches, mode, search)
+                CTranslate2Runner(
+                    translators[mode.precision or "fp32"],
+                    dictionaries,
+                    batches,
+                    mode,
+                    search,
+                )
                 for mode in modes
                 if mode.peer
             ]
             runners += [
-                Transformers(model, batches, mode, args.length, dictionaries[0].indices, theirs) for mode in rivals
+                Transformers(
+                    model, batches, mode, args.length, dictionaries[0].indices, theirs
+                )
+                for mode in rivals
             ]
             results = compare(runners, args.repeats)
             greedy = next(result for result in results if result.mode.is_greedy)
             for result in results:
-                run = run_of(result, result.mode.precision or "fp32", None, greedy, "fp32")
+                run = run_of(
+                    result, result.mode.precision or "fp32", None, greedy, "fp32"
+                )
                 run.batch_size = size
                 measured.append(run)
                 print(

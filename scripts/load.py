@@ -25,14 +25,18 @@ ERRONEOUS = (
 )
 
 
-def check(session: requests.Session, url: str, text: str) -> tuple[list[dict[str, Any]], float]:
+def check(
+    session: requests.Session, url: str, text: str
+) -> tuple[list[dict[str, Any]], float]:
     """The matches in a text, and the seconds until they were there.
 
     Raises:
         requests.HTTPError: the server refused it.
     """
     start = time.perf_counter()
-    answer = session.post(f"{url}/v2/check", data={"text": text, "language": "en"}, timeout=60)
+    answer = session.post(
+        f"{url}/v2/check", data={"text": text, "language": "en"}, timeout=60
+    )
     answer.raise_for_status()
     return answer.json()["matches"], time.perf_counter() - start
 
@@ -46,8 +50,12 @@ def client(url: str, until: float, numbers: count[int]) -> tuple[list[float], in
             text = " ".join(sentence.format(number) for sentence in ERRONEOUS)
             matches, taken = check(session, url, text)
             seconds.append(taken)
-            corrects = any(match["replacements"][0]["value"] == "brothers" for match in matches)
-            wrong += not corrects or not all(number in match["sentence"] for match in matches)
+            corrects = any(
+                match["replacements"][0]["value"] == "brothers" for match in matches
+            )
+            wrong += not corrects or not all(
+                number in match["sentence"] for match in matches
+            )
     return seconds, wrong
 
 
@@ -59,18 +67,24 @@ def typist(url: str, seconds: float, numbers: count[int]) -> list[float]:
         check(session, url, " ".join(sentences))
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            sentences[random.randrange(40)] = random.choice(ERRONEOUS).format(next(numbers))
+            sentences[random.randrange(40)] = random.choice(ERRONEOUS).format(
+                next(numbers)
+            )
             taken.append(check(session, url, " ".join(sentences))[1])
             time.sleep(max(0.0, 0.3 - taken[-1]))
     return taken
 
 
-def row(name: str, seconds: list[float], wall: float, wrong: int, pid: int | None) -> str:
+def row(
+    name: str, seconds: list[float], wall: float, wrong: int, pid: int | None
+) -> str:
     """A line of the table; `pid` is the server's, for its memory."""
     seconds.sort()
     p50, p95 = (1000 * seconds[int(len(seconds) * part)] for part in (0.5, 0.95))
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) if pid else 0
-    memory = f"{pages * os.sysconf('SC_PAGE_SIZE') / 2**20:9.0f}" if pid else "        -"
+    memory = (
+        f"{pages * os.sysconf('SC_PAGE_SIZE') / 2**20:9.0f}" if pid else "        -"
+    )
     load = os.getloadavg()[0]
     return f"{name:12}{len(seconds):8}{wrong:8}{len(seconds) / wall:8.1f}{p50:8.0f}{p95:8.0f}{memory}{load:8.1f}"
 
@@ -79,20 +93,40 @@ def main() -> None:
     """Prints a line for each kind of load."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
-    parser.add_argument("--seconds", type=float, default=10, help="of each kind of load (default: 10)")
-    parser.add_argument("--pid", type=int, help="the server's process, to show its memory")
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="of each kind of load (default: 10)"
+    )
+    parser.add_argument(
+        "--pid", type=int, help="the server's process, to show its memory"
+    )
     args = parser.parse_args()
     numbers = count(random.randrange(10**6, 9 * 10**6))
     print("clients     requests   wrong      /s  p50 ms  p95 ms  RSS MiB load avg")
     for clients in (1, 8, 32):
         start = time.perf_counter()
         with ThreadPoolExecutor(clients) as pool:
-            runs = [pool.submit(client, args.url, start + args.seconds, numbers) for _ in range(clients)]
+            runs = [
+                pool.submit(client, args.url, start + args.seconds, numbers)
+                for _ in range(clients)
+            ]
             results = [run.result() for run in runs]
         seconds = [taken for own, _ in results for taken in own]
         wall = time.perf_counter() - start
-        print(row(str(clients), seconds, wall, sum(wrong for _, wrong in results), args.pid), flush=True)
-    print(row("typing", typist(args.url, args.seconds, numbers), args.seconds, 0, args.pid))
+        print(
+            row(
+                str(clients),
+                seconds,
+                wall,
+                sum(wrong for _, wrong in results),
+                args.pid,
+            ),
+            flush=True,
+        )
+    print(
+        row(
+            "typing", typist(args.url, args.seconds, numbers), args.seconds, 0, args.pid
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -44,13 +44,23 @@ def paragraphs(folder: Path, count: int, words: int = 90) -> list[list[str]]:
 
 def lost(sentences: list[str], output: str) -> list[str]:
     """The sentences of which the output has less than half of the words."""
-    words = [(number, word) for number, sentence in enumerate(sentences) for word in sentence.split()]
-    matcher = SequenceMatcher(None, [word for _, word in words], output.split(), autojunk=False)
+    words = [
+        (number, word)
+        for number, sentence in enumerate(sentences)
+        for word in sentence.split()
+    ]
+    matcher = SequenceMatcher(
+        None, [word for _, word in words], output.split(), autojunk=False
+    )
     kept = [0] * len(sentences)
     for block in matcher.get_matching_blocks():
         for number, _ in words[block.a : block.a + block.size]:
             kept[number] += 1
-    return [sentence for sentence, count in zip(sentences, kept, strict=True) if 2 * count < len(sentence.split())]
+    return [
+        sentence
+        for sentence, count in zip(sentences, kept, strict=True)
+        if 2 * count < len(sentence.split())
+    ]
 
 
 def jfleg(folder: Path, settings: dict[str, object]) -> str:
@@ -60,17 +70,26 @@ def jfleg(folder: Path, settings: dict[str, object]) -> str:
         return [as_written().encode(line).split() for line in lines]
 
     source, *references = (
-        [detokenise(line) for line in (folder / "jfleg" / f"test.{name}").read_text(encoding="utf-8").splitlines()]
+        [
+            detokenise(line)
+            for line in (folder / "jfleg" / f"test.{name}")
+            .read_text(encoding="utf-8")
+            .splitlines()
+        ]
         for name in ("src", "ref0", "ref1", "ref2", "ref3")
     )
     texts = [result.text for result in load.shipped("gec").decode(source, **settings)]
-    score = corpus_gleu(tokens(source), tokens(texts), [tokens(lines) for lines in references])
+    score = corpus_gleu(
+        tokens(source), tokens(texts), [tokens(lines) for lines in references]
+    )
     changed = sum(text != line for text, line in zip(texts, source, strict=True))
     return f"JFLEG test, {settings['mode']}: GLEU {100 * score:.2f}, {changed} of {len(source)} changed"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--paragraphs", type=int, default=200)
     parser.add_argument("--mode", default="iad++")
     parser.add_argument("--clean", action="store_true")
@@ -84,10 +103,14 @@ def main() -> None:
         return
     clean = paragraphs(folder, args.paragraphs)
     corruptor = errors.Corruptor(
-        lexicon.build_lexicon({}), errors.CorruptionConfig(error_rate=0.0 if args.clean else 0.1)
+        lexicon.build_lexicon({}),
+        errors.CorruptionConfig(error_rate=0.0 if args.clean else 0.1),
     )
     wrong = [
-        " ".join(corruptor.corrupt_line(one, 1, 100 * number + place)[0] for place, one in enumerate(sentences))
+        " ".join(
+            corruptor.corrupt_line(one, 1, 100 * number + place)[0]
+            for place, one in enumerate(sentences)
+        )
         for number, sentences in enumerate(clean)
     ]
     model = load.shipped("gec")
@@ -97,8 +120,13 @@ def main() -> None:
             results = model.decode(wrong, **settings, progress=True)
     else:
         results = model.decode(wrong, **settings, progress=True)
-    missing = [lost(sentences, result.text) for sentences, result in zip(clean, results, strict=True)]
-    before = [lost(sentences, text) for sentences, text in zip(clean, wrong, strict=True)]
+    missing = [
+        lost(sentences, result.text)
+        for sentences, result in zip(clean, results, strict=True)
+    ]
+    before = [
+        lost(sentences, text) for sentences, text in zip(clean, wrong, strict=True)
+    ]
     notes = [note for result in results for note in result.notes]
     print(
         f"{len(clean)} paragraphs, {sum(map(len, clean))} sentences, "

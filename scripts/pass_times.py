@@ -13,7 +13,12 @@ from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs.graph_cache import Graph
-from fairseq_aggdec.lab.bench.random_models import SOURCE, TARGET, random_sentences, write_random_model
+from fairseq_aggdec.lab.bench.random_models import (
+    SOURCE,
+    TARGET,
+    random_sentences,
+    write_random_model,
+)
 from fairseq_aggdec.model import load
 from fairseq_aggdec.models.sizes import SIZES
 
@@ -26,16 +31,31 @@ _START = 12  # the position of a row's first token
 def main(device: str, folder: Path) -> None:
     """Print a line for each size of a pass."""
     made = write_random_model(folder, SIZES["base"], trained_in=torch.float16)
-    loaded = load(made.checkpoint, folder, source_lang=SOURCE, target_lang=TARGET, device=device, precision="fp16")
+    loaded = load(
+        made.checkpoint,
+        folder,
+        source_lang=SOURCE,
+        target_lang=TARGET,
+        device=device,
+        precision="fp16",
+    )
     (model,), words = loaded.models, loaded.task.target_dictionary
-    rules = SearchRules(words.pad(), words.unk(), words.eos(), max_len=2 * _START + 32, symbols=len(words))
+    rules = SearchRules(
+        words.pad(),
+        words.unk(),
+        words.eos(),
+        max_len=2 * _START + 32,
+        symbols=len(words),
+    )
     engines = Engines()
     engine: Any = engines.decoder(model.decoder)
     for rows, width in _SHAPES if device == "cuda" else _SHAPES[:2]:
         # a pass of the size is captured, and is then the last of the graphs
         source = torch.tensor(random_sentences(rows, 25, len(words)), device=device)
         lengths = torch.full((rows,), source.size(1), device=device)
-        engine.start(engines.encode(model, {"src_tokens": source, "src_lengths": lengths}))
+        engine.start(
+            engines.encode(model, {"src_tokens": source, "src_lengths": lengths})
+        )
         engine.verify(Block.of(source[:, :1].repeat(1, width), [_START] * rows), rules)
         graph: Graph = list(engine.runner.cache._graphs.values())[-1]
 

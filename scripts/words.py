@@ -34,7 +34,9 @@ def text_of(path: Path) -> str:
         if path.name.startswith("deu."):
             return "".join(line.split("\t")[0] + "\n" for line in file)
         if path.suffixes[0] == ".jsonl":
-            return "\n".join(sentence for line in file for sentence in json.loads(line)["source"])
+            return "\n".join(
+                sentence for line in file for sentence in json.loads(line)["source"]
+            )
         return file.read()
 
 
@@ -48,8 +50,16 @@ def words(data: Path) -> Iterator[str]:
         files.update(found.keys())
         names.update(re.findall(r"(?<=[a-z,] )[A-Z][a-z]*\b", text))
     least = {word: 60 if len(word) < 4 else 3 for word in [*small, *names]}
-    plain = {word for word in small if small[word] >= least[word] or (files[word] > 1 and len(word) > 3)}
-    capital = {word for word in names if names[word] >= max(least[word], 4 * small[word.lower()])}
+    plain = {
+        word
+        for word in small
+        if small[word] >= least[word] or (files[word] > 1 and len(word) > 3)
+    }
+    capital = {
+        word
+        for word in names
+        if names[word] >= max(least[word], 4 * small[word.lower()])
+    }
     yield from sorted((plain | capital) - {word.lower() for word in capital})
 
 
@@ -57,7 +67,9 @@ def main() -> None:
     found = "\n".join(words(Path(os.environ.get("AGGDEC_DATA") or "../shared/data")))
     out = Path(sys.argv[1]) if sys.argv[1:] else LIST
     out.write_bytes(gzip.compress(found.encode("ascii"), mtime=0))
-    print(f"{out}: {found.count(chr(10)) + 1} words, {out.stat().st_size / 1000:.0f} kB")
+    print(
+        f"{out}: {found.count(chr(10)) + 1} words, {out.stat().st_size / 1000:.0f} kB"
+    )
 
 
 if __name__ == "__main__":

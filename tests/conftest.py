@@ -23,17 +23,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None):
         fork_server.start()
         return
-    logging.disable(logging.INFO)  # fairseq says while it is imported which packages it does not find
+    # fairseq says while it is imported which packages it does not find
+    logging.disable(logging.INFO)
     import torch
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()  # whichever module a test imports first
     logging.disable(logging.NOTSET)
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
+    # results and times alike on every machine
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """What this processor cannot compute is left out, not skipped: a skipped test counts as a failure in `.ci/run`.
 
     Files of few and long tests come first: at the end, one process would work on them while the others wait.
@@ -48,17 +52,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     longest = ("tests/scripts/", "tests/fuzzing", "tests/engine/test_triton", "tests/cli/",
                "tests/repository/test_")  # fmt: skip
     items.sort(
-        key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
+        key=lambda item: next(
+            (place for place, part in enumerate(longest) if part in item.nodeid),
+            len(longest),
+        )
     )
 
 
-_LOG_LEVELS = {name: logging.getLogger(name).level for name in (None, "fairseq", "fairseq_aggdec")}
+_LOG_LEVELS = {
+    name: logging.getLogger(name).level for name in (None, "fairseq", "fairseq_aggdec")
+}
 
 
 @pytest.fixture(autouse=True)
 def _log_levels() -> None:
     """What a command that ran in this process, for another test or a fixture, has silenced speaks again."""
-    ours = [name for name in logging.root.manager.loggerDict if name.startswith("fairseq_aggdec.")]
+    ours = [
+        name
+        for name in logging.root.manager.loggerDict
+        if name.startswith("fairseq_aggdec.")
+    ]
     for name, level in (dict.fromkeys(ours, logging.NOTSET) | _LOG_LEVELS).items():
         logging.getLogger(name).setLevel(level)
 
@@ -72,12 +85,19 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
     multiprocessing.util.get_temp_dir()  # this process's, which goes when it ends
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="tests-") as folder:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory(prefix="tests-") as folder,
+    ):
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
         goes = ("pymp-", "torchinductor_", "pytest-of-", "tests-", "commands-")
-        left = [path.name for path in Path(folder).iterdir() if not path.name.startswith(goes)]
+        left = [
+            path.name
+            for path in Path(folder).iterdir()
+            if not path.name.startswith(goes)
+        ]
         assert not left, f"left behind in the temporary directory: {left}"
 
 
@@ -101,7 +121,9 @@ def aggdec_data() -> Path:
 @pytest.fixture
 def quick_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this process starts as `sys.executable -m MODULE` has imported PyTorch and fairseq already."""
-    monkeypatch.setattr(sys, "executable", str(fork_server.environment() / "bin/python"))
+    monkeypatch.setattr(
+        sys, "executable", str(fork_server.environment() / "bin/python")
+    )
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +135,9 @@ def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def toy_model_dir(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
     """A small stock fairseq Transformer, trained for a few updates by fairseq-train, with its data."""
-    return made_once(tmp_path_factory, "toy_model", partial(train_toy, toy_data, updates=20))
+    return made_once(
+        tmp_path_factory, "toy_model", partial(train_toy, toy_data, updates=20)
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -125,11 +149,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     skipped = reporter.stats.get("skipped", [])
     if skipped and _data_required() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        reporter.write_line(f"\nAGGDEC_REQUIRE_DATA=1: {len(skipped)} skipped tests count as failures", red=True)
+        reporter.write_line(
+            f"\nAGGDEC_REQUIRE_DATA=1: {len(skipped)} skipped tests count as failures",
+            red=True,
+        )
 
 
 @pytest.fixture(params=["kernels", "PyTorch"])
-def either_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def either_engine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A test with the kernels, and with PyTorch's operations in their place."""
     from fairseq_aggdec.engine.native import library
     from fairseq_aggdec.engine.native.library import kernels

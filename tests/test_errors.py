@@ -23,14 +23,18 @@ def replaced() -> Exception:
     ("error", "printed"),
     [
         (AggdecError("say why"), "error: say why\n"),
-        (AssertionError("--path required"), "error: --path required\n"),  # fairseq's own checks of options
+        # fairseq's own checks of options
+        (AssertionError("--path required"), "error: --path required\n"),
         (FileNotFoundError(2, "No such file", "a.txt"), "error: a.txt: No such file\n"),
         (replaced(), "error: say why\n"),
         (KeyError("other"), "KeyError: 'other'\n"),
     ],
 )
 def test_excepthook(
-    error: Exception, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception,
+    printed: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(sys, "argv", ["bin/fairseq-generate"])
@@ -42,9 +46,12 @@ def test_excepthook(
 
 def test_an_interruption_is_one_line_and_ends_as_the_signal_has_it() -> None:
     """As of fairseq-generate with this plugin."""
-    handled = "import signal; signal.signal(2, signal.default_int_handler)"  # a shell's background jobs ignore it
+    # a shell's background jobs ignore it
+    handled = "import signal; signal.signal(2, signal.default_int_handler)"
     program = f"{handled}; {COMMAND}install_excepthook(); signal.raise_signal(2)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (-2, "interrupted\n")
 
 

@@ -28,8 +28,18 @@ print(faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc alone")
 def test_free_memory_is_not_fetched_again() -> None:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=clean)
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MALLOC_", "GLIBC_"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=clean,
+    )
     first, again, faults = done.stdout.split()
     assert (first, again) == ("True", "True")
     assert int(faults) < 100
@@ -40,7 +50,9 @@ def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not keep_freed_memory.__wrapped__()
 
 
-def test_pythons_collector_stays_off_until_the_last_of_several_threads_is_done() -> None:
+def test_pythons_collector_stays_off_until_the_last_of_several_threads_is_done() -> (
+    None
+):
     one, other = no_garbage_collection(), no_garbage_collection()
     one.__enter__()
     other.__enter__()

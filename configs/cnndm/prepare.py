@@ -35,9 +35,21 @@ SPLITS = {
         sha256=checksum,
     )
     for name, stem, checksum in (
-        ("train", "train", "a5cee49f3a6c862c26ce29308236d2a99625ab6c86a43be22d5206b2790d8029"),
-        ("valid", "val", "81887e982b045083409c6ee838aede8ff4b97291605bcfb21bffc456a16991db"),
-        ("test", "test", "c4f5efb5ec2126430a5c156efbd13d0e9c4cb490169e552c38b4a51981a009bd"),
+        (
+            "train",
+            "train",
+            "a5cee49f3a6c862c26ce29308236d2a99625ab6c86a43be22d5206b2790d8029",
+        ),
+        (
+            "valid",
+            "val",
+            "81887e982b045083409c6ee838aede8ff4b97291605bcfb21bffc456a16991db",
+        ),
+        (
+            "test",
+            "test",
+            "c4f5efb5ec2126430a5c156efbd13d0e9c4cb490169e552c38b4a51981a009bd",
+        ),
     )
 }
 """{split: list of its stories' addresses}"""
@@ -48,24 +60,39 @@ def read_story(data: bytes) -> Pair:
     body, *highlights = data.decode("utf-8").split("@highlight")
     sentences = [one_space(highlight) for highlight in highlights if highlight.strip()]
     ends = (".", "!", "?", '"', "'")
-    return one_space(body), " ".join(text if text.endswith(ends) else f"{text} ." for text in sentences)
+    return one_space(body), " ".join(
+        text if text.endswith(ends) else f"{text} ." for text in sentences
+    )
 
 
 def stories(data: Path, addresses: Path) -> Iterator[Pair]:
     """Yields the stories of a list of addresses; a story's file name is the SHA-1 of its address."""
-    wanted = {hashlib.sha1(line.strip().encode()).hexdigest() for line in read_lines(addresses) if line.strip()}
+    wanted = {
+        hashlib.sha1(line.strip().encode()).hexdigest()
+        for line in read_lines(addresses)
+        if line.strip()
+    }
     for item in STORIES:
         with tarfile.open(data / item.path, "r|*") as archive:
             for member in archive:
-                stream = archive.extractfile(member) if Path(member.name).stem in wanted else None
+                stream = (
+                    archive.extractfile(member)
+                    if Path(member.name).stem in wanted
+                    else None
+                )
                 if stream is not None and all(story := read_story(stream.read())):
                     yield story
 
 
 def text(steps: Steps, folder: Path) -> None:
-    fetch(steps.data, [bart.model("bart.base"), *bart.SUBWORDS, *STORIES, *SPLITS.values()])
+    fetch(
+        steps.data,
+        [bart.model("bart.base"), *bart.SUBWORDS, *STORIES, *SPLITS.values()],
+    )
     for name, addresses in SPLITS.items():
-        steps.write_pairs(folder, name, stories(steps.data, steps.data / addresses.path))
+        steps.write_pairs(
+            folder, name, stories(steps.data, steps.data / addresses.path)
+        )
 
 
 def prepare(steps: Steps) -> None:

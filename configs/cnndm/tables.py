@@ -2,7 +2,10 @@
 
 from experiments.common_tables import summaries
 
-TEACHERS = {"Teacher, BART": "teacher-beam4", "BART-base (beam = 5) without distillation": "undistilled-beam5"}
+TEACHERS = {
+    "Teacher, BART": "teacher-beam4",
+    "BART-base (beam = 5) without distillation": "undistilled-beam5",
+}
 
 
 def papers(results):

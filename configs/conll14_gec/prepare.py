@@ -11,7 +11,10 @@ from experiments.experiment import Experiment
 from experiments.steps import Steps
 
 EXPERIMENT = Experiment(
-    sides=("src", "tgt"), test_sets=(bea2019.TEST_SET,), m2=bea2019.M2, score=("m2", "edit-ratio", "unchanged")
+    sides=("src", "tgt"),
+    test_sets=(bea2019.TEST_SET,),
+    m2=bea2019.M2,
+    score=("m2", "edit-ratio", "unchanged"),
 )
 SYMBOLS = 32000
 

@@ -14,31 +14,49 @@ def papers(results):
 
     def by_data(modes):
         return {
-            f"{words} ({name})": valid.at(f"{data}-{mode}", mode=mode, record=f"bench/valid-{data}").row(columns)
+            f"{words} ({name})": valid.at(
+                f"{data}-{mode}", mode=mode, record=f"bench/valid-{data}"
+            ).row(columns)
             for data, words in DATA.items()
             for name, mode in modes.items()
         }
 
     cpu = {
-        f"{layers}, {n} threads": results.at(record=f"bench/cpu-scratch{end}-{n}", over_record=f"bench/cpu-scratch-{n}")
+        f"{layers}, {n} threads": results.at(
+            record=f"bench/cpu-scratch{end}-{n}", over_record=f"bench/cpu-scratch-{n}"
+        )
         for n in (8, 2)
         for layers, end in (("6+6", ""), ("9+3", "-9-3"))
     }
     modes = {"Beam=5": "beam5", "Greedy": "greedy", "Aggressive": "iad"}
     on_cpu = {
-        name: {column: place.at(mode=mode).get(speed_up) for column, mode in modes.items()}
+        name: {
+            column: place.at(mode=mode).get(speed_up) for column, mode in modes.items()
+        }
         for name, place in cpu.items()
     }
     depths = {"6+6": valid.at("scratch-greedy", record="bench/depth")}
     for depth in ("3-6", "9-6", "6-3", "6-9", "7-5", "8-4", "9-3", "10-2", "11-1"):
-        depths[depth.replace("-", "+")] = valid.at(f"scratch-{depth}-greedy", record=f"bench/depth-{depth}")
+        depths[depth.replace("-", "+")] = valid.at(
+            f"scratch-{depth}-greedy", record=f"bench/depth-{depth}"
+        )
     layers = {"F0.5": Score("M2 F0.5"), "Total Latency": seconds, "Speedup": speed_up}
     of_test = {"P": Score("M2 P"), "R": Score("M2 R"), **F}
     tests = {}
-    for data, words in {"scratch": "no synthetic data", "finetune": "synthetic data"}.items():
+    for data, words in {
+        "scratch": "no synthetic data",
+        "finetune": "synthetic data",
+    }.items():
         at = results.at(record=f"bench/test-{data}")
-        tests[f"{words}: Transformer-big (beam=5)"] = at.at(f"{data}-beam5", mode="beam5").row(of_test)
-        deep = at.at(f"{data}-9-3-iad", mode="iad", record=f"bench/test-{data}-9-3", over_record=at.record)
+        tests[f"{words}: Transformer-big (beam=5)"] = at.at(
+            f"{data}-beam5", mode="beam5"
+        ).row(of_test)
+        deep = at.at(
+            f"{data}-9-3-iad",
+            mode="iad",
+            record=f"bench/test-{data}-9-3",
+            over_record=at.record,
+        )
         tests[f"{words}: Our approach (9+3)"] = deep.row(of_test)
     big = results.at("finetune-beam5", record="bench/test-finetune", mode="beam5")
     first, second = "with synthetic data (beam = {})", "with synthetic data ({})"
@@ -68,7 +86,9 @@ def papers(results):
         beside(
             "sun2021/4",
             {
-                name: place.at(mode="greedy", over="greedy", over_record="bench/depth").row(layers)
+                name: place.at(
+                    mode="greedy", over="greedy", over_record="bench/depth"
+                ).row(layers)
                 for name, place in depths.items()
             },
         ),

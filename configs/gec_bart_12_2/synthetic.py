@@ -11,7 +11,9 @@ EXPERIMENT = Experiment(sides=("src", "tgt"), gpt2=True)
 
 
 def text(steps: Steps, folder: Path) -> None:
-    steps.write_pairs(folder, "train", read_pairs(steps.work / "pairs.src", steps.work / "pairs.tgt"))
+    steps.write_pairs(
+        folder, "train", read_pairs(steps.work / "pairs.src", steps.work / "pairs.tgt")
+    )
     for name in ("valid", "test"):
         steps.write_pairs(folder, name, bea2019.pairs(steps.data, name))
 

@@ -14,7 +14,13 @@ PAIRS = 250_000
 
 
 def clean(steps: Steps, folder: Path) -> None:
-    small.write_clean(small.CLEAN_TEXT, small.HELD_OUT, steps.data, folder, unusual_share=small.UNUSUAL_SHARE)
+    small.write_clean(
+        small.CLEAN_TEXT,
+        small.HELD_OUT,
+        steps.data,
+        folder,
+        unusual_share=small.UNUSUAL_SHARE,
+    )
     write_lines(folder / "train", list(islice(read_lines(folder / "train"), PAIRS)))
 
 

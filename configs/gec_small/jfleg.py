@@ -18,7 +18,9 @@ EXPERIMENT = Experiment(
     test_sets=(TestSet("jfleg"),),
     score=("gleu", "edit-ratio", "unchanged"),
 )
-CLEAN_TEXT = [CleanText("mono-openstax-psychology/psychology2e.en.txt.gz", running_text=True)]
+CLEAN_TEXT = [
+    CleanText("mono-openstax-psychology/psychology2e.en.txt.gz", running_text=True)
+]
 """for fairseq-preprocess, which wants a training set"""
 
 
@@ -29,7 +31,12 @@ def text(steps: Steps, folder: Path) -> None:
 
 
 def prepare(steps: Steps) -> None:
-    steps.once("clean", lambda _, folder: write_clean(CLEAN_TEXT, {"valid": 100, "test": 100}, steps.data, folder))
+    steps.once(
+        "clean",
+        lambda _, folder: write_clean(
+            CLEAN_TEXT, {"valid": 100, "test": 100}, steps.data, folder
+        ),
+    )
     steps.once("text", text)
     steps.tokenise(subwords.as_written)
     steps.encode(steps.shipped_subwords("gec"), max_tokens=110)

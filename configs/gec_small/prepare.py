@@ -26,11 +26,20 @@ EXPERIMENT = Experiment(
 # Encyclopedia and abstracts have units, names and the present tense. A repeated sentence gets other errors each time.
 CLEAN_TEXT = [
     CleanText("tatoeba-en-de/deu.txt.gz", column=0, repeat=3),
-    CleanText("mono-openstax-psychology/psychology2e.en.txt.gz", repeat=16, running_text=True),
+    CleanText(
+        "mono-openstax-psychology/psychology2e.en.txt.gz", repeat=16, running_text=True
+    ),
     CleanText("mono-peps/peps.en.txt.gz", repeat=4, running_text=True),
     CleanText("mlqe-pe-en-de/train.src.gz", repeat=12, tokenised=True),
-    CleanText("scitldr/train.jsonl.gz", repeat=8, json_field="source", running_text=True),
-    CleanText("mono-litbank/litbank.en.txt.gz", running_text=True, modern_only=True, max_unknown_words=1),
+    CleanText(
+        "scitldr/train.jsonl.gz", repeat=8, json_field="source", running_text=True
+    ),
+    CleanText(
+        "mono-litbank/litbank.en.txt.gz",
+        running_text=True,
+        modern_only=True,
+        max_unknown_words=1,
+    ),
 ]
 JOINED = {"lines": 60000, "min_words": 36, "max_words": 75}
 """long examples from the running text, so that the model keeps its place beyond 60 subwords"""
@@ -48,10 +57,16 @@ def text(steps: Steps, folder: Path) -> None:
 
 
 def prepare(steps: Steps) -> None:
-    steps.once("clean", lambda _, folder: write_clean(CLEAN_TEXT, HELD_OUT, steps.data, folder, JOINED, UNUSUAL_SHARE))
+    steps.once(
+        "clean",
+        lambda _, folder: write_clean(
+            CLEAN_TEXT, HELD_OUT, steps.data, folder, JOINED, UNUSUAL_SHARE
+        ),
+    )
     steps.once("text", text)
     # hides characters that the model does not know: fairseq_aggdec/text/line.py
     steps.tokenise(subwords.as_written)
     # longer training pairs cost time and memory and do not help much
-    steps.encode(steps.shipped_subwords("gec"), max_tokens=110)  # the training begins at the shipped corrector
+    # the training begins at the shipped corrector
+    steps.encode(steps.shipped_subwords("gec"), max_tokens=110)
     steps.binarise(shipped_dictionary("gec"))

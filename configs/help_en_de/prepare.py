@@ -3,5 +3,9 @@
 from experiments.corpora import libreoffice_help
 from experiments.experiment import Experiment
 
-EXPERIMENT = Experiment(sides=("en", "de"), languages={"en": "en", "de": "de"}, score=("sacrebleu", "bleu", "exact"))
+EXPERIMENT = Experiment(
+    sides=("en", "de"),
+    languages={"en": "en", "de": "de"},
+    score=("sacrebleu", "bleu", "exact"),
+)
 prepare = libreoffice_help.prepare

@@ -5,7 +5,8 @@ from experiments.measures import Score
 
 VERIFIER = "4+3 layers of 256"
 DIFFERS = (
-    f"verifier of {VERIFIER}; drafter of 2 layers of 256, transition head, causal prefix, no glancing, a short training"
+    f"verifier of {VERIFIER}; drafter of 2 layers of 256, transition head, causal prefix, "
+    "no glancing, a short training"
 )
 
 
@@ -23,6 +24,9 @@ def papers(results):
             further={"GAD++ (k = 5)": "GAD++ (k = 10)"},
             ours="sacrebleu of help paragraphs",
             differs=DIFFERS,
-            but={"AR (beam = 5)": VERIFIER, "GAD++ (k = 5)": f"k, which is 10 in the paper's row; {DIFFERS}"},
+            but={
+                "AR (beam = 5)": VERIFIER,
+                "GAD++ (k = 5)": f"k, which is 10 in the paper's row; {DIFFERS}",
+            },
         )
     ]

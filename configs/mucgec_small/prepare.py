@@ -18,7 +18,9 @@ from fairseq_aggdec.errors import AggdecError
 
 from .sentences import WordSentences
 
-EXPERIMENT = Experiment(sides=("src", "tgt"), score=("m2-references", "edit-ratio", "unchanged"))
+EXPERIMENT = Experiment(
+    sides=("src", "tgt"), score=("m2-references", "edit-ratio", "unchanged")
+)
 SENTENCES = WordSentences(lines=120000, seed=1, another_sentence=0.5)
 HELD_OUT = {"valid": 500}
 MIN_OCCURRENCES = 10
@@ -30,7 +32,9 @@ UNCLEAR = "无法标注"
 """MuCGEC's words for "cannot be annotated", in place of a correction"""
 
 
-def read_corrections(lines: Iterable[str], name: str) -> Iterator[tuple[str, list[str]]]:
+def read_corrections(
+    lines: Iterable[str], name: str
+) -> Iterator[tuple[str, list[str]]]:
     """Yields each sentence with its corrections, one or more; sentences that cannot be annotated are left out.
 
     Args:
@@ -43,9 +47,15 @@ def read_corrections(lines: Iterable[str], name: str) -> Iterator[tuple[str, lis
     for number, line in enumerate(lines, start=1):
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) < 3 or not fields[1]:
-            raise AggdecError(f"{name}, line {number}: number, sentence and corrections are expected: {line[:60]!r}")
+            raise AggdecError(
+                f"{name}, line {number}: number, sentence and corrections are expected: {line[:60]!r}"
+            )
         source = fields[1]
-        corrections = [source if field == CORRECT else field for field in fields[2:] if field and field != UNCLEAR]
+        corrections = [
+            source if field == CORRECT else field
+            for field in fields[2:]
+            if field and field != UNCLEAR
+        ]
         if corrections:
             yield source, corrections
 
@@ -53,10 +63,17 @@ def read_corrections(lines: Iterable[str], name: str) -> Iterator[tuple[str, lis
 def text(steps: Steps, folder: Path) -> None:
     file = steps.data / "mucgec-dev/MuCGEC_dev.txt"
     sentences = list(read_corrections(read_lines(file), str(file)))
-    test = [(characters(source), characters(corrections[0])) for source, corrections in sentences]
-    for number, column in enumerate(reference_columns([corrections for _, corrections in sentences])):
+    test = [
+        (characters(source), characters(corrections[0]))
+        for source, corrections in sentences
+    ]
+    for number, column in enumerate(
+        reference_columns([corrections for _, corrections in sentences])
+    ):
         write_lines(folder / f"test.ref{number}", map(characters, column))
-    train = [(characters(source), characters(target)) for source, target in SENTENCES.pairs()]
+    train = [
+        (characters(source), characters(target)) for source, target in SENTENCES.pairs()
+    ]
     for name, pairs in (take_out(train, [test], HELD_OUT) | {"test": test}).items():
         steps.write_pairs(folder, name, pairs)
 

@@ -6,8 +6,13 @@ from experiments.measures import Score, speed_up
 
 def papers(results):
     """Tables of the papers with this experiment's numbers."""
-    columns = {"NLPCC-18 F0.5": Score("F0.5 (references)"), "NLPCC-18 Speedup": speed_up}
-    of_edits = dict(zip(("P", "R", "F0.5"), map(Score, REFERENCE_EDITS), strict=True)) | {"Speedup": speed_up}
+    columns = {
+        "NLPCC-18 F0.5": Score("F0.5 (references)"),
+        "NLPCC-18 Speedup": speed_up,
+    }
+    of_edits = dict(
+        zip(("P", "R", "F0.5"), map(Score, REFERENCE_EDITS), strict=True)
+    ) | {"Speedup": speed_up}
     at = results.at(record="bench/bench-test")
     differs = "2+1 layers of 192, training data made of words"
     return [

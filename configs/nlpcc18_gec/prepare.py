@@ -19,16 +19,20 @@ from experiments.words import characters
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.score.m2_file import read_m2
 
-EXPERIMENT = Experiment(sides=("src", "tgt"), score=("m2-references", "edit-ratio", "unchanged"))
+EXPERIMENT = Experiment(
+    sides=("src", "tgt"), score=("m2-references", "edit-ratio", "unchanged")
+)
 VALID_SENTENCES = 5000
 _ASK = "licensed. Ask for task 2 at http://tcci.ccf.org.cn/conference/2018/taskdata.php; it is the "
 TRAIN = Original(
     "nlpcc18/originals/data.train",
-    ask=_ASK + "training file, lines of number, number of corrections, sentence, corrections",
+    ask=_ASK
+    + "training file, lines of number, number of corrections, sentence, corrections",
 )
 GOLD = Original(
     "nlpcc18/originals/gold.01",
-    ask=_ASK + "M2 file of the test set with both annotators, whose sentences are split into words",
+    ask=_ASK
+    + "M2 file of the test set with both annotators, whose sentences are split into words",
 )
 
 
@@ -43,7 +47,9 @@ def training_pairs(file: Path) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(file), start=1):
         fields = line.strip().split("\t")
         if len(fields) < 3:
-            raise AggdecError(f"{file}, line {number}: has {len(fields)} fields where 3 or more are expected")
+            raise AggdecError(
+                f"{file}, line {number}: has {len(fields)} fields where 3 or more are expected"
+            )
         source, corrections = fields[2], [text for text in fields[3:] if text.strip()]
         for target in corrections or [source]:
             yield characters(source), characters(target)
@@ -52,12 +58,20 @@ def training_pairs(file: Path) -> Iterator[Pair]:
 def text(steps: Steps, folder: Path) -> None:
     fetch(steps.data, [TRAIN, GOLD])
     pairs = list(training_pairs(steps.data / TRAIN.path))
-    chosen = dict.fromkeys(hold_out((source for source, _ in pairs), {"valid": VALID_SENTENCES})["valid"])
+    chosen = dict.fromkeys(
+        hold_out((source for source, _ in pairs), {"valid": VALID_SENTENCES})["valid"]
+    )
     first = {source: (source, target) for source, target in reversed(pairs)}
-    steps.write_pairs(folder, "train", [pair for pair in pairs if pair[0] not in chosen])
+    steps.write_pairs(
+        folder, "train", [pair for pair in pairs if pair[0] not in chosen]
+    )
     steps.write_pairs(folder, "valid", [first[source] for source in chosen])
     gold = (sentence.pair() for sentence in read_m2(steps.data / GOLD.path))
-    steps.write_pairs(folder, "test", [(characters(source), characters(target)) for source, target in gold])
+    steps.write_pairs(
+        folder,
+        "test",
+        [(characters(source), characters(target)) for source, target in gold],
+    )
 
 
 def prepare(steps: Steps) -> None:

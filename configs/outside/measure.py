@@ -14,7 +14,10 @@ BY_HAND = (4, 6, 8, 12)
 MODES = [
     *parse_modes("beam1,greedy,iad"),
     Mode("iad, paper's rule", "iad", options={"copies": "paper"}),
-    *(Mode(f"iad, {longest} at most", "iad", options={"max_draft_len": longest}) for longest in BY_HAND),
+    *(
+        Mode(f"iad, {longest} at most", "iad", options={"max_draft_len": longest})
+        for longest in BY_HAND
+    ),
 ]
 
 

@@ -16,7 +16,12 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import collate_tokens
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, register_model, register_model_architecture
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    register_model,
+    register_model_architecture,
+)
 from fairseq.models.transformer import base_architecture
 from fairseq.modules import LayerNorm
 from torch import Tensor
@@ -43,7 +48,9 @@ class LastNormTransformer(HubTransformerModel):
         return model
 
 
-register_model_architecture("last_norm_transformer", "last_norm_transformer")(base_architecture)
+register_model_architecture("last_norm_transformer", "last_norm_transformer")(
+    base_architecture
+)
 
 
 @dataclass
@@ -58,27 +65,50 @@ class Outside:
 
     @classmethod
     def of(
-        cls, source: Dictionary, target: Dictionary, weights: Weights, arch: str = "hub_transformer", **alike: Any
+        cls,
+        source: Dictionary,
+        target: Dictionary,
+        weights: Weights,
+        arch: str = "hub_transformer",
+        **alike: Any,
     ) -> "Outside":
         """Build a Transformer with 8 heads and fill it with all of these weights.
 
         `alike`: fairseq's options of its encoder and of its decoder.
         """
         alike |= {"attention_heads": 8, "learned_pos": True}
-        sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in alike.items()}
+        sides = {
+            f"{side}_{name}": value
+            for side in ("encoder", "decoder")
+            for name, value in alike.items()
+        }
         longest = len(weights["encoder.embed_positions.weight"]) - 2
-        args = Namespace(arch=arch, dropout=0.0, max_source_positions=longest, max_target_positions=longest, **sides)
+        args = Namespace(
+            arch=arch,
+            dropout=0.0,
+            max_source_positions=longest,
+            max_target_positions=longest,
+            **sides,
+        )
         ARCH_CONFIG_REGISTRY[arch](args)
         task = Namespace(source_dictionary=source, target_dictionary=target)
         model = ARCH_MODEL_REGISTRY[arch].build_model(args, task)
-        newest = torch.Tensor([3])  # of fairseq's formats: with an older one it drops the last norm
-        model.load_state_dict({**weights, "encoder.version": newest, "decoder.version": newest})
+        # of fairseq's formats: with an older one it drops the last norm
+        newest = torch.Tensor([3])
+        model.load_state_dict(
+            {**weights, "encoder.version": newest, "decoder.version": newest}
+        )
         return cls(source, target, args, model.eval())
 
     def save(self, path: Path) -> None:
         """Write a checkpoint that fairseq-generate reads."""
         cfg = {"model": self.options, "task": {"_name": "translation"}}
-        torch.save(without_training({"args": None, "cfg": cfg, "model": self.model.state_dict()}), path)
+        torch.save(
+            without_training(
+                {"args": None, "cfg": cfg, "model": self.model.state_dict()}
+            ),
+            path,
+        )
 
 
 def dictionary(symbols: Iterable[str]) -> Dictionary:
@@ -90,7 +120,11 @@ def dictionary(symbols: Iterable[str]) -> Dictionary:
 
 
 def searched(
-    generator: Any, model: Any, sources: Sequence[list[int]], size: int = 1, drafts: Sequence[list[int]] = ()
+    generator: Any,
+    model: Any,
+    sources: Sequence[list[int]],
+    size: int = 1,
+    drafts: Sequence[list[int]] = (),
 ) -> list[list[dict[str, Any]]]:
     """The hypotheses that a generator finds for sources of token numbers, `size` of them in a batch.
 
@@ -99,8 +133,12 @@ def searched(
     found = []
     for first in range(0, len(sources), size):
         rows = sources[first : first + size]
-        tokens = collate_tokens([torch.tensor(row) for row in rows], PAD, left_pad=True)  # B x S
-        net_input = {"src_tokens": tokens, "src_lengths": torch.tensor([len(row) for row in rows])}
+        # B x S
+        tokens = collate_tokens([torch.tensor(row) for row in rows], PAD, left_pad=True)
+        net_input = {
+            "src_tokens": tokens,
+            "src_lengths": torch.tensor([len(row) for row in rows]),
+        }
         sample = {"net_input": net_input, "drafts": drafts[first : first + size]}
         found += generator.generate([model], sample)
     return found
@@ -126,7 +164,11 @@ def fairseqs(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> Weights
 
 
 def in_fairseqs_order(
-    weights: Weights, source_rows: Sequence[int], target_rows: Sequence[int], start: int, never: Sequence[int]
+    weights: Weights,
+    source_rows: Sequence[int],
+    target_rows: Sequence[int],
+    start: int,
+    never: Sequence[int],
 ) -> None:
     """Order the rows of embeddings and logits as fairseq's symbols.
 
@@ -136,7 +178,9 @@ def in_fairseqs_order(
         start: the row of the symbol that their outputs begin with.
         never: symbols of fairseq that are never chosen.
     """
-    weights["encoder.embed_tokens.weight"] = weights["encoder.embed_tokens.weight"][source_rows]
+    weights["encoder.embed_tokens.weight"] = weights["encoder.embed_tokens.weight"][
+        source_rows
+    ]
     read = weights["decoder.embed_tokens.weight"]
     weights["decoder.embed_tokens.weight"] = read[target_rows]
     weights["decoder.embed_tokens.weight"][EOS] = read[start]
@@ -149,7 +193,9 @@ def in_fairseqs_order(
 def with_positions(weights: Weights, tables: Sequence[Tensor]) -> None:
     """Give encoder and decoder their table of positions (N x D); fairseq's have two rows more before them."""
     for side, table in zip(("encoder", "decoder"), tables, strict=True):
-        weights[f"{side}.embed_positions.weight"] = torch.cat([torch.zeros(2, table.size(1)), table])
+        weights[f"{side}.embed_positions.weight"] = torch.cat(
+            [torch.zeros(2, table.size(1)), table]
+        )
 
 
 TRANSLITERATOR = {
@@ -177,7 +223,10 @@ def transliterator(folder: Path) -> Outside:
 
     Sources have no end symbol. The first position is 1, where fairseq's sinusoids begin with 2: a table has them.
     """
-    symbols = [(folder / f"{side}_vocabulary.txt").read_text("utf-8").split("\n")[:-1] for side in ("source", "target")]
+    symbols = [
+        (folder / f"{side}_vocabulary.txt").read_text("utf-8").split("\n")[:-1]
+        for side in ("source", "target")
+    ]
     weights = fairseqs(ctranslate2_weights(folder / "model.bin"), TRANSLITERATOR)
     # theirs begin with <blank>, <s> and </s>, and end with an unknown symbol that the files do not name
     letters, latin = ([1, 0, 2, len(names), *range(3, len(names))] for names in symbols)
@@ -186,7 +235,15 @@ def transliterator(folder: Path) -> Outside:
     angles = torch.arange(1, 1025)[:, None] * rates
     with_positions(weights, [torch.cat([angles.sin(), angles.cos()], dim=1)] * 2)
     source, target = (dictionary(names[3:]) for names in symbols)
-    return Outside.of(source, target, weights, layers=6, embed_dim=32, ffn_embed_dim=128, normalize_before=True)
+    return Outside.of(
+        source,
+        target,
+        weights,
+        layers=6,
+        embed_dim=32,
+        ffn_embed_dim=128,
+        normalize_before=True,
+    )
 
 
 def ctranslate2_weights(path: Path) -> Weights:
@@ -206,7 +263,9 @@ def ctranslate2_weights(path: Path) -> Weights:
             name = text()
             shape = [number("I") for _ in range(number("B"))]
             values = file.read(number("B") * number("I"))
-            weights[name] = torch.tensor(np.frombuffer(values, np.float32).reshape(shape))
+            weights[name] = torch.tensor(
+                np.frombuffer(values, np.float32).reshape(shape)
+            )
         return weights
 
 
@@ -234,7 +293,9 @@ def stress_marker(theirs: Mapping[str, Tensor], symbols: Sequence[str]) -> Outsi
     weights = fairseqs(theirs, STRESS_MARKER)
     with_positions(weights, [weights.pop("embed.pos_encoding")[0]] * 2)
     embedding = weights.pop("embed.char_embed.weight")
-    weights |= {f"{side}.embed_tokens.weight": embedding for side in ("encoder", "decoder")}
+    weights |= {
+        f"{side}.embed_tokens.weight": embedding for side in ("encoder", "decoder")
+    }
     rows = [1, 0, *range(2, len(symbols)), 0]
     in_fairseqs_order(weights, rows, rows, start=1, never=[PAD])
     names = dictionary([*(symbol.replace(" ", "▁") for symbol in symbols[4:]), PADDING])
@@ -261,7 +322,13 @@ def molecule_editor(theirs: Mapping[str, Tensor], symbols: Sequence[str]) -> Out
     `symbols`: theirs in their order, which begins with unknown, padding, start and end.
     """
     weights = fairseqs(theirs, MOLECULE_EDITOR)
-    with_positions(weights, [weights.pop(f"{side}.pos_embedding.weight") for side in ("encoder", "decoder")])
+    with_positions(
+        weights,
+        [
+            weights.pop(f"{side}.pos_embedding.weight")
+            for side in ("encoder", "decoder")
+        ],
+    )
     rows = [2, 1, 3, 0, *range(4, len(symbols))]
     in_fairseqs_order(weights, rows, rows, start=2, never=[0, PAD])
     names = dictionary(symbols[4:])

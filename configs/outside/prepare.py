@@ -41,24 +41,35 @@ def prepare(steps: Steps) -> None:
 def install(steps: Steps, folder: Path) -> None:
     """Install the packages, without what they need for more than their networks."""
     command = ["-m", "pip", "install", "--quiet", "--no-deps", "--target"]
-    if subprocess.run([sys.executable, *command, str(folder), *PACKAGES]).returncode != 0:
+    if (
+        subprocess.run([sys.executable, *command, str(folder), *PACKAGES]).returncode
+        != 0
+    ):
         byhand = f"pip install --no-deps --target {steps.work / 'packages'} {' '.join(PACKAGES)}"
-        raise AggdecError(f"the models' packages could not be installed: with a network, {byhand}, and again")
+        raise AggdecError(
+            f"the models' packages could not be installed: with a network, {byhand}, and again"
+        )
 
 
 def transliterator(steps: Steps, folder: Path) -> None:
     try:
         from ctranslate2 import Translator
     except ModuleNotFoundError:
-        raise AggdecError("the transliterator's own decoder is CTranslate2: pip install ctranslate2") from None
+        raise AggdecError(
+            "the transliterator's own decoder is CTranslate2: pip install ctranslate2"
+        ) from None
     theirs = given_file(steps.data / TRANSLITERATOR / "model.bin").parent
     model = models.transliterator(theirs)
     # always the same words, of the commonest letters
     draw = random.Random(1)
     words = [draw.choices(range(4, 38), k=draw.randint(2, 14)) for _ in range(100)]
     texts = [[model.source[letter] for letter in word] for word in words]
-    found = Translator(str(theirs), intra_threads=1).translate_batch(texts, beam_size=1, max_decoding_length=60)
-    names = [[model.target.index(letter) for letter in one.hypotheses[0]] for one in found]
+    found = Translator(str(theirs), intra_threads=1).translate_batch(
+        texts, beam_size=1, max_decoding_length=60
+    )
+    names = [
+        [model.target.index(letter) for letter in one.hypotheses[0]] for one in found
+    ]
     write(folder, model, words, names, longest=59)
 
 
@@ -71,7 +82,12 @@ def stress_marker(steps: Steps, folder: Path) -> None:
     ours = {0: model.source.index(models.PADDING), 1: 0}  # their padding and start
     sources, outputs = [], []
     for line in read_lines(HERE / "russian.txt"):
-        sources.append([ours.get(number, number) for number in theirs._text_to_tensor(line)[0].tolist()])
+        sources.append(
+            [
+                ours.get(number, number)
+                for number in theirs._text_to_tensor(line)[0].tolist()
+            ]
+        )
         (marked,) = theirs._predict_batch([line])
         outputs.append([theirs.vocab[letter] for letter in marked])
     write(folder, model, sources, outputs, longest=254)
@@ -90,47 +106,79 @@ def molecule_editor(steps: Steps, folder: Path) -> None:
     from model_files.seq2seq_attention import Decoder, Encoder, Seq2Seq
     from model_files.vocabulary import SMILESTokenizer
 
-    with (package / "ckpt_and_vocab/stereo_experiment_vocab_ttf.pkl").open("rb") as file:
+    with (package / "ckpt_and_vocab/stereo_experiment_vocab_ttf.pkl").open(
+        "rb"
+    ) as file:
         symbols = PlainUnpickler(file).load()["itos"]
-    weights = torch.load(package / "ckpt_and_vocab/Lev_extended.pt", map_location="cpu", weights_only=True)
+    weights = torch.load(
+        package / "ckpt_and_vocab/Lev_extended.pt",
+        map_location="cpu",
+        weights_only=True,
+    )
     cpu = torch.device("cpu")
-    sides = (side(len(symbols), 256, 3, 8, 512, 0.1, cpu, 102) for side in (Encoder, Decoder))
+    sides = (
+        side(len(symbols), 256, 3, 8, 512, 0.1, cpu, 102) for side in (Encoder, Decoder)
+    )
     theirs = Seq2Seq(*sides, 1, 1, cpu)
     theirs.load_state_dict(weights)
     theirs.eval()
     tokenise = SMILESTokenizer().tokenize
-    molecules = [[symbols.index(atom) for atom in tokenise(line)] for line in read_lines(HERE / "molecules.txt")]
+    molecules = [
+        [symbols.index(atom) for atom in tokenise(line)]
+        for line in read_lines(HERE / "molecules.txt")
+    ]
     sources = [[0, *molecule, models.EOS] for molecule in molecules]
     outputs = [edited(theirs, molecule) for molecule in molecules]
-    write(folder, models.molecule_editor(weights, symbols), sources, outputs, longest=99)
+    write(
+        folder, models.molecule_editor(weights, symbols), sources, outputs, longest=99
+    )
 
 
 @torch.no_grad()
-def edited(theirs: torch.nn.Module, molecule: Tokens, start: int = 2, end: int = 3) -> Tokens:
+def edited(
+    theirs: torch.nn.Module, molecule: Tokens, start: int = 2, end: int = 3
+) -> Tokens:
     """annalog's output, symbol by symbol, without padding and start symbols among it."""
     source = torch.tensor([[start, *molecule, end]])
     mask = theirs.make_src_mask(source)
     encoded, text = theirs.encoder(source, mask), [start]
     while text[-1] != end and len(text) < 100:
         target = torch.tensor([text])
-        scores = theirs.decoder(target, encoded, theirs.make_trg_mask(target), mask)[0][0, -1]
+        scores = theirs.decoder(target, encoded, theirs.make_trg_mask(target), mask)[0][
+            0, -1
+        ]
         scores[[1, start]] = -torch.inf
         text.append(int(scores.argmax()))
     return [symbol for symbol in text[1:] if symbol != end]
 
 
-def write(folder: Path, model: models.Outside, sources: list[Tokens], outputs: list[Tokens], longest: int) -> None:
+def write(
+    folder: Path,
+    model: models.Outside,
+    sources: list[Tokens],
+    outputs: list[Tokens],
+    longest: int,
+) -> None:
     """Write the checkpoint and the data to a folder.
 
     Raises:
         AggdecError: fairseq's search does not find the outputs of the model's own decoder.
     """
     targets = [[*output, models.EOS] for output in outputs]
-    greedy = SequenceGenerator([model.model], model.target, beam_size=1, max_len_a=0, max_len_b=longest)
-    found = [best["tokens"].tolist() for best, *_ in models.searched(greedy, model.model, sources)]
+    greedy = SequenceGenerator(
+        [model.model], model.target, beam_size=1, max_len_a=0, max_len_b=longest
+    )
+    found = [
+        best["tokens"].tolist()
+        for best, *_ in models.searched(greedy, model.model, sources)
+    ]
     if found != targets:
-        raise AggdecError(f"{folder.stem}: fairseq's outputs are not its own decoder's; is it another version?")
+        raise AggdecError(
+            f"{folder.stem}: fairseq's outputs are not its own decoder's; is it another version?"
+        )
     model.save(folder / "checkpoint.pt")
     model.source.save(str(folder / "dict.src.txt"))
     model.target.save(str(folder / "dict.tgt.txt"))
-    DataBin(folder, "src", "tgt").write("test", map(np.array, sources), map(np.array, targets))
+    DataBin(folder, "src", "tgt").write(
+        "test", map(np.array, sources), map(np.array, targets)
+    )

@@ -42,13 +42,24 @@ def models(results):
     rows = {}
     for name in ("transliterator", "stress_marker", "molecule_editor"):
         at = results.at(record=f"bench/{name}")
-        row = {head: cell(at.at(mode), number, form=form) for head, (mode, number, form) in COLUMNS.items()}
+        row = {
+            head: cell(at.at(mode), number, form=form)
+            for head, (mode, number, form) in COLUMNS.items()
+        }
         if record := results.record(at.record):
             by_hand = (run for run in record.runs if run.mode.endswith(" at most"))
             best = min(by_hand, key=lambda run: run.seconds).mode
-            row["best by hand"] = cell(at.at(best), milliseconds, form=f"{{:.2f}} ({best[5:]})")
+            row["best by hand"] = cell(
+                at.at(best), milliseconds, form=f"{{:.2f}} ({best[5:]})"
+            )
         rows[name.replace("_", " ")] = row
-    return [Own("Models of others: tokens, passes and milliseconds of a sentence", "model", rows)]
+    return [
+        Own(
+            "Models of others: tokens, passes and milliseconds of a sentence",
+            "model",
+            rows,
+        )
+    ]
 
 
 OWN = {"models": models}

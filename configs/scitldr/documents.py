@@ -47,15 +47,21 @@ def read_documents(lines: Iterable[str], name: str) -> Iterator[Document]:
     Raises:
         AggdecError: a line is no JSON object, or lacks a field.
     """
-    for where, record in read_json_lines(lines, name, "source", "target", "source_labels"):
-        sentences = [normalise(sentence) for sentence in strings(record["source"], where)]
+    for where, record in read_json_lines(
+        lines, name, "source", "target", "source_labels"
+    ):
+        sentences = [
+            normalise(sentence) for sentence in strings(record["source"], where)
+        ]
         summaries = list(filter(None, map(normalise, strings(record["target"], where))))
         if any(sentences) and summaries:
             extract = _best(sentences, record["source_labels"], where)
             yield Document(list(filter(None, sentences)), summaries, extract)
 
 
-def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: float) -> Iterator[tuple[str, str]]:
+def denoising_pairs(
+    documents: Iterable[Document], max_words: int, deletions: float
+) -> Iterator[tuple[str, str]]:
     """Yields (source, target) pairs from which a small model learns to read and copy before it learns to summarize.
 
     The source is a text from which words were deleted at random, the target the whole text: the token deletion of
@@ -69,7 +75,10 @@ def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: fl
     """
     random = Random(1)
     for document in documents:
-        words, texts = document.text.split(), [sentence.split() for sentence in document.sentences]
+        words, texts = (
+            document.text.split(),
+            [sentence.split() for sentence in document.sentences],
+        )
         while words:
             length = random.randint(*_PIECE)
             texts.append(words[:length])
@@ -90,5 +99,7 @@ def _best(sentences: list[str], scores: Any, where: str) -> str | None:
         or len(scores) != len(sentences)
         or not all(isinstance(score, int | float) for score in scores)
     ):
-        raise AggdecError(f"{where}: source_labels must have one number for each of the {len(sentences)} sentences")
+        raise AggdecError(
+            f"{where}: source_labels must have one number for each of the {len(sentences)} sentences"
+        )
     return sentences[max(range(len(sentences)), key=scores.__getitem__)] or None

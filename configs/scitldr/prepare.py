@@ -30,13 +30,32 @@ def text(steps: Steps, folder: Path) -> None:
     for name, stem in FILES.items():
         file = steps.data / f"scitldr/{stem}.jsonl.gz"
         documents = list(read_documents(read_lines(file), str(file)))
-        steps.write_pairs(folder, name, [(document.text, document.summaries[0]) for document in documents])
+        steps.write_pairs(
+            folder,
+            name,
+            [(document.text, document.summaries[0]) for document in documents],
+        )
         if name == "train":
             # BART's pre-training in small: passages that have lost words at random are to be restored
-            steps.write_pairs(folder, "pretrain", list(denoising_pairs(documents, max_words=180, deletions=0.1)))
-            extracts = [(document.text, document.extract) for document in documents if document.extract]
+            steps.write_pairs(
+                folder,
+                "pretrain",
+                list(denoising_pairs(documents, max_words=180, deletions=0.1)),
+            )
+            extracts = [
+                (document.text, document.extract)
+                for document in documents
+                if document.extract
+            ]
             steps.write_pairs(folder, "train1", extracts)
-        elif len(summaries := reference_columns([document.summaries for document in documents])) > 1:
+        elif (
+            len(
+                summaries := reference_columns(
+                    [document.summaries for document in documents]
+                )
+            )
+            > 1
+        ):
             for number, column in enumerate(summaries):
                 write_lines(folder / f"{name}.ref{number}", column)
 
@@ -44,5 +63,9 @@ def text(steps: Steps, folder: Path) -> None:
 def prepare(steps: Steps) -> None:
     steps.once("text", text)
     steps.tokenise()
-    steps.encode(steps.learn_subwords(SYMBOLS), max_tokens=256, max_source_tokens=MAX_SOURCE_TOKENS)
+    steps.encode(
+        steps.learn_subwords(SYMBOLS),
+        max_tokens=256,
+        max_source_tokens=MAX_SOURCE_TOKENS,
+    )
     steps.binarise()

@@ -1,6 +1,12 @@
 """The tables that tatoeba_de_en reproduces."""
 
-from experiments.common_tables import block_drafter, blockwise_table, drafter_ablation, papers_drafter, quality
+from experiments.common_tables import (
+    block_drafter,
+    blockwise_table,
+    drafter_ablation,
+    papers_drafter,
+    quality,
+)
 from experiments.measures import Score
 
 OWN = {

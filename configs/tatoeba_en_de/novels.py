@@ -17,9 +17,17 @@ LINES = 180000
 
 
 def text(steps: Steps, folder: Path) -> None:
-    lines = map(one_space, islice(read_lines(steps.data / "mono-litbank/litbank.en.txt.gz"), LINES))
-    train = [pair for pair in ((line, line) for line in lines) if is_usual(pair, max_words=16, ratio=1)]
-    for name, pairs in take_out(train, [], {"valid": 10, "test": 10}).items():  # fairseq-preprocess wants them
+    lines = map(
+        one_space,
+        islice(read_lines(steps.data / "mono-litbank/litbank.en.txt.gz"), LINES),
+    )
+    train = [
+        pair
+        for pair in ((line, line) for line in lines)
+        if is_usual(pair, max_words=16, ratio=1)
+    ]
+    # fairseq-preprocess wants them
+    for name, pairs in take_out(train, [], {"valid": 10, "test": 10}).items():
         steps.write_pairs(folder, name, pairs)
 
 

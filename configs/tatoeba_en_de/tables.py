@@ -46,7 +46,9 @@ def papers(results):
         beside(
             "ge2022/16",
             {
-                name: results.at(label, record="bench/memory").row({"Memory Util.": m.host_mib})
+                name: results.at(label, record="bench/memory").row(
+                    {"Memory Util.": m.host_mib}
+                )
                 for name, label in {
                     "AR (beam = 5)": "beam5",
                     "AR (beam = 1)": "beam1",
@@ -90,22 +92,41 @@ def of_ge_5(results):
     for (name, mode), system in zip(names.items(), compared, strict=True):
         for layers, k in ((6, 25), (2, 10)):
             row = name.format(f"{layers} layers (k = {k})")
-            place = results.at(f"papers-{layers}-{k}-{mode}", mode=mode, record=f"bench/papers-drafter-{layers}-{k}")
+            place = results.at(
+                f"papers-{layers}-{k}-{mode}",
+                mode=mode,
+                record=f"bench/papers-drafter-{layers}-{k}",
+            )
             rows[row], further[row] = place.row(columns), system
-            but[row] = f"verifier of {VERIFIER}; drafter of that width, from the verifier's weights, a short training"
-    more = {"ours": OURS, "differs": PAIR, "verifier": VERIFIER, "rows": rows, "but": but, "further": further}
+            but[row] = (
+                f"verifier of {VERIFIER}; drafter of that width, from the verifier's weights, a short training"
+            )
+    more = {
+        "ours": OURS,
+        "differs": PAIR,
+        "verifier": VERIFIER,
+        "rows": rows,
+        "but": but,
+        "further": further,
+    }
     return shared.block_drafter(results, BLEU, **more)
 
 
 def of_ge_9(results):
     """A big drafter for a base verifier."""
-    names = {"GAD-base": "gad", "GAD++-base (top-3, τ = 1.0)": "gad++-3-1", "GAD++-base (top-5, τ = 3.0)": "gad++-5-3"}
+    names = {
+        "GAD-base": "gad",
+        "GAD++-base (top-3, τ = 1.0)": "gad++-3-1",
+        "GAD++-base (top-5, τ = 3.0)": "gad++-5-3",
+    }
     columns = {"Tok.": m.accepted_without_eos, "Iter.": m.iterations, "BLEU": BLEU}
     rows = {"AR-base (greedy)": results.at("beam1").row({"BLEU": BLEU})}
     for name, mode in names.items():
         rows[name] = results.at(f"two-layers-{mode}").row(columns)
         rows[f"{name} with NAR-big"] = results.at(f"six-layers-{mode}").row(columns)
-    differs = f"verifier of {VERIFIER}; drafters of that width, {DRAFTER}, a short training"
+    differs = (
+        f"verifier of {VERIFIER}; drafters of that width, {DRAFTER}, a short training"
+    )
     ours = f"{OURS}; in place of the big drafter one of 6 layers, of its own one of 2"
     return beside("ge2022/9", rows, differs, ours=ours, greedy="AR-base (greedy)")
 
@@ -124,13 +145,30 @@ def of_xia_6(results):
     rows = {}
     for name, mode in names.items():
         rows[name] = row = {}
-        for kind, start, record in (("Single", "", "bench/bench"), ("Ensemble", "ensemble-", "bench/ensemble-bench")):
-            columns = {f"{kind} Iter.": m.iterations, f"{kind} BLEU": BLEU, f"{kind} Speed": m.speed_up}
+        for kind, start, record in (
+            ("Single", "", "bench/bench"),
+            ("Ensemble", "ensemble-", "bench/ensemble-bench"),
+        ):
+            columns = {
+                f"{kind} Iter.": m.iterations,
+                f"{kind} BLEU": BLEU,
+                f"{kind} Speed": m.speed_up,
+            }
             row |= results.at(f"{start}{mode}", mode=mode, record=record).row(columns)
-    ours = f"{OURS}; all models of {VERIFIER}; the drafter of the ensemble is undertrained"
-    but = {name: VERIFIER for name in names if "AT verifier" in name or "Teacher" in name}
+    ours = (
+        f"{OURS}; all models of {VERIFIER}; the drafter of the ensemble is undertrained"
+    )
+    but = {
+        name: VERIFIER for name in names if "AT verifier" in name or "Teacher" in name
+    }
     return beside(
-        "xia2022/6", rows, PAIR, but, ours=ours, greedy="Base: AT verifier (b = 1)", beam="Base: AT verifier (b = 5)"
+        "xia2022/6",
+        rows,
+        PAIR,
+        but,
+        ours=ours,
+        greedy="Base: AT verifier (b = 1)",
+        beam="Base: AT verifier (b = 5)",
     )
 
 
@@ -143,6 +181,11 @@ def of_xia_9(results):
         "GAD": "gad",
         "GAD++": "gad++-3-1",
     }
-    rows = {name: results.at(label).row({"BLEU": BLEU, "Rep.": Score("repetition %")}) for name, label in names.items()}
-    but = {name: f"{VERIFIER}, {SHORT}" for name in names if "CMLM" in name} | {"AT (greedy)": VERIFIER}
+    rows = {
+        name: results.at(label).row({"BLEU": BLEU, "Rep.": Score("repetition %")})
+        for name, label in names.items()
+    }
+    but = {name: f"{VERIFIER}, {SHORT}" for name in names if "CMLM" in name} | {
+        "AT (greedy)": VERIFIER
+    }
     return beside("xia2022/9", rows, PAIR, but, greedy="AT (greedy)")

@@ -14,7 +14,9 @@ from experiments.words import split_words
 from fairseq_aggdec.lab.score.m2_file import read_m2
 
 GOLD = "ua-gec/gec-only.test.m2.gz"
-EXPERIMENT = Experiment(sides=("src", "tgt"), score=("m2", "edit-ratio", "unchanged"), m2={"test": GOLD})
+EXPERIMENT = Experiment(
+    sides=("src", "tgt"), score=("m2", "edit-ratio", "unchanged"), m2={"test": GOLD}
+)
 HELD_OUT = {"valid": 500}
 SYMBOLS = 3000
 

@@ -11,9 +11,14 @@ from experiments.experiment import Experiment
 from experiments.steps import Steps
 from experiments.text_files import one_space, read_pairs
 
-EXPERIMENT = Experiment(sides=("src", "tgt"), score=("sari", "bleu", "edit-ratio", "unchanged"))
+EXPERIMENT = Experiment(
+    sides=("src", "tgt"), score=("sari", "bleu", "edit-ratio", "unchanged")
+)
 SYMBOLS = 32000
-FILES = {name: [f"wiki.full.aner.ori.{name}.{side}" for side in ("src", "dst")] for name in ("train", "valid")}
+FILES = {
+    name: [f"wiki.full.aner.ori.{name}.{side}" for side in ("src", "dst")]
+    for name in ("train", "valid")
+}
 TURK = ["norm", *(f"turk.{number}" for number in range(8))]
 ORIGINALS = [
     Original(
@@ -21,7 +26,11 @@ ORIGINALS = [
         "https://github.com/louismartin/dress-data/raw/master/data-simplification.tar.bz2",
         unpack_to="wikilarge/wikilarge",
         inside="data-simplification/wikilarge",
-        members=tuple(f"data-simplification/wikilarge/{file}" for files in FILES.values() for file in files),
+        members=tuple(
+            f"data-simplification/wikilarge/{file}"
+            for files in FILES.values()
+            for file in files
+        ),
     ),
     *(
         Original(
@@ -37,9 +46,17 @@ def text(steps: Steps, folder: Path) -> None:
     fetch(steps.data, ORIGINALS)
     for name, files in FILES.items():
         steps.write_pairs(
-            folder, name, list(read_pairs(*(steps.data / "wikilarge/wikilarge" / file for file in files)))
+            folder,
+            name,
+            list(
+                read_pairs(
+                    *(steps.data / "wikilarge/wikilarge" / file for file in files)
+                )
+            ),
         )
-    source, *references = (f"wikilarge/originals/test.8turkers.tok.{end}" for end in TURK)
+    source, *references = (
+        f"wikilarge/originals/test.8turkers.tok.{end}" for end in TURK
+    )
     steps.write_test_set(folder, "test", source, references, one_space)
 
 

@@ -28,7 +28,9 @@ TEST_PAIRS = 1000
 def wikisplit(file: Path) -> Iterator[Pair]:
     """Yields pairs of WikiSplit: Penn Treebank tokens, and `<::::>` where a sentence was split."""
     for pair in read_table(file, (0, 1)):
-        source, target = (one_space(ptb.detokenise(side.replace("<::::>", " "))) for side in pair)
+        source, target = (
+            one_space(ptb.detokenise(side.replace("<::::>", " "))) for side in pair
+        )
         yield source, target
 
 
@@ -50,7 +52,9 @@ def onestopenglish(file: Path, columns: Sequence[int]) -> Iterator[Pair]:
             block.append(line)
         elif block and line:
             if len(block) <= max(columns):
-                raise AggdecError(f"{file}, the pair that ends at line {number}: has {len(block)} lines, not 2")
+                raise AggdecError(
+                    f"{file}, the pair that ends at line {number}: has {len(block)} lines, not 2"
+                )
             yield one_space(block[columns[0]]), one_space(block[columns[1]])
             block = []
 
@@ -68,7 +72,9 @@ def text(steps: Steps, folder: Path) -> None:
     for name, pairs in (take_out(train, [test], HELD_OUT) | {"test": test}).items():
         steps.write_pairs(folder, name, pairs)
     references = [f"asset/asset.test.simp.{number}" for number in range(10)]
-    steps.write_test_set(folder, "asset", "asset/asset.test.orig", references, ptb.detokenise)
+    steps.write_test_set(
+        folder, "asset", "asset/asset.test.orig", references, ptb.detokenise
+    )
 
 
 def prepare(steps: Steps) -> None:

@@ -11,14 +11,20 @@ BLEU = Score("compound BLEU")
 
 def papers(results):
     """Tables of the papers with this experiment's numbers."""
-    first = shared.baselines(results, {"Iter.": m.iterations, "Speed": m.speed_up, "EN-DE": BLEU})
-    first["Transformer-base without distillation"] = results.at("undistilled-beam5").row({"EN-DE": BLEU})
+    first = shared.baselines(
+        results, {"Iter.": m.iterations, "Speed": m.speed_up, "EN-DE": BLEU}
+    )
+    first["Transformer-base without distillation"] = results.at(
+        "undistilled-beam5"
+    ).row({"EN-DE": BLEU})
     memory = {"beam5": "beam5", "beam1": "beam1", "gad": "gad", "gad++": "gad++-5-3.0"}
     profile = results.at(mode="gad++-5-3.0", record="bench/profile")
     return [
         shared.block_drafter(results, BLEU, "3-1.0", "5-3.0", rows=first),
         of_xia_1(results),
-        shared.block_sizes(results, BLEU, "ge2022/6", "AR (beam = 5)", "gad++-3-1.0-k{}"),
+        shared.block_sizes(
+            results, BLEU, "ge2022/6", "AR (beam = 5)", "gad++-3-1.0-k{}"
+        ),
         shared.block_sizes(results, BLEU, "xia2022/2", "AT (b = 5)", "gad++-3-1.0-k{}"),
         shared.tolerances(results, BLEU, "ge2022/7"),
         of_big(results, "ge2022/8", "NAR", "AR", "beam"),
@@ -33,7 +39,9 @@ def papers(results):
             beside(
                 name,
                 {
-                    row: results.at(label, record="bench/memory").row({"Memory Util.": m.device_mib})
+                    row: results.at(label, record="bench/memory").row(
+                        {"Memory Util.": m.device_mib}
+                    )
                     for row, label in zip(rows, memory.values(), strict=True)
                 },
             )
@@ -60,10 +68,20 @@ def of_xia_1(results):
     }
     rows = {name: results.at(label).row(columns) for name, label in names.items()}
     rows |= shared.baselines(results, columns)
-    rows["Teacher, Transformer-big (b = 5)"] = results.at("teacher-beam5").row({"BLEU": BLEU})
-    rows["Transformer-base without distillation (b = 5)"] = results.at("undistilled-beam5").row({"BLEU": BLEU})
+    rows["Teacher, Transformer-big (b = 5)"] = results.at("teacher-beam5").row(
+        {"BLEU": BLEU}
+    )
+    rows["Transformer-base without distillation (b = 5)"] = results.at(
+        "undistilled-beam5"
+    ).row({"BLEU": BLEU})
     but = shared.NO_FERTILITIES
-    return beside("xia2022/1", rows, but=but, greedy="AT verifier (b = 1)", beam="AT verifier (b = 5)")
+    return beside(
+        "xia2022/1",
+        rows,
+        but=but,
+        greedy="AT verifier (b = 1)",
+        beam="AT verifier (b = 5)",
+    )
 
 
 def of_big(results, name, drafter, verifier, beam):
@@ -79,8 +97,12 @@ def of_big(results, name, drafter, verifier, beam):
         "GAD++ (k = 30, top-5, τ = 6.0)": "gad++-5-6.0",
     }
     at = results.at(record="bench/big-bench")
-    rows = {row: at.at(f"big-{mode}", mode=mode).row(columns) for row, mode in names.items()}
-    rows[f"Teacher, Transformer-big ({beam} = 5)"] = at.at("teacher-beam5").row({"BLEU": BLEU})
+    rows = {
+        row: at.at(f"big-{mode}", mode=mode).row(columns) for row, mode in names.items()
+    }
+    rows[f"Teacher, Transformer-big ({beam} = 5)"] = at.at("teacher-beam5").row(
+        {"BLEU": BLEU}
+    )
     return beside(name, rows, greedy=searches[1], beam=searches[5])
 
 
@@ -114,16 +136,32 @@ def of_xia_6(results):
             f"{size}: GAD++ (k = {k}, top-3, τ = 1.0)": "gad++-3-1.0",
             f"{size}: GAD++ (k = {k}, top-5, τ = {tau})": f"gad++-5-{tau}",
         }
-        names |= {"Teacher, Transformer-big (b = 5)": "teacher-beam5"} if size == "Base" else {}
+        names |= (
+            {"Teacher, Transformer-big (b = 5)": "teacher-beam5"}
+            if size == "Base"
+            else {}
+        )
         for name, mode in names.items():
             rows[name] = row = {}
             for kind, before in (("Single", start), ("Ensemble", f"ensemble-{start}")):
-                columns = {f"{kind} Iter.": m.iterations, f"{kind} BLEU": BLEU, f"{kind} Speed": m.speed_up}
+                columns = {
+                    f"{kind} Iter.": m.iterations,
+                    f"{kind} BLEU": BLEU,
+                    f"{kind} Speed": m.speed_up,
+                }
                 if mode == "greedy":
                     columns = {f"{kind} Speed": m.speed_up}
-                row |= results.at(f"{before}{mode}", mode=mode, record=f"bench/{before}bench").row(columns)
+                row |= results.at(
+                    f"{before}{mode}", mode=mode, record=f"bench/{before}bench"
+                ).row(columns)
     greedy = "Base: AT verifier (b = 1)"
-    return beside("xia2022/6", rows, further=further, greedy=greedy, beam="Base: AT verifier (b = 5)")
+    return beside(
+        "xia2022/6",
+        rows,
+        further=further,
+        greedy=greedy,
+        beam="Base: AT verifier (b = 5)",
+    )
 
 
 def of_xia_9(results):
@@ -135,5 +173,8 @@ def of_xia_9(results):
         "GAD": "gad",
         "GAD++": "gad++-3-1.0",
     }
-    rows = {name: results.at(label).row({"BLEU": BLEU, "Rep.": Score("repetition %")}) for name, label in names.items()}
+    rows = {
+        name: results.at(label).row({"BLEU": BLEU, "Rep.": Score("repetition %")})
+        for name, label in names.items()
+    }
     return beside("xia2022/9", rows, greedy="AT (greedy)")

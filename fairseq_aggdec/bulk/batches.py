@@ -29,7 +29,11 @@ class BatchPlan:
     @property
     def skipped(self) -> list[int]:
         """The numbers of the sentences that are not decoded."""
-        return [number for number, representative in enumerate(self.representative) if representative < 0]
+        return [
+            number
+            for number, representative in enumerate(self.representative)
+            if representative < 0
+        ]
 
     def shards(self, split: str, sentences: int) -> list["BatchShard"]:
         """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
@@ -70,7 +74,10 @@ class BatchShard:
 
 
 def plan_batches(
-    sources: Iterable[Tokens], longest_source: int, max_tokens: int, batch_size: int | None = None
+    sources: Iterable[Tokens],
+    longest_source: int,
+    max_tokens: int,
+    batch_size: int | None = None,
 ) -> BatchPlan:
     """Group sources by length.
 
@@ -85,7 +92,9 @@ def plan_batches(
     lengths: dict[int, int] = {}
     for number, tokens in enumerate(sources):
         is_skipped = not 0 < len(tokens) <= longest_source
-        representative.append(-1 if is_skipped else first.setdefault(tokens.tobytes(), number))
+        representative.append(
+            -1 if is_skipped else first.setdefault(tokens.tobytes(), number)
+        )
         if representative[-1] == number:
             lengths[number] = len(tokens)
     order = sorted(lengths, key=lengths.__getitem__, reverse=True)

@@ -13,7 +13,10 @@ from fairseq_aggdec.tasks.data_folder import language_pair
 
 
 def binarize(
-    model: Path, folder: Path, languages: tuple[str | None, str | None], texts: Mapping[str, Sequence[Path]]
+    model: Path,
+    folder: Path,
+    languages: tuple[str | None, str | None],
+    texts: Mapping[str, Sequence[Path]],
 ) -> None:
     """Write a data folder, which has its name only when it is complete, with the model's dictionaries and settings.
 
@@ -31,21 +34,32 @@ def binarize(
     Settings.read(model)
     source, target = language_pair(model, *languages)
     if source == target:
-        raise AggdecError(f"-s {source} -t {target}: fairseq's data has a name for each side; give two")
+        raise AggdecError(
+            f"-s {source} -t {target}: fairseq's data has a name for each side; give two"
+        )
     encoder = HubBPE(HubConfig(hub_folder=str(model)))
     with folder_written_whole(folder) as partial:
         for side, language in (("source", source), ("target", target)):
-            shutil.copyfile(dictionary_file(model, side, language), partial / f"dict.{language}.txt")
+            shutil.copyfile(
+                dictionary_file(model, side, language), partial / f"dict.{language}.txt"
+            )
         shutil.copyfile(model / FILE, partial / FILE)
         data = DataBin(partial, source, target)
         dictionaries = data.source_dictionary, data.target_dictionary
         for split, files in texts.items():
             sides = list(map(read_text_lines, files))
             if len(sides) > 2 or len(sides[0]) != len(sides[-1]):
-                raise AggdecError(f"{split}: give a file of sources, and perhaps one of as many targets")
+                raise AggdecError(
+                    f"{split}: give a file of sources, and perhaps one of as many targets"
+                )
             sides += [[""] * len(sides[0])] * (2 - len(sides))
             sources, targets = (
-                [side.encode_line(encoder.encode(line, bool(n)), add_if_not_exist=False).numpy() for line in sides[n]]
+                [
+                    side.encode_line(
+                        encoder.encode(line, bool(n)), add_if_not_exist=False
+                    ).numpy()
+                    for line in sides[n]
+                ]
                 for n, side in enumerate(dictionaries)
             )
             data.write(split, sources, targets)

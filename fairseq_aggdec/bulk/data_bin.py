@@ -50,7 +50,9 @@ class Side:
 
     def fingerprint(self) -> str:
         """A SHA-256 over both files."""
-        both = (file_sha256(Path(f"{self.prefix}.{suffix}")) for suffix in ("idx", "bin"))
+        both = (
+            file_sha256(Path(f"{self.prefix}.{suffix}")) for suffix in ("idx", "bin")
+        )
         return hashlib.sha256("".join(both).encode()).hexdigest()
 
 
@@ -68,7 +70,12 @@ class DataBin:
     target_lang: str
 
     @classmethod
-    def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> "DataBin":
+    def find(
+        cls,
+        folder: Path,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+    ) -> "DataBin":
         """The data of a folder, with its languages by `language_pair`, which also says what is raised."""
         return cls(folder, *language_pair(folder, source_lang, target_lang))
 
@@ -93,10 +100,15 @@ class DataBin:
         Raises:
             AggdecError: there are none.
         """
-        names = {path.name.split(".")[0] for path in self.folder.glob(f"train*.{self.pair}.{self.source_lang}.idx")}
+        names = {
+            path.name.split(".")[0]
+            for path in self.folder.glob(f"train*.{self.pair}.{self.source_lang}.idx")
+        }
         splits = [name for name in names if re.fullmatch(r"train\d*", name)]
         if not splits:
-            raise AggdecError(f"{self.folder}: has no training split (train.{self.pair}.{self.source_lang}.idx)")
+            raise AggdecError(
+                f"{self.folder}: has no training split (train.{self.pair}.{self.source_lang}.idx)"
+            )
         return sorted(splits, key=lambda name: int(name.removeprefix("train") or 0))
 
     def source(self, split: str) -> Side:
@@ -116,7 +128,9 @@ class DataBin:
         side = self._side(split, self.target_lang, self.target_dictionary)
         sources = len(self.source(split))
         if len(side) != sources:
-            raise AggdecError(f"{side.prefix}: {len(side)} targets, but {sources} sources; binarise the split again")
+            raise AggdecError(
+                f"{side.prefix}: {len(side)} targets, but {sources} sources; binarise the split again"
+            )
         return side
 
     def prefix(self, split: str, lang: str) -> Path:
@@ -128,18 +142,26 @@ class DataBin:
         return {
             "source": self.source(split).fingerprint(),
             "target": self.target(split).fingerprint(),
-            "source dictionary": file_sha256(self.folder / f"dict.{self.source_lang}.txt"),
-            "target dictionary": file_sha256(self.folder / f"dict.{self.target_lang}.txt"),
+            "source dictionary": file_sha256(
+                self.folder / f"dict.{self.source_lang}.txt"
+            ),
+            "target dictionary": file_sha256(
+                self.folder / f"dict.{self.target_lang}.txt"
+            ),
         }
 
-    def write(self, split: str, sources: Iterable[Tokens], targets: Iterable[Tokens]) -> None:
+    def write(
+        self, split: str, sources: Iterable[Tokens], targets: Iterable[Tokens]
+    ) -> None:
         """Write a split as fairseq-preprocess does, into a folder with both dictionaries."""
         for language, sentences, dictionary in (
             (self.source_lang, sources, self.source_dictionary),
             (self.target_lang, targets, self.target_dictionary),
         ):
             prefix = self.prefix(split, language)
-            builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
+            builder = indexed_dataset.make_builder(
+                f"{prefix}.bin", "mmap", vocab_size=len(dictionary)
+            )
             for sentence in sentences:
                 builder.add_item(torch.from_numpy(sentence))
             builder.finalize(f"{prefix}.idx")
@@ -147,18 +169,29 @@ class DataBin:
     def _side(self, split: str, lang: str, dictionary: Dictionary) -> Side:
         prefix = self.prefix(split, lang)
         name = str(prefix)
-        impl = indexed_dataset.infer_dataset_impl(name) if Path(f"{name}.idx").is_file() else None
+        impl = (
+            indexed_dataset.infer_dataset_impl(name)
+            if Path(f"{name}.idx").is_file()
+            else None
+        )
         size = Path(f"{name}.bin").stat().st_size if impl == "mmap" else None
         if size == 0:
             raise AggdecError(f"{name}.bin: holds no sentences")
-        sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
+        sentences: Any = impl and indexed_dataset.make_dataset(
+            name, impl, fix_lua_indexing=True, dictionary=dictionary
+        )
         if not sentences:
             raise AggdecError(
                 f"{name}.idx and .bin: not binarised data of fairseq; check the split, or give another data folder "
                 "that has it and the same dictionaries (aggdec drafter: --data FOLDER)"
             )
-        if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
-            raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
+        if (
+            size is not None
+            and size < sentences.sizes.sum() * sentences._index.dtype().itemsize
+        ):
+            raise AggdecError(
+                f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again"
+            )
         return Side(prefix, sentences)
 
 
@@ -182,6 +215,12 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
             shutil.copyfile(path, partial / path.name)
         for split, count in sentences.items():
             source, target = data.source(split), data.target(split)
-            chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])
-            written.write(split, (source[int(number)] for number in chosen), (target[int(number)] for number in chosen))
+            chosen = np.sort(
+                np.random.RandomState(_SEED).permutation(len(source))[:count]
+            )
+            written.write(
+                split,
+                (source[int(number)] for number in chosen),
+                (target[int(number)] for number in chosen),
+            )
     return sample

@@ -47,7 +47,9 @@ class Decoded:
 class ShardFolder:
     """A folder to which processes on several machines can write at once; each file is written whole by one process."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], inputs: Mapping[str, str]
+    ) -> None:
         """
         Args:
             folder: the folder, which is made if it does not exist.
@@ -61,9 +63,15 @@ class ShardFolder:
         if folder.exists() and not folder.is_dir():
             raise AggdecError(f"{folder}: is a file; name a folder")
         folder.mkdir(parents=True, exist_ok=True)
-        others = {path.name for path in folder.iterdir()} - {STDIN, f"{STDIN}{PARTIAL}", _LOCK}
+        others = {path.name for path in folder.iterdir()} - {
+            STDIN,
+            f"{STDIN}{PARTIAL}",
+            _LOCK,
+        }
         if others and _MANIFEST not in others:
-            raise AggdecError(f"{folder}: holds files of something else; name a folder of its own")
+            raise AggdecError(
+                f"{folder}: holds files of something else; name a folder of its own"
+            )
         with self._alone():
             if any(folder.glob("*.txt")):
                 self._check()
@@ -86,8 +94,14 @@ class ShardFolder:
             # only now, so that a mistaken option, which is met before any output, can be mended
             self._check(begin=not any(self.path.glob("*.txt")))
             if decoded.skipped:
-                self._write(f"{shard.name}.skipped", "".join(f"{line}\n" for line in decoded.skipped))
-            self._write(self.outputs(shard).name, "".join(f"{line}\n" for line in decoded.outputs))
+                self._write(
+                    f"{shard.name}.skipped",
+                    "".join(f"{line}\n" for line in decoded.skipped),
+                )
+            self._write(
+                self.outputs(shard).name,
+                "".join(f"{line}\n" for line in decoded.outputs),
+            )
 
     def read(self, shard: Shard) -> list[str]:
         """The outputs of a finished shard.
@@ -106,7 +120,9 @@ class ShardFolder:
     def skipped(self, shard: Shard) -> list[str]:
         """What `Decoded.skipped` was of a finished shard."""
         path = self.path / f"{shard.name}.skipped"
-        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []
+        return (
+            path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []
+        )
 
     def write_list(self, name: str, lines: list[str]) -> None:
         """Write a file of another name, with these lines."""
@@ -120,12 +136,19 @@ class ShardFolder:
         if not begin:
             found = read(path, dict[str, Any], _ADVICE)
         if other := difference(self._settings, found["settings"], "now", "there"):
-            raise AggdecError(f"{self.path}: was begun with other settings ({other}); {_ADVICE}")
+            raise AggdecError(
+                f"{self.path}: was begun with other settings ({other}); {_ADVICE}"
+            )
         for name, fingerprint in self._inputs.items():
             if found["inputs"].get(name, fingerprint) != fingerprint:
-                raise AggdecError(f"{self.path}: holds outputs of {name} as it was before a change; {_ADVICE}")
+                raise AggdecError(
+                    f"{self.path}: holds outputs of {name} as it was before a change; {_ADVICE}"
+                )
         if begin or not self._inputs.keys() <= found["inputs"].keys():
-            content = {"settings": self._settings, "inputs": {**found["inputs"], **self._inputs}}
+            content = {
+                "settings": self._settings,
+                "inputs": {**found["inputs"], **self._inputs},
+            }
             self._write(_MANIFEST, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
     def _write(self, name: str, text: str) -> None:

@@ -52,9 +52,12 @@ def decode_shards(
     """
     left = [shard for shard in shards if not folder.is_finished(shard)]
     total, size_left = (sum(shard.size for shard in some) for some in (shards, left))
-    logger.info(f"to decode: {size_left:,} of {total:,} {unit}, {len(left):,} of {len(shards):,} shards")
+    logger.info(
+        f"to decode: {size_left:,} of {total:,} {unit}, {len(left):,} of {len(shards):,} shards"
+    )
     bar = Progress(total, f" {unit}", total - size_left)
-    with bar, closing(_decoded(left, worker, workers)) as done:  # ends the workers, whatever happens
+    # ends the workers, whatever happens
+    with bar, closing(_decoded(left, worker, workers)) as done:
         for shard, decoded in done:
             folder.write(shard, decoded)
             bar.update(shard.size)
@@ -79,11 +82,17 @@ def _by_processes(shards: Sequence[Shard], worker: Worker, workers: int) -> _Don
     try:
         with ProcessPoolExecutor(workers, context, _start, (numbers, worker)) as pool:
             try:
-                for done in as_completed([pool.submit(_decode, shard) for shard in shards]):
+                for done in as_completed(
+                    [pool.submit(_decode, shard) for shard in shards]
+                ):
                     yield done.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                children = [child for child in multiprocessing.active_children() if child not in others]
+                children = [
+                    child
+                    for child in multiprocessing.active_children()
+                    if child not in others
+                ]
                 for child in children:
                     child.terminate()
                 for child in children:
@@ -102,7 +111,8 @@ _worker: Worker
 def _start(numbers: Any, worker: Worker) -> None:
     global _worker
     _worker = worker
-    logging.getLogger().setLevel(logging.WARNING)  # fairseq logs every model, the plugin every shard
+    # fairseq logs every model, the plugin every shard
+    logging.getLogger().setLevel(logging.WARNING)
     os.environ.setdefault("LOCAL_RANK", str(numbers.get()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -129,7 +139,9 @@ def rank_of_environment() -> tuple[int, int]:
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if rank is None or size is None:
         return 0, 1
-    if not (rank.strip().isdecimal() and size.strip().isdecimal() and int(rank) < int(size)):
+    if not (
+        rank.strip().isdecimal() and size.strip().isdecimal() and int(rank) < int(size)
+    ):
         raise AggdecError(
             f"RANK={rank} and WORLD_SIZE={size} in the environment: give each of WORLD_SIZE processes a RANK of its "
             "own, the first one 0"
@@ -147,6 +159,8 @@ def device_of_environment(cpu: bool, precision: str | None = None) -> torch.devi
         if precision == "fp16":
             raise AggdecError("--fp16 is for GPUs; on a CPU leave it out")
         return torch.device("cpu")
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    device = torch.device(
+        "cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count()
+    )
     torch.cuda.set_device(device)
     return device

@@ -15,7 +15,9 @@ STDIN = "stdin"
 """the file name of the saved standard input, and the first part of its outputs' names"""
 
 
-def difference(own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str) -> str | None:
+def difference(
+    own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str
+) -> str | None:
     """The differing entries, for an error message; None if there are none.
 
     They read `beam: 5 MINE, 4 THEIRS`, with the given words `mine` and `theirs`; fingerprints are cut short.

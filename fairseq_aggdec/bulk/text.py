@@ -16,10 +16,19 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
-from fairseq_aggdec.bulk.running import decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.running import (
+    decode_shards,
+    device_of_environment,
+    rank_of_environment,
+)
 from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
+from fairseq_aggdec.files import (
+    file_sha256,
+    fingerprints,
+    refuse_overwriting,
+    written_whole,
+)
 from fairseq_aggdec.generation.options import given_search_options
 from fairseq_aggdec.hub.settings import FILE
 from fairseq_aggdec.model import Model, load
@@ -70,7 +79,9 @@ class TextShard:
             file.seek(self.offset)
             data = file.read(self.length)
         if hashlib.sha256(data).hexdigest() != self.fingerprint:
-            raise AggdecError(f"{self.path}: has been changed since this run began; start it again")
+            raise AggdecError(
+                f"{self.path}: has been changed since this run began; start it again"
+            )
         lines = data.split(b"\n")
         return lines if lines[-1] else lines[:-1]
 
@@ -93,12 +104,26 @@ def cut(path: Path, lines: int) -> Iterator[TextShard]:
     number = first_line = offset = 0
     with path.open("rb") as file:
         if file.peek(2)[:2] == b"\x1f\x8b":
-            raise AggdecError(f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec decode ... --input -")
+            raise AggdecError(
+                f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec decode ... --input -"
+            )
         while (chunk := list(islice(file, min(lines, sys.maxsize)))) or not number:
             data = b"".join(chunk)
             fingerprint = hashlib.sha256(data).hexdigest()
-            yield TextShard(str(path.resolve()), number, first_line + 1, len(chunk), offset, len(data), fingerprint)
-            number, first_line, offset = number + 1, first_line + len(chunk), offset + len(data)
+            yield TextShard(
+                str(path.resolve()),
+                number,
+                first_line + 1,
+                len(chunk),
+                offset,
+                len(data),
+                fingerprint,
+            )
+            number, first_line, offset = (
+                number + 1,
+                first_line + len(chunk),
+                offset + len(data),
+            )
 
 
 @dataclass(frozen=True)
@@ -138,7 +163,9 @@ class TextWorker:
         results = self.model.decode(
             lines,
             args.decoding,
-            drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()] if shard.drafts else None,
+            drafts=[line.decode("utf-8", "replace") for line in shard.drafts.read()]
+            if shard.drafts
+            else None,
             beam=args.beam,
             max_tokens=args.max_tokens,
             batch_size=args.batch_size,
@@ -148,10 +175,15 @@ class TextWorker:
         for place, result in enumerate(results):
             if result.notes:
                 skipped[place] = "; ".join(result.notes)
-                if not self.model.corrects:  # no translation; a correction may be the source
+                # no translation; a correction may be the source
+                if not self.model.corrects:
                     outputs[place] = ""
         return Decoded(
-            outputs, [f"{shard.path}\t{shard.first_line + place}\t{skipped[place]}" for place in sorted(skipped)]
+            outputs,
+            [
+                f"{shard.path}\t{shard.first_line + place}\t{skipped[place]}"
+                for place in sorted(skipped)
+            ],
         )
 
     @cached_property
@@ -175,7 +207,9 @@ class TextWorker:
         )
 
 
-def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[str, Any]) -> None:
+def decode_text(
+    args: argparse.Namespace, options: dict[str, Any], given: dict[str, Any]
+) -> None:
     """Decode the shards of this process that are not finished.
 
     Args:
@@ -189,9 +223,15 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
     settings = _settings(args, given)
     rank, ranks = rank_of_environment()
     if ranks > 1 and "-" in args.input:
-        raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
+        raise AggdecError(
+            "--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file"
+        )
     refuse_overwriting(args.output / _SKIPPED, map(Path, args.input))
-    cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
+    cuts = {
+        name: list(cut(Path(name), args.shard_lines))
+        for name in args.input
+        if name != "-"
+    }
     inputs = {Path(name).name: _fingerprint(shards) for name, shards in cuts.items()}
     folder = ShardFolder(args.output, settings, inputs)
     if "-" in args.input:
@@ -199,19 +239,28 @@ def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[s
         with written_whole(path) as partial:
             with partial.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-            cuts["-"] = [replace(shard, path=str(path.resolve())) for shard in cut(partial, args.shard_lines)]
-            folder = ShardFolder(args.output, settings, inputs | {STDIN: _fingerprint(cuts["-"])})
+            cuts["-"] = [
+                replace(shard, path=str(path.resolve()))
+                for shard in cut(partial, args.shard_lines)
+            ]
+            folder = ShardFolder(
+                args.output, settings, inputs | {STDIN: _fingerprint(cuts["-"])}
+            )
     shards = [shard for name in args.input for shard in cuts[name]]
     if args.draft_file is not None:
         shards = _with_drafts(shards, args)
-    decode_shards(shards[rank::ranks], folder, TextWorker(args, options), args.workers, "lines")
+    decode_shards(
+        shards[rank::ranks], folder, TextWorker(args, options), args.workers, "lines"
+    )
     if not all(map(folder.is_finished, shards)):
         return
     skipped = [line for shard in shards for line in folder.skipped(shard)]
     folder.write_list(_SKIPPED, skipped)
     if skipped:
         parts = [line.split("\t", 2) for line in skipped[:_NAMED]]
-        named = "; ".join(f"{path}, line {number}: {why}" for path, number, why in parts)
+        named = "; ".join(
+            f"{path}, line {number}: {why}" for path, number, why in parts
+        )
         logger.warning(
             f"{len(skipped):,} lines were not decoded as a whole: their outputs are empty, or, of a corrector, as they "
             f"were ({args.output / _SKIPPED}): {named}{'; ...' if len(skipped) > _NAMED else ''}"
@@ -233,12 +282,16 @@ def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[Text
         raise AggdecError(
             f"--draft-file {args.draft_file}: has {given} lines; give one --input of as many, not {wanted}"
         )
-    return [replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)]
+    return [
+        replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)
+    ]
 
 
 def _fingerprint(shards: Sequence[TextShard]) -> str:
     """Of all lines of a file that is cut into shards."""
-    return hashlib.sha256("".join(shard.fingerprint for shard in shards).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(shard.fingerprint for shard in shards).encode()
+    ).hexdigest()
 
 
 def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
@@ -250,14 +303,17 @@ def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]
     settings: dict[str, Any] = {
         "checkpoints": fingerprints(args.path),
         "dictionaries": [
-            file_sha256(path) for pattern in ("dict*.txt", FILE) for path in sorted(Path(args.data).glob(pattern))
+            file_sha256(path)
+            for pattern in ("dict*.txt", FILE)
+            for path in sorted(Path(args.data).glob(pattern))
         ],
         "--shard-lines": args.shard_lines,
     }
     for name, value in given.items():
         if name not in _NOT_RECORDED:
             is_file = isinstance(value, str) and Path(value).is_file()
-            if isinstance(value, float) and math.isinf(value):  # JSON has no such number
+            # JSON has no such number
+            if isinstance(value, float) and math.isinf(value):
                 value = str(value)
             settings[option_name(name)] = file_sha256(Path(value)) if is_file else value
     return settings

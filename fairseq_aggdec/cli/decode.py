@@ -11,21 +11,36 @@ from fairseq_aggdec.bulk.settings import STDIN
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import Count, Flag, Maybe
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import AGGRESSIVE, AGGRESSIVE_BEAM, CHOICES, MODES, modes_help, readers
+from fairseq_aggdec.generation.modes import (
+    AGGRESSIVE,
+    AGGRESSIVE_BEAM,
+    CHOICES,
+    MODES,
+    modes_help,
+    readers,
+)
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
 
 
 def _mode_options() -> Any:
     """A dataclass of the options of `Decoding` that some modes read, with the help texts of fairseq-generate."""
-    narrow: dict[str, Any] = {name: Annotated[str, options.choice(values)] for name, values in CHOICES.items()}
+    narrow: dict[str, Any] = {
+        name: Annotated[str, options.choice(values)] for name, values in CHOICES.items()
+    }
     narrow["block_size"] = Count
     found = []
     for option in fields(Decoding):
         if readers(option.name) or option.name == "block_ngrams":
             plain, may_be_none = type_of(option)
-            kind = Flag if plain is bool else narrow.get(option.name, plain | None if may_be_none else plain)
+            kind = (
+                Flag
+                if plain is bool
+                else narrow.get(option.name, plain | None if may_be_none else plain)
+            )
             shown = arg(help=help_of(option), help_behavior_hint="")
-            found.append((name_of(option), Annotated[kind, shown], field(default=option.default)))
+            found.append(
+                (name_of(option), Annotated[kind, shown], field(default=option.default))
+            )
     return make_dataclass("ModeOptions", found, kw_only=True)
 
 
@@ -45,25 +60,32 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     killed, start it again.
     """
 
-    data: Positional[Maybe[str]] = None  # folder with the dictionaries, made by fairseq-preprocess
+    # folder with the dictionaries, made by fairseq-preprocess
+    data: Positional[Maybe[str]] = None
     path: Maybe[str] = None  # checkpoint, or several joined by ':'
     #: in place of DATA and --path: folder of a model in Hugging Face's format, imported once, or of aggdec import-hf
     model: Maybe[Path] = None
-    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
+    # fairseq's name of the model's task, such as translation_multi_simple_epoch
+    task: str = "translation"
     output: Path  # folder to write
-    input: list[str] = field(default_factory=lambda: ["-"])  # files of text; '-': the standard input
+    # files of text; '-': the standard input
+    input: list[str] = field(default_factory=lambda: ["-"])
     #: decode each line as a whole (default: with --tokenizer, or a --bpe that reads text, by sentences)
     one_sentence_a_line: Flag = False
-    longest: Maybe[Count] = None  # subwords that a sentence may have, longer ones are cut at clauses (default: all)
-    threads: Count = 1  # number of threads of a worker, which can change outputs at near-ties
+    # subwords that a sentence may have, longer ones are cut at clauses (default: all)
+    longest: Maybe[Count] = None
+    # number of threads of a worker, which can change outputs at near-ties
+    threads: Count = 1
     shard_lines: Count = 2000  # number of lines in a shard
-    beam: Maybe[Count] = None  # beam of --decoding beam and aggressive-beam (default: the --model's own, or 5)
+    # beam of --decoding beam and aggressive-beam (default: the --model's own, or 5)
+    beam: Maybe[Count] = None
     decoding: Annotated[str | None, options.choice(MODES), _DECODING] = None
 
     def check(self) -> None:
         if bool(self.model) == bool(self.data and self.path):
             raise AggdecError("give DATA and --path, or --model")
-        default, beam = (None, None) if self.model else (AGGRESSIVE, 5)  # a model has its own
+        # a model has its own
+        default, beam = (None, None) if self.model else (AGGRESSIVE, 5)
         self.decoding = self.decoding or default
         if self.decoding is None or MODES[self.decoding].has_beam:
             self.beam = self.beam or beam
@@ -77,12 +99,21 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
                 raise AggdecError(
                     f"--input: two files are called {name}, and their outputs would be, too; give one a folder apart"
                 )
-            longer = next((other for other in names if other.startswith(f"{name}.")), None)
+            longer = next(
+                (other for other in names if other.startswith(f"{name}.")), None
+            )
             if longer is not None:
-                raise AggdecError(f"--input: {name}.*.txt would be outputs of {longer}, too; give another name")
+                raise AggdecError(
+                    f"--input: {name}.*.txt would be outputs of {longer}, too; give another name"
+                )
 
     def run(self) -> None:
-        options.start(None, self.path, Decoding.from_args(self).drafter, tells="fairseq_aggdec.bulk")
+        options.start(
+            None,
+            self.path,
+            Decoding.from_args(self).drafter,
+            tells="fairseq_aggdec.bulk",
+        )
         from fairseq_aggdec.bulk.text import decode_text
 
         if self.model:
@@ -91,8 +122,20 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
 
             self.data = str(imported(self.model))
             self.path, self.bpe = f"{self.data}/{MODEL}", self.bpe or "hub"
-        given = self.given(options.Encoders, _ModeOptions) | {"decoding": self.decoding or AGGRESSIVE}
-        of_model = {name: value for name, value in given.items() if name not in ("tokenizer", "bpe", "draft_file")}
+        given = self.given(options.Encoders, _ModeOptions) | {
+            "decoding": self.decoding or AGGRESSIVE
+        }
+        of_model = {
+            name: value
+            for name, value in given.items()
+            if name not in ("tokenizer", "bpe", "draft_file")
+        }
         values = asdict(self)
-        changed = {option.name: values[option.name] for option in fields(self) if values[option.name] != option.default}
-        decode_text(argparse.Namespace(**values, precision=self.precision), of_model, changed)
+        changed = {
+            option.name: values[option.name]
+            for option in fields(self)
+            if values[option.name] != option.default
+        }
+        decode_text(
+            argparse.Namespace(**values, precision=self.precision), of_model, changed
+        )

@@ -7,7 +7,15 @@ from typing import Annotated
 from tyro.conf import Positional, UseAppendAction, arg
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Maybe, Number, Verb
+from fairseq_aggdec.cli.options import (
+    NO_DEFAULT,
+    Count,
+    Counts,
+    Flag,
+    Maybe,
+    Number,
+    Verb,
+)
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.generation.modes import COPY_RULES
 from fairseq_aggdec.lab.bench.modes import KNOWN, parse_modes
@@ -21,21 +29,28 @@ QUALITIES = ("bleu", "compound-bleu", "rouge", "sari", "gleu", "m2-references", 
 class Bench(options.HalfPrecision, options.SubjectOrRandom):
     """Time decoding modes on the same sentences, in turns."""
 
-    reference: Maybe[Path] = None  # file with the subset's targets as running text, for BLEU
+    # file with the subset's targets as running text, for BLEU
+    reference: Maybe[Path] = None
     modes: Annotated[
-        str, arg(help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole verifies whole drafts")
+        str,
+        arg(
+            help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole verifies whole drafts"
+        ),
     ] = "beam5,beam1,greedy,iad"
-    copies: Annotated[str, options.choice(COPY_RULES)] = COPY_RULES[0]  # --copies of iad
+    # --copies of iad
+    copies: Annotated[str, options.choice(COPY_RULES)] = COPY_RULES[0]
     #: ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as
     #: ctranslate2:greedy,ctranslate2:greedy@int8; needs the package ctranslate2
     peers: Annotated[str, NO_DEFAULT] = ""
     #: a model of fairseq's task translation_lev (NAT, iNAT, CMLM, Levenshtein Transformer), decoded in so many passes
     #: at most (default: 10), with so many candidate lengths (default: 1)
-    nat_peer: Annotated[UseAppendAction[list[str]], arg(metavar="LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]")] = field(
-        default_factory=list
-    )
+    nat_peer: Annotated[
+        UseAppendAction[list[str]], arg(metavar="LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]")
+    ] = field(default_factory=list)
     #: comma separated, one after another
-    batch_sizes: Annotated[Counts, arg(aliases=["--batch-size"])] = field(default_factory=lambda: [1])
+    batch_sizes: Annotated[Counts, arg(aliases=["--batch-size"])] = field(
+        default_factory=lambda: [1]
+    )
     repeats: Count = 3  # how often each mode is timed
     profile: bool = True  # measure the time by module, in a further round
     memory: bool = True  # measure peak memory
@@ -43,15 +58,22 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
     #: and then has other outputs
     block_ngrams: Flag = False
     truncate_source: Flag = False  # cut sources to --max-source-positions
-    max_source_positions: Maybe[Count] = None  # most tokens of a source, EOS included (default: 1024)
+    # most tokens of a source, EOS included (default: 1024)
+    max_source_positions: Maybe[Count] = None
 
     def check(self) -> None:
         if self.block_ngrams and not self.no_repeat_ngram_size:
             raise AggdecError("--block-ngrams goes with --no-repeat-ngram-size")
-        of_translation = [name for name in ("peers", "nat_peer", "truncate_source") if getattr(self, name)]
+        of_translation = [
+            name
+            for name in ("peers", "nat_peer", "truncate_source")
+            if getattr(self, name)
+        ]
         if self.task != "translation" and of_translation:
             name = option_name(of_translation[0])
-            raise AggdecError(f"{name} goes with the task translation, not with --task {self.task}")
+            raise AggdecError(
+                f"{name} goes with the task translation, not with --task {self.task}"
+            )
         self.check_model("reference", "nat_peer", *given_settings(self))
 
     def run(self) -> None:
@@ -68,7 +90,12 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
                 record.save(self.json)
         finally:  # also where the disk is full
             print(tables.markdown(record))
-        refuse_differing({f"{run.mode} at batch size {run.batch_size}": run.differing or 0 for run in record.runs})
+        refuse_differing(
+            {
+                f"{run.mode} at batch size {run.batch_size}": run.differing or 0
+                for run in record.runs
+            }
+        )
 
 
 @dataclass(kw_only=True)
@@ -87,8 +114,10 @@ class Tune(options.HalfPrecision, options.Subject, Verb):
         default_factory=lambda: [1.0, 2.0, 3.0, 4.0, 5.0]
     )
     metric: Annotated[str, options.choice(QUALITIES)] = "bleu"  # quality
-    margin: Number = 0.0  # how far above greedy decoding the high-quality setting must be
-    loss: Number = 0.5  # how far below greedy decoding the high-efficiency setting may be
+    # how far above greedy decoding the high-quality setting must be
+    margin: Number = 0.0
+    # how far below greedy decoding the high-efficiency setting may be
+    loss: Number = 0.5
     beam: Count = 5  # beam of the baseline
     batch_size: Count = 1  # number of sentences in a batch
     repeats: Count = 3  # number of rounds, whose median time counts

@@ -27,7 +27,11 @@ from tyro.conf import (
     arg,
     create_mutex_group,
 )
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+)
 
 from fairseq_aggdec.bulk.settings import MAX_TOKENS
 from fairseq_aggdec.errors import AggdecError, option_name
@@ -42,13 +46,17 @@ NO_DEFAULT = arg(help_behavior_hint="")
 """for a field whose default says nothing, or is named in its help text"""
 
 
-def number(kind: Callable[[str], Any], least: float = -math.inf) -> PrimitiveConstructorSpec[Any]:
+def number(
+    kind: Callable[[str], Any], least: float = -math.inf
+) -> PrimitiveConstructorSpec[Any]:
     """How an option reads a finite number of at least `least`; `kind` is int or float."""
 
     def read(word: str) -> Any:
         value = kind(word)
         if not least <= value < math.inf:
-            raise ValueError(f"{word}: must be {'a finite number' if least == -math.inf else f'at least {least:g}'}")
+            raise ValueError(
+                f"{word}: must be {'a finite number' if least == -math.inf else f'at least {least:g}'}"
+            )
         return value
 
     return _spec(kind.__name__.upper(), read, lambda value: f"{value:g}")
@@ -71,16 +79,22 @@ def several(read: Callable[[str], Any], wanted: str) -> PrimitiveConstructorSpec
             raise ValueError(f"{text}: give different {wanted}, separated by commas")
         return found
 
-    return _spec("X,X", read_all, lambda values: ",".join(f"{value:g}" for value in values))
+    return _spec(
+        "X,X", read_all, lambda values: ",".join(f"{value:g}" for value in values)
+    )
 
 
 def numbers(kind: Callable[[str], Any], least: float) -> PrimitiveConstructorSpec[Any]:
     """How an option reads different numbers of at least `least`, separated by commas."""
     one = number(kind, least)
-    return several(lambda word: one.instance_from_str([word]), f"numbers of at least {least:g}")
+    return several(
+        lambda word: one.instance_from_str([word]), f"numbers of at least {least:g}"
+    )
 
 
-def _spec(metavar: str, read: Callable[[str], Any], written: Callable[[Any], str]) -> PrimitiveConstructorSpec[Any]:
+def _spec(
+    metavar: str, read: Callable[[str], Any], written: Callable[[Any], str]
+) -> PrimitiveConstructorSpec[Any]:
     """How an option reads one word, and how the help text writes its default."""
     return PrimitiveConstructorSpec(
         nargs=1,
@@ -111,7 +125,9 @@ def _maybe(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     kinds = get_args(info.type)
     if len(kinds) != 2 or NoneType not in kinds:
         return None
-    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
+    spec = ConstructorRegistry.get_primitive_spec(
+        PrimitiveTypeInfo.make(kinds[0], info.markers)
+    )
     assert isinstance(spec, PrimitiveConstructorSpec)
     return spec
 
@@ -131,15 +147,31 @@ class Verb:
 
     def given(self, *groups: Any) -> dict[str, Any]:
         """The options of these groups that were given: neither None nor False."""
-        values = {option.name: getattr(self, option.name) for group in groups for option in fields(group)}
-        return {name: value for name, value in values.items() if value is not None and value is not False}
+        values = {
+            option.name: getattr(self, option.name)
+            for group in groups
+            for option in fields(group)
+        }
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False
+        }
 
 
 def read(kind: type[Verb], name: str, words: Sequence[str]) -> Verb:
     """The verb with the options in the words behind its name; a wrong option exits with 2."""
-    about = indent(cleandoc(str(kind.__doc__)).replace("\n\n", "\n"), " ")  # tyro joins lines that begin with letters
+    # tyro joins lines that begin with letters
+    about = indent(cleandoc(str(kind.__doc__)).replace("\n\n", "\n"), " ")
     config = (DisallowNone, PositionalMetavarFromFieldName)
-    verb = tyro.cli(kind, prog=f"aggdec {name}", description=about, args=words, config=config, registry=_RULES)
+    verb = tyro.cli(
+        kind,
+        prog=f"aggdec {name}",
+        description=about,
+        args=words,
+        config=config,
+        registry=_RULES,
+    )
     verb.command = shlex.join(["aggdec", *name.split(), *words])
     try:
         verb.check()
@@ -165,13 +197,16 @@ class HalfPrecision:
 
 @dataclass(kw_only=True)
 class Languages:
-    source_lang: Annotated[Maybe[str], arg(aliases=["-s"])] = None  # where the data or the model has several pairs
-    target_lang: Annotated[Maybe[str], arg(aliases=["-t"])] = None  # where the data or the model has several pairs
+    # where the data or the model has several pairs
+    source_lang: Annotated[Maybe[str], arg(aliases=["-s"])] = None
+    # where the data or the model has several pairs
+    target_lang: Annotated[Maybe[str], arg(aliases=["-t"])] = None
 
 
 @dataclass(kw_only=True)
 class Search:
-    lenpen: Maybe[Number] = None  # as in fairseq-generate, as all search options (default: 1)
+    # as in fairseq-generate, as all search options (default: 1)
+    lenpen: Maybe[Number] = None
     unkpen: Maybe[Number] = None  # default: 0
     max_len_a: Maybe[Number] = None  # default: 0
     max_len_b: Maybe[Count] = None  # default: 200
@@ -196,7 +231,8 @@ class Encoders:
 
     #: tokeniser of the input, undone in the output
     tokenizer: Annotated[str | None, choice(TOKENIZERS), NO_DEFAULT] = None
-    bpe: Annotated[str | None, choice(SUBWORDS), NO_DEFAULT] = None  # subwords of the input, joined again in the output
+    # subwords of the input, joined again in the output
+    bpe: Annotated[str | None, choice(SUBWORDS), NO_DEFAULT] = None
     bpe_codes: Maybe[str] = None  # of --bpe subword_nmt and fastbpe
     bpe_separator: Maybe[str] = None  # of --bpe subword_nmt (default: @@)
     sentencepiece_model: Maybe[str] = None  # of --bpe sentencepiece
@@ -227,10 +263,12 @@ class Subject(Languages):
 class SubjectOrRandom(Search, Subject, Verb):
     """A model and what it decodes, or a random model of a full size that decodes random sentences."""
 
-    task: str = "translation"  # fairseq's name of the model's task, such as translation_multi_simple_epoch
+    # fairseq's name of the model's task, such as translation_multi_simple_epoch
+    task: str = "translation"
     data: Positional[Maybe[str]] = None  # folder made by fairseq-preprocess
     path: Maybe[str] = None  # checkpoint, or several joined by ':'
-    drafter_path: Maybe[str] = None  # checkpoint of the drafter, for nar, gad, gad++ and speculative
+    # checkpoint of the drafter, for nar, gad, gad++ and speculative
+    drafter_path: Maybe[str] = None
     #: use a model of this size, not trained, instead of DATA and --path; drafts are made of its greedy output
     random_model: Annotated[str | None, choice(SIZES), NO_DEFAULT] = None
     length: Count = 25  # of a random model: number of tokens of source and output
@@ -241,16 +279,25 @@ class SubjectOrRandom(Search, Subject, Verb):
     #: of a random model: the precision whose numbers the weights are; a large model is mostly trained with --fp16
     trained_in: Literal["fp16", "fp32"] = "fp16"
     keep: Maybe[Path] = None  # keep the random models in this folder, for further runs
-    drafter_layers: Count = 2  # of a random model: number of layers of the drafters' decoders
-    block_size: Maybe[Count] = None  # number of tokens in a draft (default: what the drafter's checkpoint says)
-    json: Maybe[Path] = None  # write all results to this file (of bench: for aggdec report)
+    # of a random model: number of layers of the drafters' decoders
+    drafter_layers: Count = 2
+    # number of tokens in a draft (default: what the drafter's checkpoint says)
+    block_size: Maybe[Count] = None
+    # write all results to this file (of bench: for aggdec report)
+    json: Maybe[Path] = None
 
     def check_model(self, *names: str) -> None:
         """Raise `AggdecError` where no model is named, or a random one, and one of these options as well, or DATA."""
         given = ["DATA"] * bool(self.data)
-        given += [option_name(name) for name in ("path", "drafter_path", *names) if getattr(self, name)]
+        given += [
+            option_name(name)
+            for name in ("path", "drafter_path", *names)
+            if getattr(self, name)
+        ]
         if self.random_model and given:
-            raise AggdecError(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
+            raise AggdecError(
+                f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}"
+            )
         if not self.random_model and not (self.data and self.path):
             raise AggdecError("give DATA and --path, or --random-model")
         if self.edit_ratio > 1:
@@ -265,10 +312,16 @@ class SubjectOrRandom(Search, Subject, Verb):
 
 def in_colour() -> bool:
     """Whether standard output is a terminal that is to show colours (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
 
-def start(threads: int | None = None, *checkpoints: str | None, tells: str | None = None) -> None:
+def start(
+    threads: int | None = None, *checkpoints: str | None, tells: str | None = None
+) -> None:
     """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only.
 
     `tells`: name of the loggers that also say how far the work is.
@@ -277,7 +330,8 @@ def start(threads: int | None = None, *checkpoints: str | None, tells: str | Non
         AggdecError: before all that, which takes seconds: one of the checkpoints does not exist.
     """
     check_checkpoints(*checkpoints)
-    for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported
+    # fairseq may have set them when it was imported
+    for logger in (None, "fairseq", "fairseq_aggdec"):
         logging.getLogger(logger).setLevel(logging.WARNING)
     if tells:
         logging.getLogger(tells).setLevel(logging.INFO)

@@ -30,22 +30,31 @@ class Report(Verb):
     against edit ratio, of single sentences and against batch size."""
 
     records: Positional[list[Path]]  # written by aggdec bench --json
-    figures: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None  # draw, as PNG and SVG, into this folder
+    # draw, as PNG and SVG, into this folder
+    figures: Annotated[Maybe[Path], arg(metavar="FOLDER")] = None
 
     def check(self) -> None:
         stems = [path.stem for path in self.records]
         if not stems:
-            raise AggdecError("name one or more records, written by aggdec bench --json")
+            raise AggdecError(
+                "name one or more records, written by aggdec bench --json"
+            )
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if self.figures and twice:
-            raise AggdecError(f"--figures: two records are called {twice}, and their figures would be: rename one")
+            raise AggdecError(
+                f"--figures: two records are called {twice}, and their figures would be: rename one"
+            )
 
     def run(self) -> None:
         from fairseq_aggdec.lab.bench.record import load_record
         from fairseq_aggdec.lab.bench.tables import markdown
 
         records = {path.stem: load_record(path) for path in self.records}
-        print("\n\n".join(f"## {name}\n\n{markdown(record)}" for name, record in records.items()))
+        print(
+            "\n\n".join(
+                f"## {name}\n\n{markdown(record)}" for name, record in records.items()
+            )
+        )
         if self.figures:
             from fairseq_aggdec.lab.bench.figures import draw
 
@@ -67,7 +76,9 @@ class ReportTrace(Verb):
         from fairseq_aggdec.lab.trace import read_traces, text
 
         limit = 10 if self.sentences is None else None
-        files = {path.stem: read_traces(path, self.sentences, limit) for path in self.files}
+        files = {
+            path.stem: read_traces(path, self.sentences, limit) for path in self.files
+        }
         print(text(files, options.in_colour()), end="")
 
 
@@ -84,7 +95,9 @@ class Score(Verb):
         if self.json:
             with written_whole(self.json) as partial:
                 records = [table.record() for table in tables]
-                partial.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+                partial.write_text(
+                    json.dumps(records, indent=1) + "\n", encoding="utf-8"
+                )
         print("\n\n".join(table.text() for table in tables))
 
     def tables(self) -> list[ScoreTable]:
@@ -96,13 +109,16 @@ class Score(Verb):
 class ScoreFiles(Score):
     """Print scores of outputs by the given references, sources and gold edits."""
 
-    outputs: Positional[list[Path]]  # files of tokens, one sentence in a line, or outputs of fairseq-generate
+    # files of tokens, one sentence in a line, or outputs of fairseq-generate
+    outputs: Positional[list[Path]]
     sources: Maybe[Path] = None  # tokenised sources, for tasks that edit them
     references: Many[Path] = field(default_factory=list)  # tokenised references
-    text_references: Many[Path] = field(default_factory=list)  # references as running text, for sacrebleu
+    # references as running text, for sacrebleu
+    text_references: Many[Path] = field(default_factory=list)
     #: language of the outputs: their Moses tokens become running text for sacrebleu (default: they are that)
     language: Maybe[str] = None
-    m2: Maybe[Path] = None  # M2 file of gold edits, gzipped or not, in the tokens of the outputs
+    # M2 file of gold edits, gzipped or not, in the tokens of the outputs
+    m2: Maybe[Path] = None
     metrics: Annotated[
         Maybe[str],
         arg(

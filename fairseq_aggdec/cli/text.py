@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class _OwnModel(options.Encoders, options.Languages):
     """Arguments of `load` beside the checkpoint."""
 
-    data: Maybe[str] = None  # folder with the dictionaries of your model (default: the checkpoint's)
+    # folder with the dictionaries of your model (default: the checkpoint's)
+    data: Maybe[str] = None
     drafter_path: Maybe[str] = None  # checkpoint of a drafter for your model
 
 
@@ -37,7 +38,8 @@ class _OwnModel(options.Encoders, options.Languages):
 class _Decoding:
     """Arguments of `Model.decode`."""
 
-    mode: Maybe[str] = None  # greedy, iad, gad, gad++, speculative, beam, aggressive-beam, ...: docs/options.md
+    # greedy, iad, gad, gad++, speculative, beam, aggressive-beam, ...: docs/options.md
+    mode: Maybe[str] = None
     tolerance: Maybe[float] = None  # of iad++ and gad++
     top_beta: Maybe[Count] = None  # of iad++ and gad++
     beam: Maybe[Count] = None  # of beam and aggressive-beam (default: 5)
@@ -61,12 +63,15 @@ class Translate(_Decoding, _OwnModel, Verb):
       aggdec translate --model opus-mt-en-mul ">>deu<< Where do you live?"
     """
 
-    texts: Positional[Many[str]] = field(default_factory=list)  # default: the standard input
+    # default: the standard input
+    texts: Positional[Many[str]] = field(default_factory=list)
     #: files of text, in their order; '-': standard input
     input: Annotated[Many[str], arg(aliases=["-i"])] = field(default_factory=list)
     json: Flag = False  # a JSON object a text: text, sentences, edits with offsets
-    path: Maybe[str] = None  # checkpoint, or several joined by ':' (default: the shipped model)
-    model: Maybe[str] = None  # folder of a model in Hugging Face's format, imported once, or one of aggdec import-hf
+    # checkpoint, or several joined by ':' (default: the shipped model)
+    path: Maybe[str] = None
+    # folder of a model in Hugging Face's format, imported once, or one of aggdec import-hf
+    model: Maybe[str] = None
     #: default: a GPU where there is one; for TEXTS by the shipped model the CPU, which has done them sooner
     device: Maybe[Literal["cpu", "cuda"]] = None
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"  # of the model
@@ -79,34 +84,53 @@ class Translate(_Decoding, _OwnModel, Verb):
         if self.texts and self.input:
             raise AggdecError("give texts or --input, not both")
         if self.model and (self.path or self.data):
-            raise AggdecError("--model names a folder that has everything: leave out --path and --data")
+            raise AggdecError(
+                "--model names a folder that has everything: leave out --path and --data"
+            )
         if own and not (self.path or self.model):
             option = option_name(next(iter(own)))
-            raise AggdecError(f"{option} is for a model of your own: give its checkpoint by --path")
+            raise AggdecError(
+                f"{option} is for a model of your own: give its checkpoint by --path"
+            )
         texts = self._texts()
         options.start(self.threads, self.path, self.drafter_path)
         from fairseq_aggdec.model import load
 
         is_short = self.texts and not (self.path or self.model)
-        own |= {"device": self.device or ("cpu" if is_short else None), "precision": self.precision}
+        own |= {
+            "device": self.device or ("cpu" if is_short else None),
+            "precision": self.precision,
+        }
         if self.model:
             model = load.hub(self.model, corrects=self.corrects, **own)
         else:
-            model = load(self.path, corrects=self.corrects, **own) if self.path else load.shipped(self.shipped, **own)
-        decode: Callable[..., Result] = model.correct if self.corrects else model.translate
+            model = (
+                load(self.path, corrects=self.corrects, **own)
+                if self.path
+                else load.shipped(self.shipped, **own)
+            )
+        decode: Callable[..., Result] = (
+            model.correct if self.corrects else model.translate
+        )
         try:
             for text, end in texts:
-                result = decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
+                result = decode(
+                    text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding
+                )
                 for note in result.notes:
                     print(f"note: {note}", file=sys.stderr)
-                sys.stdout.buffer.write((self.written(result) + ("\n" if self.json else end)).encode())
+                sys.stdout.buffer.write(
+                    (self.written(result) + ("\n" if self.json else end)).encode()
+                )
                 sys.stdout.buffer.flush()
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def written(self, result: Result) -> str:
         """A result as it is printed."""
-        return json.dumps(asdict(result), ensure_ascii=False) if self.json else result.text
+        return (
+            json.dumps(asdict(result), ensure_ascii=False) if self.json else result.text
+        )
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """The texts, each with what is printed after its output: a text of the command line gets a line of its own."""
@@ -114,7 +138,8 @@ class Translate(_Decoding, _OwnModel, Verb):
             yield from ((text, "\n") for text in self.texts)
             return
         for name in self.input or ["-"]:
-            if name == "-" and sys.stdin.isatty() and not self.whole:  # answered line by line
+            # answered line by line
+            if name == "-" and sys.stdin.isatty() and not self.whole:
                 yield from ((line.rstrip("\n"), "\n") for line in sys.stdin)
             else:
                 yield read_text(name), ""
@@ -132,7 +157,8 @@ class Correct(Translate):
       pbpaste | aggdec correct > corrected.txt
     """
 
-    diff: Flag = False  # print the text with its changes marked, in colour on a terminal
+    # print the text with its changes marked, in colour on a terminal
+    diff: Flag = False
     shipped: ClassVar = "gec"
     corrects: ClassVar = True
 
@@ -170,16 +196,21 @@ class Serve(Verb):
     #: more names by which it is asked (default: those of this machine alone)
     allow_host: Many[str] = field(default_factory=list)
     threads: Maybe[Count] = None  # number of PyTorch's threads
-    corrector: Maybe[str] = None  # checkpoint, or folder as of translate --model (default: the shipped one, English)
+    # checkpoint, or folder as of translate --model (default: the shipped one, English)
+    corrector: Maybe[str] = None
     corrector_data: Maybe[str] = None  # folder of its dictionaries and subword codes
     corrector_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
     corrector_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
-    corrector_languages: Maybe[str] = None  # FROM-TO, of its dictionaries (default: as trained)
+    # FROM-TO, of its dictionaries (default: as trained)
+    corrector_languages: Maybe[str] = None
     language: Maybe[str] = None  # ISO code of its texts (default: its source language)
     mode: str = CAREFUL["mode"]  # mode that corrects
-    tolerance: Maybe[float] = None  # of iad++: higher keeps more of the text as it is (default for iad++: 2)
-    demo: Flag = False  # the shipped translator: a demonstration for short everyday sentences, en-de
-    translator: Maybe[str] = None  # checkpoint, or folder as of translate --model (default: no translator)
+    # of iad++: higher keeps more of the text as it is (default for iad++: 2)
+    tolerance: Maybe[float] = None
+    # the shipped translator: a demonstration for short everyday sentences, en-de
+    demo: Flag = False
+    # checkpoint, or folder as of translate --model (default: no translator)
+    translator: Maybe[str] = None
     translator_data: Maybe[str] = None  # folder of its dictionaries and subword codes
     translator_tokenizer: Maybe[str] = None  # as in fairseq-interactive's --tokenizer
     translator_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
@@ -194,27 +225,46 @@ class Serve(Verb):
         from fairseq_aggdec.serve.connections import known_as
 
         options.start(self.threads)
-        sys.setswitchinterval(0.001)  # seconds: long texts are split beside the thread that decodes
+        # seconds: long texts are split beside the thread that decodes
+        sys.setswitchinterval(0.001)
         with listen(self.host, self.port) as listening:
             corrector = self._loaded("corrector", "gec")
-            translator = self._loaded("translator", "mt") if self.demo or self.translator else None
-            settings: dict[str, Any] = dict(CAREFUL) if self.mode == CAREFUL["mode"] else {"mode": self.mode}
+            translator = (
+                self._loaded("translator", "mt")
+                if self.demo or self.translator
+                else None
+            )
+            settings: dict[str, Any] = (
+                dict(CAREFUL) if self.mode == CAREFUL["mode"] else {"mode": self.mode}
+            )
             if self.tolerance is not None:
                 settings["tolerance"] = self.tolerance
-            corrector.decode("This is ready.", **settings)  # a wrong option is refused now; the first request is fast
+            # a wrong option is refused now; the first request is fast
+            corrector.decode("This is ready.", **settings)
             if translator is not None:
                 translator.translate("This is ready.")
             address, port = listening.getsockname()[:2]
             hosts = known_as(self.host, address, self.allow_host)
-            app = make_app(corrector, translator, self.language, hosts=hosts, **settings)
+            app = make_app(
+                corrector, translator, self.language, hosts=hosts, **settings
+            )
             host = f"[{self.host}]" if ":" in self.host else self.host
-            print(f"http://{host}:{port} (no authentication: not for the open net)", flush=True)
+            print(
+                f"http://{host}:{port} (no authentication: not for the open net)",
+                flush=True,
+            )
             if self.host not in ("127.0.0.1", "::1", "localhost"):
-                print(f"warning: --host {self.host} lets in whoever can reach this machine", file=sys.stderr)
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again when all is answered
+                print(
+                    f"warning: --host {self.host} lets in whoever can reach this machine",
+                    file=sys.stderr,
+                )
+            # uvicorn raises it again when all is answered
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             make_server(app).run(sockets=[listening])
             if gpu_is_lost():
-                raise AggdecError("the GPU has failed and takes no more work from this process: start it again")
+                raise AggdecError(
+                    "the GPU has failed and takes no more work from this process: start it again"
+                )
 
     def _loaded(self, name: str, shipped: str) -> Model:
         """The model of one side: of its checkpoint, or the shipped one."""
@@ -224,7 +274,10 @@ class Serve(Verb):
         if checkpoint is None:
             return load.shipped(shipped)
         source, _, target = (getattr(self, f"{name}_languages") or "").partition("-")
-        own: dict[str, Any] = {option: getattr(self, f"{name}_{option}") for option in ("data", "tokenizer", "bpe")}
+        own: dict[str, Any] = {
+            option: getattr(self, f"{name}_{option}")
+            for option in ("data", "tokenizer", "bpe")
+        }
         own |= {"source_lang": source or None, "target_lang": target or None}
         if os.path.isdir(checkpoint):
             del own["data"]

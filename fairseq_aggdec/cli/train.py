@@ -35,7 +35,9 @@ class Drafter(options.Languages, Verb):
     data: Path  # its data-bin, with the splits train and valid
     out: Path  # folder to make
     #: time for all that the command does; it ends a little later where the machine gets slower meanwhile (default: 30)
-    minutes: Annotated[float | None, options.number(float, 1), NO_DEFAULT, _LENGTH] = None
+    minutes: Annotated[float | None, options.number(float, 1), NO_DEFAULT, _LENGTH] = (
+        None
+    )
     #: in place of --minutes: distil the whole training set, and train so many updates
     updates: Annotated[Maybe[Count], _LENGTH] = None
     decoder_layers: Count = 2  # of the drafter, at most the verifier's
@@ -48,8 +50,11 @@ class Drafter(options.Languages, Verb):
         if self.updates is None:
             self.minutes = self.minutes or 30.0
         if not self.verifier.is_file():
-            raise AggdecError(f"--verifier {self.verifier}: no such file; name one checkpoint, no ensemble")
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends too
+            raise AggdecError(
+                f"--verifier {self.verifier}: no such file; name one checkpoint, no ensemble"
+            )
+        # the training that it runs ends too
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options.start(tells="fairseq_aggdec")
         from fairseq_aggdec.lab.bench.drafter_speed import drafter_speed
         from fairseq_aggdec.train.drafter.stages import make_drafter
@@ -64,7 +69,8 @@ class Binarize(options.Languages, Verb):
 
     model: Positional[Path]  # folder of aggdec import-hf
     out: Positional[Path]  # folder to make
-    train: Many[Path] = field(default_factory=list)  # SOURCES, or SOURCES TARGETS: a drafter needs no targets
+    # SOURCES, or SOURCES TARGETS: a drafter needs no targets
+    train: Many[Path] = field(default_factory=list)
     valid: Many[Path] = field(default_factory=list)  # the same
     test: Many[Path] = field(default_factory=list)  # the same
 
@@ -72,7 +78,11 @@ class Binarize(options.Languages, Verb):
         options.start()
         from fairseq_aggdec.bulk.binarizing import binarize
 
-        texts = {split: files for split in ("train", "valid", "test") if (files := getattr(self, split))}
+        texts = {
+            split: files
+            for split in ("train", "valid", "test")
+            if (files := getattr(self, split))
+        }
         binarize(self.model, self.out, (self.source_lang, self.target_lang), texts)
 
 
@@ -91,14 +101,18 @@ class Distill(options.Bulk):
     output: Positional[Path]  # folder to make
     teacher: str  # checkpoint, or several joined by ':' that decode as an ensemble
     #: splits to distil, such as train,valid (default: train, train1, ...)
-    subset: Annotated[UseAppendAction[list[str]], arg(metavar="SPLIT[,SPLIT...]")] = field(default_factory=list)
+    subset: Annotated[UseAppendAction[list[str]], arg(metavar="SPLIT[,SPLIT...]")] = (
+        field(default_factory=list)
+    )
     #: number of threads of a worker (default: the processor's cores, shared out among the workers)
     threads: Maybe[Count] = None
-    shard_sentences: Count = SHARD_SENTENCES  # number of different sources in a shard, which a killed run loses
+    # number of different sources in a shard, which a killed run loses
+    shard_sentences: Count = SHARD_SENTENCES
     beam: Count = 5  # as in fairseq-generate
     #: beam: fairseq's own search; aggressive-beam: the same targets by this plugin's, which is faster in small batches
     decoding: Annotated[str, options.choice(DECODINGS)] = DECODINGS[0]
-    max_source_len: Maybe[Count] = None  # skip longer sources, EOS included (default: what the teacher takes)
+    # skip longer sources, EOS included (default: what the teacher takes)
+    max_source_len: Maybe[Count] = None
 
     def run(self) -> None:
         options.start(None, self.teacher, tells="fairseq_aggdec")
@@ -106,12 +120,35 @@ class Distill(options.Bulk):
         from fairseq_aggdec.train.distilling import Teacher, distil
 
         data = DataBin.find(self.data, self.source_lang, self.target_lang)
-        splits = list(dict.fromkeys(split for given in self.subset for split in given.split(",")))
-        threads = self.threads or (max(1, (os.cpu_count() or 1) // self.workers) if self.workers > 1 else None)
+        splits = list(
+            dict.fromkeys(split for given in self.subset for split in given.split(","))
+        )
+        threads = self.threads or (
+            max(1, (os.cpu_count() or 1) // self.workers) if self.workers > 1 else None
+        )
         search = SearchOptions(self.beam, **self.given(options.Search))
-        teacher = Teacher(self.teacher, data, search, self.decoding, self.precision or "fp32", self.cpu, threads)
-        limits = (self.max_tokens, self.batch_size, self.max_source_len, self.shard_sentences)
-        distil(teacher, self.output, splits or data.training_splits(), self.workers, *limits)
+        teacher = Teacher(
+            self.teacher,
+            data,
+            search,
+            self.decoding,
+            self.precision or "fp32",
+            self.cpu,
+            threads,
+        )
+        limits = (
+            self.max_tokens,
+            self.batch_size,
+            self.max_source_len,
+            self.shard_sentences,
+        )
+        distil(
+            teacher,
+            self.output,
+            splits or data.training_splits(),
+            self.workers,
+            *limits,
+        )
 
 
 @dataclass(kw_only=True)
@@ -119,14 +156,18 @@ class Shrink(Verb):
     """Write a checkpoint with some decoder layers of another one, to decode with or to train on
     (--finetune-from-model)."""
 
-    checkpoint: Positional[Path]  # checkpoint of a Transformer or BART model, of any version of fairseq
+    # checkpoint of a Transformer or BART model, of any version of fairseq
+    checkpoint: Positional[Path]
     output: Positional[Path]  # file to write
     decoder_layers_to_keep: str  # numbers from 0, separated by commas, such as 0,11
 
     def run(self) -> None:
         from fairseq_aggdec.train.shrinking import shrink_file
 
-        print(shrink_file(self.checkpoint, self.output, self.decoder_layers_to_keep), file=sys.stderr)
+        print(
+            shrink_file(self.checkpoint, self.output, self.decoder_layers_to_keep),
+            file=sys.stderr,
+        )
 
 
 @dataclass(kw_only=True)
@@ -142,7 +183,10 @@ class Average(Verb):
 
         paths = last_checkpoints(self.folder, self.last)
         write_average(paths, self.output)
-        print(f"mean of {', '.join(path.name for path in paths)} in {self.output}", file=sys.stderr)
+        print(
+            f"mean of {', '.join(path.name for path in paths)} in {self.output}",
+            file=sys.stderr,
+        )
 
 
 @dataclass(kw_only=True)
@@ -165,6 +209,13 @@ class Export(Verb):
         from fairseq_aggdec.train.exporting import export
 
         dtype = torch.float32 if self.fp32 else torch.float16
-        export(self.checkpoint, self.folder, self.data, dtype, self.without_shared, self.decoding_block_size)
+        export(
+            self.checkpoint,
+            self.folder,
+            self.data,
+            dtype,
+            self.without_shared,
+            self.decoding_block_size,
+        )
         size = sum(file.stat().st_size for file in self.folder.iterdir())
         print(f"{self.folder}: {size / 1e6:.1f} MB")

@@ -9,7 +9,16 @@ from tyro.conf import Positional, arg
 
 import fairseq_aggdec
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.cli.options import NO_DEFAULT, Count, Counts, Flag, Many, Maybe, Natural, Verb
+from fairseq_aggdec.cli.options import (
+    NO_DEFAULT,
+    Count,
+    Counts,
+    Flag,
+    Many,
+    Maybe,
+    Natural,
+    Verb,
+)
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, read_text
 from fairseq_aggdec.lab.bench.modes import PRECISIONS
@@ -24,9 +33,11 @@ class Demo(Verb):
     with drafts of a second model.
     """
 
-    sentences: Positional[Many[str]] = field(default_factory=list)  # English sentences (default: a built-in set)
+    # English sentences (default: a built-in set)
+    sentences: Positional[Many[str]] = field(default_factory=list)
     task: Literal["gec", "mt"] = "gec"  # the model
-    input: Maybe[str] = None  # file with one sentence in a line; '-' for the standard input
+    # file with one sentence in a line; '-' for the standard input
+    input: Maybe[str] = None
     show: Natural = 5  # number of sentences whose blocks are shown
     rounds: Count = 3  # how often each mode is timed
     threads: Maybe[Count] = None  # number of PyTorch's threads
@@ -35,7 +46,10 @@ class Demo(Verb):
         if self.sentences and self.input:
             raise AggdecError("give sentences or --input, not both")
         demo = SHIPPED[self.task]
-        lines = [decode_text(os.fsencode(sentence), "the sentence") for sentence in self.sentences]
+        lines = [
+            decode_text(os.fsencode(sentence), "the sentence")
+            for sentence in self.sentences
+        ]
         if not lines:  # a line feed alone ends a sentence, as in fairseq
             lines = read_text(self.input or demo.folder / "sentences.txt").split("\n")
         sentences = [line.strip() for line in lines if line.strip()]
@@ -80,27 +94,36 @@ class Verify(options.SubjectOrRandom):
     #: where no --precisions are given, also decode under --bit-exact, if the device supports it: alone, in batches and
     #: shuffled, compared to the last bit (default: only with --thorough)
     bit_exact: Maybe[bool] = None
-    batch_sizes: Maybe[Counts] = None  # comma separated (default: 1,8; --thorough: 1,8,32)
-    draft_file: Maybe[Path] = None  # a draft for each sentence of the split, for iad and iad++
+    # comma separated (default: 1,8; --thorough: 1,8,32)
+    batch_sizes: Maybe[Counts] = None
+    # a draft for each sentence of the split, for iad and iad++
+    draft_file: Maybe[Path] = None
     #: compare greedy search with that of transformers, which has to be installed: DATA is a folder in Hugging Face's
     #: format, and its sentences those of --input
     against_transformers: Flag = False
-    input: Maybe[str] = None  # with --against-transformers: file with one sentence in a line; '-': the standard input
+    # with --against-transformers: file with one sentence in a line; '-': the standard input
+    input: Maybe[str] = None
     precision: ClassVar[str | None] = None
     """read where the model is loaded; --precisions replaces it"""
 
     def check(self) -> None:
         if self.against_transformers and not (self.data and self.input):
-            raise AggdecError("--against-transformers: give DATA, a folder in Hugging Face's format, and --input")
+            raise AggdecError(
+                "--against-transformers: give DATA, a folder in Hugging Face's format, and --input"
+            )
         if self.against_transformers:
             return
         if self.input:
             raise AggdecError("--input: only with --against-transformers")
         self.check_model("draft_file", *self.given(options.Search))
         if self.bit_exact is False and "exact" in (self.precisions or ()):
-            raise AggdecError("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
+            raise AggdecError(
+                "--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact"
+            )
         is_exact = self.thorough if self.bit_exact is None else self.bit_exact
-        if self.max_len_a and ("exact" in self.precisions if self.precisions else is_exact):
+        if self.max_len_a and (
+            "exact" in self.precisions if self.precisions else is_exact
+        ):
             raise AggdecError(
                 "--max-len-a lets the length of an output depend on its batch, which --bit-exact compares: add "
                 "--no-bit-exact, or leave it out"
@@ -111,9 +134,17 @@ class Verify(options.SubjectOrRandom):
         if self.data and self.input:
             from fairseq_aggdec.lab.verify.against_transformers import differences
 
-            texts = [line for line in read_text(self.input).split("\n") if line.strip()][: self.limit]
-            found = differences(Path(self.data), (self.source_lang, self.target_lang), texts, 1)
-            print(*found, f"{len(texts)} sentences, {len(found)} otherwise than in transformers", sep="\n")
+            texts = [
+                line for line in read_text(self.input).split("\n") if line.strip()
+            ][: self.limit]
+            found = differences(
+                Path(self.data), (self.source_lang, self.target_lang), texts, 1
+            )
+            print(
+                *found,
+                f"{len(texts)} sentences, {len(found)} otherwise than in transformers",
+                sep="\n",
+            )
             return 1 if found else 0
         from fairseq_aggdec.lab.verify.verify_command import run
 

@@ -53,11 +53,14 @@ GROUPS = {
     },
 }
 """{group: {verb: what it does}}, in the order of use"""
-_MODULES = dict(zip(GROUPS, ("trust", "text", "decode", "measure", "report", "train"), strict=True))
+_MODULES = dict(
+    zip(GROUPS, ("trust", "text", "decode", "measure", "report", "train"), strict=True)
+)
 VERBS = {verb: _MODULES[group] for group, verbs in GROUPS.items() for verb in verbs}
 """{verb: the module of this folder that has its class}"""
 _OF_EXPERIMENTS = dict.fromkeys(
-    ("prepare", "nat-start", "score experiment", "report experiment", "report paper"), "experiments.commands"
+    ("prepare", "nat-start", "score experiment", "report experiment", "report paper"),
+    "experiments.commands",
 )
 _OF_EXPERIMENTS["super-resolve"] = "super_resolution.command"
 """{verb: the module of configs/shared that has its class}"""
@@ -87,14 +90,20 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     if commands and _name(words) is None:
         print(_help(commands))
         return 0 if set(words[1:]) & {"-h", "--help"} else 2
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")  # fairseq, imported later, would have all logged
+    # fairseq, imported later, would have all logged
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         return parse(words).run()
     except ModuleNotFoundError as error:
-        extra = next((name for name, libraries in _EXTRAS.items() if error.name in libraries), None)
+        extra = next(
+            (name for name, libraries in _EXTRAS.items() if error.name in libraries),
+            None,
+        )
         if extra is None:
             raise
-        raise AggdecError(f"aggdec {_name(words)} needs {error.name}: pip install 'fairseq-aggdec[{extra}]'") from None
+        raise AggdecError(
+            f"aggdec {_name(words)} needs {error.name}: pip install 'fairseq-aggdec[{extra}]'"
+        ) from None
 
 
 def parse(words: Sequence[str]) -> options.Verb:
@@ -107,7 +116,9 @@ def parse(words: Sequence[str]) -> options.Verb:
     if name is None:
         from difflib import get_close_matches
 
-        (nearest,) = get_close_matches(words[0], {verb.split()[0] for verb in VERBS}, n=1, cutoff=0)
+        (nearest,) = get_close_matches(
+            words[0], {verb.split()[0] for verb in VERBS}, n=1, cutoff=0
+        )
         raise AggdecError(
             f"aggdec {words[0]}: there is no such verb; the nearest is {nearest}, aggdec --help lists all"
         )
@@ -116,27 +127,39 @@ def parse(words: Sequence[str]) -> options.Verb:
 
 def _name(words: Sequence[str]) -> str | None:
     """The verb of one or two words with which a command line begins."""
-    return next((name for count in (2, 1) if (name := " ".join(words[:count])) in VERBS), None)
+    return next(
+        (name for count in (2, 1) if (name := " ".join(words[:count])) in VERBS), None
+    )
 
 
 def verb_class(name: str) -> type[options.Verb]:
     """The class of a verb, `ScoreFiles` of `score files`."""
     module: ModuleType
     if name == "corrupt":
-        module = load_part("experiments.experiment").load_module(CONFIGS / "gec_small/errors/command.py")
+        module = load_part("experiments.experiment").load_module(
+            CONFIGS / "gec_small/errors/command.py"
+        )
     elif name in _OF_EXPERIMENTS:
         module = load_part(_OF_EXPERIMENTS[name])
     else:
         module = import_module(f"{__package__}.{VERBS[name]}")
-    found: type[options.Verb] = getattr(module, name.title().replace(" ", "").replace("-", ""))
+    found: type[options.Verb] = getattr(
+        module, name.title().replace(" ", "").replace("-", "")
+    )
     return found
 
 
 def _help(names: Collection[str]) -> str:
     width = max(map(len, names))
-    lines = ["usage: aggdec VERB ...  or  aggdec --version", "", "`aggdec VERB --help` says what a verb takes."]
+    lines = [
+        "usage: aggdec VERB ...  or  aggdec --version",
+        "",
+        "`aggdec VERB --help` says what a verb takes.",
+    ]
     for group, verbs in GROUPS.items():
-        if listed := [f"  {verb:{width}}  {text}" for verb, text in verbs.items() if verb in names]:
+        if listed := [
+            f"  {verb:{width}}  {text}" for verb, text in verbs.items() if verb in names
+        ]:
             lines += ["", f"{group}:", *listed]
     return "\n".join(lines)
 

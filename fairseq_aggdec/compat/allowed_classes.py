@@ -17,7 +17,9 @@ class PlainDtype:
 
     def __init__(self, code: str, *_: object) -> None:
         if not (isinstance(code, str) and re.fullmatch(r"[biufc]\d{1,2}", code)):
-            raise pickle.UnpicklingError(f"numpy data of type {code!r}, which is not a number")
+            raise pickle.UnpicklingError(
+                f"numpy data of type {code!r}, which is not a number"
+            )
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -56,5 +58,8 @@ def allowed_globals() -> list[Any]:
     allowed: list[Any] = [argparse.Namespace, PlainDtype, PlainArray]
     allowed += [(PlainDtype, "numpy.dtype"), (PlainArray, "numpy.ndarray")]
     for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-        allowed += [(_plain_array, f"{module}._reconstruct"), (_plain_scalar, f"{module}.scalar")]
+        allowed += [
+            (_plain_array, f"{module}._reconstruct"),
+            (_plain_scalar, f"{module}.scalar"),
+        ]
     return allowed

@@ -9,7 +9,9 @@ import numpy as np
 from fairseq_aggdec.errors import AggdecError
 
 
-def with_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def with_last_batch(
+    batch_by_size: Callable[..., list[Any]],
+) -> Callable[..., list[Any]]:
     """Wrap fairseq's `data_utils.batch_by_size`, which after 0.12.2 may drop the last batch.
 
     It drops a last batch whose size is no multiple of `--required-batch-size-multiple` (default 8): up to 7 sentences
@@ -20,7 +22,9 @@ def with_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., li
     """
 
     @functools.wraps(batch_by_size)
-    def batch_all(indices: Any, *args: Any, fixed_shapes: Any = None, **kwargs: Any) -> list[Any]:
+    def batch_all(
+        indices: Any, *args: Any, fixed_shapes: Any = None, **kwargs: Any
+    ) -> list[Any]:
         if not isinstance(indices, np.ndarray):
             indices = np.fromiter(indices, dtype=np.int64, count=-1)
         if len(indices) == 0:

@@ -41,14 +41,20 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.exists(path):
         raise CheckpointError(f"checkpoint {path}: no such file; check the path")
     if not os.path.isfile(path):
-        raise CheckpointError(f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt")
+        raise CheckpointError(
+            f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt"
+        )
     with torch.serialization.safe_globals(allowed_globals()):
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
-            raise CheckpointError(f"checkpoint {path}: {_reason(path, error)}") from None
+            raise CheckpointError(
+                f"checkpoint {path}: {_reason(path, error)}"
+            ) from None
     if not isinstance(state, dict):
-        raise CheckpointError(f"checkpoint {path}: holds a {type(state).__name__}, not a fairseq checkpoint{_ADVICE}")
+        raise CheckpointError(
+            f"checkpoint {path}: holds a {type(state).__name__}, not a fairseq checkpoint{_ADVICE}"
+        )
     _refuse_content(path, state)
     return state
 
@@ -58,7 +64,10 @@ def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **state,
         "last_optimizer_state": None,
-        "optimizer_history": list(state.get("optimizer_history") or [{"criterion_name": "", "best_loss": None}])[-1:],
+        "optimizer_history": list(
+            state.get("optimizer_history")
+            or [{"criterion_name": "", "best_loss": None}]
+        )[-1:],
         "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
     }
 
@@ -81,11 +90,19 @@ def _refuse_content(path: str, state: dict[str, Any]) -> None:
     for name, kind in _KINDS.items():
         group, _, within = name.rpartition(".")
         parts = state.get(group) if group else state
-        if isinstance(parts, Mapping) and within in parts and not isinstance(parts[within], kind):
-            raise CheckpointError(f"checkpoint {path}: its `{name}` is of type {type(parts[within]).__name__}{_ADVICE}")
+        if (
+            isinstance(parts, Mapping)
+            and within in parts
+            and not isinstance(parts[within], kind)
+        ):
+            raise CheckpointError(
+                f"checkpoint {path}: its `{name}` is of type {type(parts[within]).__name__}{_ADVICE}"
+            )
     found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
     if found:
-        raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
+        raise CheckpointError(
+            f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}"
+        )
 
 
 _IF_TRUSTED = "If you trust its origin, load it in a program of your own and save it again with plain data only"
@@ -113,7 +130,8 @@ def _reason(path: str, error: Exception) -> str:
     if os.path.getsize(path) == 0:
         return "an empty file; copy it again"
     with open(path, "rb") as file:
-        is_torch_file = file.read(2) in (b"PK", b"\x80\x02")  # zip archive, and the pickle of torch < 1.6
+        # zip archive, and the pickle of torch < 1.6
+        is_torch_file = file.read(2) in (b"PK", b"\x80\x02")
     if is_torch_file:
         return f"truncated or damaged ({os.path.getsize(path):,} bytes); copy it again"
     return f"not a PyTorch file{_ADVICE}"
@@ -129,7 +147,8 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
                 state = load(path, *args, **kwargs)
         except Exception:
             local_path = checkpoint_utils.PathManager.get_local_path(path)
-            read_checkpoint(local_path)  # raises a better message if the file itself is the reason
+            # raises a better message if the file itself is the reason
+            read_checkpoint(local_path)
             raise
         _refuse_content(path, state)
         if is_loading_models():
@@ -140,7 +159,14 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
     return load_checked
 
 
-_FLAGS_OF_FAIRSEQ = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference", "pipeline_model_parallel")
+_FLAGS_OF_FAIRSEQ = (
+    "fp16",
+    "bf16",
+    "sampling",
+    "retain_dropout",
+    "score_reference",
+    "pipeline_model_parallel",
+)
 """boolean fields of the plugin's task; where an old checkpoint lacks them, fairseq takes `${common.bf16}` for true"""
 
 
@@ -171,12 +197,17 @@ def open_archive(path: str, mode: str) -> tarfile.TarFile:
     Raises `CheckpointError` for a member outside of the archive's folder, or that is neither file nor folder.
     """
     archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
-    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing before Python 3.11.4
+    # missing before Python 3.11.4
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)
     for member in archive:
-        is_within = not os.path.isabs(member.name) and os.pardir not in member.name.split("/")
+        is_within = not os.path.isabs(
+            member.name
+        ) and os.pardir not in member.name.split("/")
         if not is_within or not (member.isreg() or member.isdir()):
             archive.close()
-            raise CheckpointError(f"archive {path}: refused: {member.name!r} is no file or folder within it")
+            raise CheckpointError(
+                f"archive {path}: refused: {member.name!r} is no file or folder within it"
+            )
     return archive
 
 
@@ -211,7 +242,10 @@ def _warn_of_the_reverse(path: str, stored: Any, task: Any) -> None:
     """
     trained, wanted = (
         (getattr(options, "source_lang", None), getattr(options, "target_lang", None))
-        for options in (getattr(stored, "task", None), getattr(task, "cfg", None) or getattr(task, "args", None))
+        for options in (
+            getattr(stored, "task", None),
+            getattr(task, "cfg", None) or getattr(task, "args", None),
+        )
     )
     source, target = trained
     if source and target and source != target and wanted == (target, source):
@@ -230,10 +264,16 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(load)
     def load_model_ensemble_and_task(
-        filenames: list[str], arg_overrides: Any = None, task: Any = None, *args: Any, **kwargs: Any
+        filenames: list[str],
+        arg_overrides: Any = None,
+        task: Any = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         if "" in filenames:
-            raise CheckpointError("--path (or --lm-path) has a name that is empty: name a file of fairseq-train")
+            raise CheckpointError(
+                "--path (or --lm-path) has a name that is empty: name a file of fairseq-train"
+            )
         try:
             with loading_models():
                 loaded = load(filenames, arg_overrides, task, *args, **kwargs)
@@ -243,17 +283,35 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:
                 raise
-            raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
+            raise CheckpointError(
+                f"checkpoint {missing}: no such file; check --path (or --lm-path)"
+            ) from None
         except Exception as error:
             first, *others = str(error).strip().splitlines() or [""]
-            if isinstance(error, AggdecError) or not first.startswith(("Error(s) in loading", "--", "Missing key")):
-                raise  # else: weights, options of a model, or overrides that do not go together
-            reason = others[-1].strip(" \t.")[:200] if first.startswith("Error") else first
-            folder = getattr(getattr(task, "cfg", None) or getattr(task, "args", None), "data", "the data folder")
-            advice = f"check whether the dictionaries in {folder} are those of its training"
+            if isinstance(error, AggdecError) or not first.startswith(
+                ("Error(s) in loading", "--", "Missing key")
+            ):
+                # else: weights, options of a model, or overrides that do not go together
+                raise
+            reason = (
+                others[-1].strip(" \t.")[:200] if first.startswith("Error") else first
+            )
+            folder = getattr(
+                getattr(task, "cfg", None) or getattr(task, "args", None),
+                "data",
+                "the data folder",
+            )
+            advice = (
+                f"check whether the dictionaries in {folder} are those of its training"
+            )
             advice += ", and --model-overrides" if arg_overrides else ""
             if ".moe_layer." in str(error):
-                reason, advice = "a mixture of experts", "only some branches of fairseq have such models"
-            raise CheckpointError(f"checkpoint {':'.join(filenames)}: {reason}: {advice}") from error
+                reason, advice = (
+                    "a mixture of experts",
+                    "only some branches of fairseq have such models",
+                )
+            raise CheckpointError(
+                f"checkpoint {':'.join(filenames)}: {reason}: {advice}"
+            ) from error
 
     return load_model_ensemble_and_task

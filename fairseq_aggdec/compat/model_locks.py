@@ -18,7 +18,8 @@ def alone_with(modules: Sequence[nn.Module]) -> Iterator[None]:
     """Hold the locks of these modules within the block, which a thread may enter again."""
     locks = [_locks.setdefault(module, threading.RLock()) for module in modules]
     with ExitStack() as held:
-        for lock in sorted(locks, key=id):  # in one order, or two ensembles might wait for each other
+        # in one order, or two ensembles might wait for each other
+        for lock in sorted(locks, key=id):
             held.enter_context(lock)
         yield
 

@@ -18,7 +18,11 @@ def plain_attention(models: Sequence[Any]) -> Iterator[None]:
     """
     barts = [model for model in models if isinstance(model, BARTModel)]
     with alone_with(barts):
-        beams = {model: model.decoder.layers[0].encoder_attn.beam_size for model in barts if _is_set_to_a_beam(model)}
+        beams = {
+            model: model.decoder.layers[0].encoder_attn.beam_size
+            for model in barts
+            if _is_set_to_a_beam(model)
+        }
         make_plain(barts)
         try:
             yield

@@ -35,7 +35,8 @@ def find_code(options: Any, path: str = "") -> str | None:
     if isinstance(options, argparse.Namespace):
         options = vars(options)
     name = path.rpartition(".")[2]
-    evaluated = name in EVALUATED or name.partition("_")[2] in EVALUATED  # `encoder_` or `decoder_` before it
+    # `encoder_` or `decoder_` before it
+    evaluated = name in EVALUATED or name.partition("_")[2] in EVALUATED
     if isinstance(options, str):
         if evaluated and not is_plain(options):
             return f"option {path} holds {_shown(options)}, which fairseq would evaluate as Python"
@@ -49,10 +50,25 @@ def find_code(options: Any, path: str = "") -> str | None:
         inner = options.items()
     elif isinstance(options, list | tuple):
         inner = enumerate(options)
-    return next(filter(None, (find_code(value, f"{path}.{key}".lstrip(".")) for key, value in inner)), None)
+    return next(
+        filter(
+            None,
+            (find_code(value, f"{path}.{key}".lstrip(".")) for key, value in inner),
+        ),
+        None,
+    )
 
 
-_PLAIN = (ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Load, ast.UnaryOp, ast.USub)
+_PLAIN = (
+    ast.Expression,
+    ast.Constant,
+    ast.Tuple,
+    ast.List,
+    ast.Dict,
+    ast.Load,
+    ast.UnaryOp,
+    ast.USub,
+)
 _LISTS_JOINED = (ast.BinOp, ast.Add, ast.Mult)
 
 

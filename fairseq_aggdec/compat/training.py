@@ -11,14 +11,18 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
-def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
+def broadcast_object(
+    obj: Any, src_rank: int, group: Any, dist_device: torch.device
+) -> Any:
     """Replace fairseq's `_broadcast_object_slow`, which sends a loaded checkpoint from rank 0 to the other workers.
 
     fairseq's own calls `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come from a
     worker of the same job, so PyTorch's own broadcast of pickled objects is safe here.
     """
     box = [obj]
-    torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
+    torch.distributed.broadcast_object_list(
+        box, src=src_rank, group=group, device=dist_device
+    )
     return box[0]
 
 
@@ -30,17 +34,33 @@ def copying_frozen_weights(init: Callable[..., None]) -> Callable[..., None]:
     """
 
     @functools.wraps(init)
-    def make(self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None) -> None:
+    def make(
+        self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None
+    ) -> None:
         state = model.state_dict()
-        integers = {name for name in state if torch.is_tensor(state[name]) and not state[name].is_floating_point()}
-        init(self, model, config, device, {*(skip_keys or ()), *frozen_names(model), *integers})
+        integers = {
+            name
+            for name in state
+            if torch.is_tensor(state[name]) and not state[name].is_floating_point()
+        }
+        init(
+            self,
+            model,
+            config,
+            device,
+            {*(skip_keys or ()), *frozen_names(model), *integers},
+        )
 
     return make
 
 
 def frozen_names(module: nn.Module) -> set[str]:
     """The names of a module's frozen weights; all names of a shared weight, as in the module's state."""
-    return {name for name, weight in module.named_parameters(remove_duplicate=False) if not weight.requires_grad}
+    return {
+        name
+        for name, weight in module.named_parameters(remove_duplicate=False)
+        if not weight.requires_grad
+    }
 
 
 def with_task_name(init: Callable[..., None]) -> Callable[..., None]:
@@ -60,7 +80,8 @@ def without_classes(get: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda activation: F.silu if (found := get(activation)) is nn.SiLU else found
 
 
-_MAX_UNFUSED_LENGTH = 128  # tokens; in longer sentences fused attention is as fast in fp32, and needs less memory
+# tokens; in longer sentences fused attention is as fast in fp32, and needs less memory
+_MAX_UNFUSED_LENGTH = 128
 
 
 def without_fused_attention(train_step: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,8 +93,15 @@ def without_fused_attention(train_step: Callable[..., Any]) -> Callable[..., Any
 
     @functools.wraps(train_step)
     def step(self: Any, sample: dict[str, Any], *others: Any, **options: Any) -> Any:
-        inputs = [x for x in sample.get("net_input", {}).values() if torch.is_tensor(x) and x.dim() > 1]
-        if inputs and all(x.device.type == "cpu" and x.dim() == 2 and x.size(1) <= _MAX_UNFUSED_LENGTH for x in inputs):
+        inputs = [
+            x
+            for x in sample.get("net_input", {}).values()
+            if torch.is_tensor(x) and x.dim() > 1
+        ]
+        if inputs and all(
+            x.device.type == "cpu" and x.dim() == 2 and x.size(1) <= _MAX_UNFUSED_LENGTH
+            for x in inputs
+        ):
             with sdpa_kernel(SDPBackend.MATH):
                 return train_step(self, sample, *others, **options)
         return train_step(self, sample, *others, **options)

@@ -22,7 +22,12 @@ class SummedCriterion(FairseqCriterion):
         self.cfg = cfg
 
     def summed(
-        self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float, weight: Any = None
+        self,
+        sample: dict[str, Any],
+        loss: Tensor,
+        nll: Tensor,
+        supervised: float,
+        weight: Any = None,
     ) -> tuple[Tensor, Any, dict[str, Any]]:
         """What `forward` returns: the summed loss, the number to divide it by, and sums for the log.
 
@@ -53,16 +58,26 @@ class SummedCriterion(FairseqCriterion):
         number = 0
         while any(f"_valid_{number}" in log for log in logging_outputs):
             if total(logging_outputs, f"_valid_{number}") > 0:
-                log_mean(logging_outputs, f"acc_{number + 1}", f"_correct_{number}", f"_valid_{number}")
+                log_mean(
+                    logging_outputs,
+                    f"acc_{number + 1}",
+                    f"_correct_{number}",
+                    f"_valid_{number}",
+                )
             number += 1
 
 
-def block_sums(passed: Tensor, right: Tensor, valid: Tensor, blocks: int) -> dict[str, Tensor | int]:
+def block_sums(
+    passed: Tensor, right: Tensor, valid: Tensor, blocks: int
+) -> dict[str, Tensor | int]:
     """The sums of a batch of blocks for `reduce_metrics`.
 
     Whether each of ... x k tokens would pass if all before it did, is the reference's, and has a target (`valid`).
     """
-    sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": blocks}
+    sums: dict[str, Tensor | int] = {
+        "_accepted": accepted_prefix_length(passed).sum(),
+        "_blocks": blocks,
+    }
     for number in range(valid.size(-1)):
         sums[f"_correct_{number}"] = right[..., number].sum()
         sums[f"_valid_{number}"] = valid[..., number].sum()

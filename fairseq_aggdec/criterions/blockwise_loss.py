@@ -19,7 +19,9 @@ from fairseq_aggdec.models.blockwise_transformer import trainable_heads
 class BlockwiseLossConfig(FairseqDataclass):
     """Options of the criterion."""
 
-    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "probability spread over the other tokens"}
+    )
     heads_per_step: int = field(
         default=1,
         metadata={
@@ -61,7 +63,9 @@ class BlockwiseLoss(SummedCriterion):
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:
-            raise AggdecError("--criterion blockwise_loss needs --arch blockwise_transformer")
+            raise AggdecError(
+                "--criterion blockwise_loss needs --arch blockwise_transformer"
+            )
         if not model.training:
             return self._validate(model, sample, layer.heads)
         candidates = list(trainable_heads(layer, model.base_is_frozen))
@@ -89,20 +93,40 @@ class BlockwiseLoss(SummedCriterion):
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
         # distributed training needs a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.flatten()[0] for weight in layer.parameters())
-        return self.summed(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
+        return self.summed(
+            sample,
+            loss,
+            nll,
+            sum(weights.get(head, 1) * len(targets[head]) for head in targets),
+        )
 
-    def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
-        targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]
+    def _validate(
+        self, model: Any, sample: dict[str, Any], heads: int
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        targets = [
+            targets_of_head(sample["target"], head, self.padding_idx)
+            for head in range(1, heads + 1)
+        ]
         masks = [target.ne(self.padding_idx) for target in targets]
-        predicted = torch.full((heads, *targets[0].shape), self.padding_idx, device=targets[0].device)
+        predicted = torch.full(
+            (heads, *targets[0].shape), self.padding_idx, device=targets[0].device
+        )
         first: list[tuple[Tensor, Tensor]] = []
 
         def predict(head: int, logits: Tensor) -> None:
             if head == 1:
-                first.append(smoothed_loss(logits, targets[0][masks[0]], self.cfg.label_smoothing))
+                first.append(
+                    smoothed_loss(
+                        logits, targets[0][masks[0]], self.cfg.label_smoothing
+                    )
+                )
             predicted[head - 1][masks[head - 1]] = logits.max(dim=-1).indices
 
-        model(**sample["net_input"], heads=list(enumerate(masks, start=1)), per_head=predict)
+        model(
+            **sample["net_input"],
+            heads=list(enumerate(masks, start=1)),
+            per_head=predict,
+        )
         loss, sample_size, log = self.summed(sample, *first[0], int(masks[0].sum()))
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
         return loss, sample_size, log
@@ -111,11 +135,15 @@ class BlockwiseLoss(SummedCriterion):
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
     """The targets of a head from 1 to k: the target tokens shifted left by `head` - 1, B x W, then padding."""
     shift = min(head - 1, target.size(1))
-    shifted = torch.cat([target[:, shift:], target.new_full((target.size(0), shift), pad)], dim=1)
+    shifted = torch.cat(
+        [target[:, shift:], target.new_full((target.size(0), shift), pad)], dim=1
+    )
     return shifted.masked_fill(target.eq(pad), pad)
 
 
-def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tensor | int]:
+def block_scores(
+    predicted: Tensor, targets: Tensor, pad: int
+) -> dict[str, Tensor | int]:
     """`block_sums` of the heads' predictions, with a block at each position.
 
     A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of the other
@@ -125,7 +153,8 @@ def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tens
     """
     valid = targets.ne(pad)
     confirmed = [
-        predicted[head] == targets_of_head(predicted[0].masked_fill(~valid[0], pad), head + 1, pad)
+        predicted[head]
+        == targets_of_head(predicted[0].masked_fill(~valid[0], pad), head + 1, pad)
         for head in range(len(predicted))
     ]
     by_position = valid.permute(1, 2, 0)  # B x W x k

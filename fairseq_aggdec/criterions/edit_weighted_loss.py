@@ -25,10 +25,14 @@ from fairseq_aggdec.errors import AggdecError
 class EditWeightedLossConfig(FairseqDataclass):
     """Options of the criterion."""
 
-    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "probability spread over the other tokens"}
+    )
     edit_weight: float = field(
         default=3.0,
-        metadata={"help": "weight of a token that the source does not have behind the same token; a copy has 1"},
+        metadata={
+            "help": "weight of a token that the source does not have behind the same token; a copy has 1"
+        },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -42,7 +46,9 @@ class EditWeightedLoss(SummedCriterion):
         if not cfg.edit_weight > 0:
             raise AggdecError(f"--edit-weight {cfg.edit_weight}: must be above 0")
         if task.source_dictionary != task.target_dictionary:
-            raise AggdecError("--criterion edit_weighted_loss needs one dictionary for source and target")
+            raise AggdecError(
+                "--criterion edit_weighted_loss needs one dictionary for source and target"
+            )
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -53,10 +59,16 @@ class EditWeightedLoss(SummedCriterion):
         edited = edits(net_input["src_tokens"], target, self.padding_idx)
         kept = target.ne(self.padding_idx)
         weights = 1.0 + (self.cfg.edit_weight - 1.0) * edited.float()
-        loss, nll = smoothed_loss(logits, target, self.cfg.label_smoothing, weights, self.padding_idx)
-        loss, sample_size, log = self.summed(sample, loss, nll, int(kept.sum()), weights[kept].sum())
+        loss, nll = smoothed_loss(
+            logits, target, self.cfg.label_smoothing, weights, self.padding_idx
+        )
+        loss, sample_size, log = self.summed(
+            sample, loss, nll, int(kept.sum()), weights[kept].sum()
+        )
         if not model.training:
-            _, log["_edit_nll"] = smoothed_loss(logits[edited].detach(), target[edited], 0.0)
+            _, log["_edit_nll"] = smoothed_loss(
+                logits[edited].detach(), target[edited], 0.0
+            )
             log["_edits"] = edited.sum()
         return loss, sample_size, log
 
@@ -65,7 +77,9 @@ class EditWeightedLoss(SummedCriterion):
         """In validation also log `edit_nll_loss`, of edited tokens, in bits."""
         super().reduce_metrics(logging_outputs)
         if total(logging_outputs, "_edits") > 0:
-            log_mean(logging_outputs, "edit_nll_loss", "_edit_nll", "_edits", math.log(2))
+            log_mean(
+                logging_outputs, "edit_nll_loss", "_edit_nll", "_edits", math.log(2)
+            )
 
 
 def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
@@ -73,6 +87,10 @@ def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
 
     Source: B x S, padded on either side; target: B x T, padded on the right.
     """
-    before_source, before = (F.pad(tokens[:, :-1], (1, 0), value=pad) for tokens in (source, target))
-    same = target[:, :, None].eq(source[:, None]) & before[:, :, None].eq(before_source[:, None])
+    before_source, before = (
+        F.pad(tokens[:, :-1], (1, 0), value=pad) for tokens in (source, target)
+    )
+    same = target[:, :, None].eq(source[:, None]) & before[:, :, None].eq(
+        before_source[:, None]
+    )
     return target.ne(pad) & ~same.any(dim=2)

@@ -16,7 +16,12 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import SummedCriterion, block_sums, log_mean, total
+from fairseq_aggdec.criterions.block_metrics import (
+    SummedCriterion,
+    block_sums,
+    log_mean,
+    total,
+)
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import Blocks, blocks_at
@@ -26,10 +31,14 @@ from fairseq_aggdec.models.nar_drafter import Blocks, blocks_at
 class GlancingBlockLossConfig(FairseqDataclass):
     """Options of the criterion."""
 
-    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
+    label_smoothing: float = field(
+        default=0.1, metadata={"help": "probability spread over the other tokens"}
+    )
     glancing: str = field(
         default="0.5:0.3",
-        metadata={"help": "lambda of glancing: one number, or START:END over the training; 0 switches it off"},
+        metadata={
+            "help": "lambda of glancing: one number, or START:END over the training; 0 switches it off"
+        },
     )
     position_decay: float = field(
         default=1.0,
@@ -57,9 +66,13 @@ class GlancingSchedule:
         Raises `AggdecError` where lambda is not from 0 to 1, or changes over an unknown number of updates.
         """
         match = re.fullmatch(r"(\d*\.?\d+)(?::(\d*\.?\d+))?", text.strip())
-        start, end = (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)
+        start, end = (
+            (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)
+        )
         if not (0 <= start <= 1 and 0 <= end <= 1):
-            raise AggdecError(f"--glancing {text}: give lambda from 0 to 1, or START:END such as 0.5:0.3")
+            raise AggdecError(
+                f"--glancing {text}: give lambda from 0 to 1, or START:END such as 0.5:0.3"
+            )
         if start != end and updates <= 0:
             raise AggdecError(
                 f"--glancing {text} changes over the training, whose length is unknown: give --max-update"
@@ -85,7 +98,9 @@ class GlancingBlockLoss(SummedCriterion):
     def __init__(self, cfg: GlancingBlockLossConfig, task: Any) -> None:
         super().__init__(cfg, task)
         if not 0 < cfg.position_decay <= 1:
-            raise AggdecError(f"--position-decay {cfg.position_decay}: give a number above 0, at most 1")
+            raise AggdecError(
+                f"--position-decay {cfg.position_decay}: give a number above 0, at most 1"
+            )
         self.schedule = GlancingSchedule.parse(str(cfg.glancing), cfg.max_update)
 
     def forward(
@@ -99,10 +114,19 @@ class GlancingBlockLoss(SummedCriterion):
         Raises `AggdecError` where the batch comes from another task.
         """
         if "prefix_lengths" not in sample:
-            raise AggdecError("--criterion glancing_block_loss needs --task block_drafting")
-        blocks = blocks_at(sample["target"], sample["prefix_lengths"], model.block_size, self.padding_idx)
+            raise AggdecError(
+                "--criterion glancing_block_loss needs --task block_drafting"
+            )
+        blocks = blocks_at(
+            sample["target"],
+            sample["prefix_lengths"],
+            model.block_size,
+            self.padding_idx,
+        )
         logits, trained = model(
-            **sample["net_input"], blocks=blocks, reveal=self._reveal(blocks, sample, model.training)
+            **sample["net_input"],
+            blocks=blocks,
+            reveal=self._reveal(blocks, sample, model.training),
         )
         targets = blocks.targets[trained]
         weights = self._weights(trained)
@@ -130,7 +154,9 @@ class GlancingBlockLoss(SummedCriterion):
         # drawn before both passes, which need the same random state
         noise = torch.rand(blocks.targets.shape, device=blocks.targets.device)
         ratio = self.schedule.ratio(sample["update_num"])
-        return lambda predicted: revealed_positions(predicted, blocks.targets, blocks.valid, noise, ratio)
+        return lambda predicted: revealed_positions(
+            predicted, blocks.targets, blocks.valid, noise, ratio
+        )
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
@@ -143,7 +169,9 @@ class GlancingBlockLoss(SummedCriterion):
             log_mean(logging_outputs, "lambda", "_lambda", "ntokens")
 
 
-def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise: Tensor, ratio: float) -> Tensor:
+def revealed_positions(
+    predicted: Tensor, targets: Tensor, valid: Tensor, noise: Tensor, ratio: float
+) -> Tensor:
     """The positions that show the reference's token in the second pass: floor(`ratio` * Hamming distance) in a block.
 
     `predicted` and `targets`: tokens; `valid`: whether there is a target; `noise`: random numbers that order positions.
@@ -152,7 +180,8 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     distance = (predicted.ne(targets) & valid).sum(-1, keepdim=True)  # B x R x 1
     count = (distance * ratio).floor()
     order = noise.masked_fill(~valid, 2.0).argsort(dim=-1)
-    rank = order.argsort(dim=-1)  # B x R x k, rank in the random order; positions without a target come last
+    # B x R x k, rank in the random order; positions without a target come last
+    rank = order.argsort(dim=-1)
     return rank < count
 
 

@@ -17,7 +17,11 @@ _LARGE_CHUNK_NUMBERS = 1 << 26
 
 
 def smoothed_loss(
-    logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None = None, ignored: int | None = None
+    logits: Tensor,
+    targets: Tensor,
+    smoothing: float,
+    weights: Tensor | None = None,
+    ignored: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Label-smoothed and plain negative log-likelihood, both summed, as fairseq's `label_smoothed_cross_entropy`.
 
@@ -29,7 +33,11 @@ def smoothed_loss(
         ignored: a token, such as padding, that does not count as a target.
     """
     flat = targets.flatten()
-    counted = torch.ones_like(flat, dtype=torch.float32) if ignored is None else flat.ne(ignored).float()
+    counted = (
+        torch.ones_like(flat, dtype=torch.float32)
+        if ignored is None
+        else flat.ne(ignored).float()
+    )
     weighed = counted if weights is None else counted * weights.flatten()
     return _SmoothedLoss.apply(logits.flatten(0, -2), flat, smoothing, weighed, counted)
 
@@ -37,27 +45,44 @@ def smoothed_loss(
 class _SmoothedLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor, counted: Tensor
+        ctx: Any,
+        logits: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        weights: Tensor,
+        counted: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Both losses of N x V logits, N targets, and their weights in the smoothed and in the plain loss, N each."""
         size = logits.size(-1)
         share = smoothing / (size - 1)  # of each token that is not the target
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        rows = max(1, _CHUNK_NUMBERS.get(logits.device.type, _LARGE_CHUNK_NUMBERS) // size)
-        loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))  # two tensors, both returned without rows
+        rows = max(
+            1, _CHUNK_NUMBERS.get(logits.device.type, _LARGE_CHUNK_NUMBERS) // size
+        )
+        # two tensors, both returned without rows
+        loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))
         for start in range(0, len(logits), rows):
             part = slice(start, start + rows)
             target, weight = targets[part, None], weights[part, None]
             x = logits[part].to(torch.float32, copy=True)
-            highest, own, everything = x.amax(dim=-1, keepdim=True), x.gather(1, target), x.sum(dim=-1, keepdim=True)
+            highest, own, everything = (
+                x.amax(dim=-1, keepdim=True),
+                x.gather(1, target),
+                x.sum(dim=-1, keepdim=True),
+            )
             total = x.sub_(highest).exp_().sum(dim=-1, keepdim=True)
             normaliser = total.log() + highest
             own = normaliser - own  # minus the log-probability of the target
             everything = size * normaliser - everything  # of all tokens together
-            loss = loss + (((1 - smoothing - share) * own + share * everything) * weight).sum()
+            loss = (
+                loss
+                + (((1 - smoothing - share) * own + share * everything) * weight).sum()
+            )
             nll = nll + (own[:, 0] * counted[part]).sum()
             if gradient is not None:
-                x.div_(total).sub_(share).scatter_add_(1, target, torch.full_like(own, smoothing + share - 1))
+                x.div_(total).sub_(share).scatter_add_(
+                    1, target, torch.full_like(own, smoothing + share - 1)
+                )
                 gradient[part] = x.mul_(weight)
         ctx.save_for_backward(gradient)
         ctx.mark_non_differentiable(nll)
@@ -67,4 +92,5 @@ class _SmoothedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, factor: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         [gradient] = ctx.saved_tensors
-        return gradient.mul_(factor), None, None, None, None  # in place; PyTorch refuses a second call
+        # in place; PyTorch refuses a second call
+        return gradient.mul_(factor), None, None, None, None

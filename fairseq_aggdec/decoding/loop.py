@@ -49,14 +49,18 @@ def draft_verify_accept(
         # draft (Algorithm 1, line 3), within the limits of the schedule
         limits = schedule.limits(outputs)
         if any(limits):
-            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, limits), limits))
+            draft = schedule.trim(
+                outputs.fitting(drafter.propose(outputs, limits), limits)
+            )
         else:
             draft = Draft.none(len(outputs.rows))
 
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
         unread = outputs.unread(draft)
         block = outputs.block(unread)
-        sequence = block.sequence(outputs.texts, rules.pad) if rules.read_output else None
+        sequence = (
+            block.sequence(outputs.texts, rules.pad) if rules.read_output else None
+        )
         chosen = verifier.verify(block, rules, accept.ranks, sequence)
         verdict = judge(chosen, accept, block, unread)
 
@@ -64,7 +68,8 @@ def draft_verify_accept(
         outcome = outputs.commit(unread, verdict)
         schedule.learn(draft, outcome)
 
-        if outcome.remaining is not None and outputs.rows:  # finished rows leave the batch
+        # finished rows leave the batch
+        if outcome.remaining is not None and outputs.rows:
             rules = rules.keep(outcome.remaining)
             verifier.keep(outcome.remaining)
             drafter.keep(outcome.remaining)

@@ -8,7 +8,14 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.decoding.tokens import HOST, Block, Decoded, Draft, Outcome, RowSelection
+from fairseq_aggdec.decoding.tokens import (
+    HOST,
+    Block,
+    Decoded,
+    Draft,
+    Outcome,
+    RowSelection,
+)
 from fairseq_aggdec.decoding.verification import Verdict
 
 
@@ -27,14 +34,22 @@ class Outputs:
     """
 
     def __init__(
-        self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False, device: torch.device = HOST
+        self,
+        first_tokens: Tensor,
+        rules: SearchRules,
+        keep_drafts: bool = False,
+        device: torch.device = HOST,
     ) -> None:
         """Start from the decoder's first input, B, on the host; `rules` give the longest output and special symbols."""
         batch_size = first_tokens.size(0)
         self.device = device
         """the verifier's device"""
-        self._forced = rules.common_prefix or [()] * batch_size  # B x P tokens; none once the verifier has read them
-        self.texts = [[first, *own] for first, own in zip(first_tokens.tolist(), self._forced, strict=True)]
+        # B x P tokens; none once the verifier has read them
+        self._forced = rules.common_prefix or [()] * batch_size
+        self.texts = [
+            [first, *own]
+            for first, own in zip(first_tokens.tolist(), self._forced, strict=True)
+        ]
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
         """the sentence number of each remaining row"""
@@ -43,8 +58,11 @@ class Outputs:
         self._rules = rules
         self._log_probs: list[list[float]] = [[] for _ in range(batch_size)]
         self._stats = [SentenceStats() for _ in range(batch_size)]
-        self._drafts: list[list[Tensor]] | None = [[] for _ in range(batch_size)] if keep_drafts else None
-        self._done: dict[int, tuple[list[int], list[float]]] = {}  # output and log-probabilities, by sentence number
+        self._drafts: list[list[Tensor]] | None = (
+            [[] for _ in range(batch_size)] if keep_drafts else None
+        )
+        # output and log-probabilities, by sentence number
+        self._done: dict[int, tuple[list[int], list[float]]] = {}
 
     @property
     def known_lengths(self) -> list[int]:
@@ -73,7 +91,9 @@ class Outputs:
         forced = len(self._forced[0])
         starts = [len(text) - 1 - forced for text in self.texts]
         lasts = [text[start] for text, start in zip(self.texts, starts, strict=True)]
-        widths = None if draft.lengths is None else [1 + length for length in draft.lengths]
+        widths = (
+            None if draft.lengths is None else [1 + length for length in draft.lengths]
+        )
         return Block.of_draft(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
@@ -84,7 +104,12 @@ class Outputs:
         forced, self.are_new = len(self._forced[0]), False
         if forced:
             self.texts, self._forced = [text[:1] for text in self.texts], [()]
-        drafted, accepted, committed, end = [width - forced for width in verdict.drafted], [], [], 0
+        drafted, accepted, committed, end = (
+            [width - forced for width in verdict.drafted],
+            [],
+            [],
+            0,
+        )
         eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
         for row, width in enumerate(verdict.widths):
             first, end = end, end + width
@@ -97,12 +122,16 @@ class Outputs:
             self._log_probs[row] += verdict.log_probs[first : last + 1]
             self._count(row, drafted[row], accepted[row], committed[row])
             if self._drafts is not None:
-                self._drafts[self.rows[row]].append(draft.tokens[row, forced : forced + drafted[row]].clone())
+                self._drafts[self.rows[row]].append(
+                    draft.tokens[row, forced : forced + drafted[row]].clone()
+                )
         return Outcome(drafted, accepted, committed, self._remove_ended())
 
     def finished(self) -> list[Decoded]:
         """The finished sentences, in the order of the batch."""
-        drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(self._stats)
+        drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(
+            self._stats
+        )
         found = zip(sorted(self._done.items()), self._stats, drafts, strict=True)
         return [Decoded(*texts, stats, own) for (_, texts), stats, own in found]
 
@@ -114,7 +143,9 @@ class Outputs:
 
     def _remove_ended(self) -> RowSelection | None:
         """Finish the rows that have ended. Return the others in their new order; None where no row has ended."""
-        staying = [row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos]
+        staying = [
+            row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos
+        ]
         if len(staying) == len(self.rows):
             return None
         for row in set(range(len(self.rows))) - set(staying):

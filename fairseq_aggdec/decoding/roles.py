@@ -33,7 +33,13 @@ class Drafter(Protocol):
 class Verifier(Protocol):
     """The model that is decoded."""
 
-    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         """Read a block after each row's committed tokens, overwrite the cache from there on, and choose.
 
         Args:

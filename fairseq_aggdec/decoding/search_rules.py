@@ -149,7 +149,9 @@ class RepeatedNgrams(Rule):
         repeats &= ends <= positions
 
         banned = torch.zeros_like(scores, dtype=torch.uint8)
-        banned.scatter_reduce_(1, sequence[:, context:], repeats.to(torch.uint8), "amax")
+        banned.scatter_reduce_(
+            1, sequence[:, context:], repeats.to(torch.uint8), "amax"
+        )
         scores.masked_fill_(banned.bool(), -math.inf)
 
 
@@ -267,7 +269,11 @@ class SearchRules:
     @cached_property
     def _of_rows(self) -> dict[str, Tensor]:
         """The options that sentences of a batch have of their own."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
 
     @property
     def differ(self) -> bool:
@@ -279,5 +285,7 @@ class SearchRules:
         if not self.differ:
             return self
         rows = kept.tensor if isinstance(kept, RowSelection) else kept
-        changed: dict[str, Any] = {name: value[rows] for name, value in self._of_rows.items()}
+        changed: dict[str, Any] = {
+            name: value[rows] for name, value in self._of_rows.items()
+        }
         return replace(self, **changed)

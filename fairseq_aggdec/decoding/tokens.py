@@ -34,7 +34,11 @@ def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
     for part in parts:
         numbers.fromlist(part)
     dtype = torch.long if kind == "q" else torch.float
-    return torch.frombuffer(numbers, dtype=dtype) if numbers else torch.empty(0, dtype=dtype)
+    return (
+        torch.frombuffer(numbers, dtype=dtype)
+        if numbers
+        else torch.empty(0, dtype=dtype)
+    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ class Draft:
     """where `lengths` is None: a draft ends with this token"""
 
     @classmethod
-    def of_known(cls, tokens: Tensor, lengths: list[int], kinds: Sequence[int] = ()) -> Draft:
+    def of_known(
+        cls, tokens: Tensor, lengths: list[int], kinds: Sequence[int] = ()
+    ) -> Draft:
         """A draft with lengths known to the host."""
         return cls(tokens[:, : max(lengths)], lengths, kinds=kinds)
 
@@ -108,23 +114,42 @@ class Draft:
 
     def after(self, tokens: Sequence[Sequence[int]]) -> Draft:
         """The draft with these tokens before it, B x P."""
-        first = flat(map(list, tokens)).view(len(tokens), -1).to(self.tokens.device, non_blocking=True)
-        lengths = None if self.lengths is None else [first.size(1) + length for length in self.lengths]
+        first = (
+            flat(map(list, tokens))
+            .view(len(tokens), -1)
+            .to(self.tokens.device, non_blocking=True)
+        )
+        lengths = (
+            None
+            if self.lengths is None
+            else [first.size(1) + length for length in self.lengths]
+        )
         limits = [first.size(1) + limit for limit in self.limits]
-        return replace(self, tokens=torch.cat([first, self.tokens], dim=1), lengths=lengths, limits=limits)
+        return replace(
+            self,
+            tokens=torch.cat([first, self.tokens], dim=1),
+            lengths=lengths,
+            limits=limits,
+        )
 
     def lengths_of(self, read: Sequence[Sequence[int]]) -> list[int]:
         """The length of each row's draft; `read`: the draft's tokens on the host, B x K."""
         if self.lengths is not None:
             return self.lengths
-        return [min(limit, _up_to(self.eos, row)) for limit, row in zip(self.limits, read, strict=True)]
+        return [
+            min(limit, _up_to(self.eos, row))
+            for limit, row in zip(self.limits, read, strict=True)
+        ]
 
     def cut(self, limits: Sequence[int]) -> Draft:
         """The draft with no row longer than its limit."""
         if self.lengths is None:
             lower = list(map(min, self.limits, limits))
             return replace(self, tokens=self.tokens[:, : max(lower)], limits=lower)
-        lengths = [min(length, limit) for length, limit in zip(self.lengths, limits, strict=True)]
+        lengths = [
+            min(length, limit)
+            for length, limit in zip(self.lengths, limits, strict=True)
+        ]
         if lengths == self.lengths and self.tokens.size(1) == max(lengths):
             return self
         return Draft.of_known(self.tokens, lengths, self.kinds)
@@ -169,12 +194,16 @@ class Ragged:
     @cached_property
     def rows(self) -> Tensor:
         """N, the row of each entry, row by row"""
-        return flat([row] * wide for row, wide in enumerate(self.widths)).to(self.device, non_blocking=True)
+        return flat([row] * wide for row, wide in enumerate(self.widths)).to(
+            self.device, non_blocking=True
+        )
 
     @cached_property
     def columns(self) -> Tensor:
         """N, the column of each entry"""
-        return flat(map(list, map(range, self.widths))).to(self.device, non_blocking=True)
+        return flat(map(list, map(range, self.widths))).to(
+            self.device, non_blocking=True
+        )
 
     @cached_property
     def _entries(self) -> Tensor:
@@ -196,11 +225,17 @@ class Ragged:
 
     def pack(self, x: Tensor) -> Tensor:
         """B x W x ... -> N x ..."""
-        return x.flatten(0, 1) if self.is_full else x.flatten(0, 1).index_select(0, self._entries)
+        return (
+            x.flatten(0, 1)
+            if self.is_full
+            else x.flatten(0, 1).index_select(0, self._entries)
+        )
 
     def spread(self, x: Tensor) -> Tensor:
         """N x ... -> B x W x ..., each row's last entry repeated after it."""
-        return (x if self.is_full else x.index_select(0, self._nearest)).unflatten(0, (-1, self.width))
+        return (x if self.is_full else x.index_select(0, self._nearest)).unflatten(
+            0, (-1, self.width)
+        )
 
 
 @dataclass(frozen=True)
@@ -217,7 +252,12 @@ class Block:
     """the N entries of `tokens` that are read"""
 
     @classmethod
-    def of(cls, tokens: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None = None) -> Block:
+    def of(
+        cls,
+        tokens: Tensor,
+        known_starts: Sequence[int],
+        widths: Sequence[int] | None = None,
+    ) -> Block:
         """A block of B x W tokens on the verifier's device; `widths`: the number read in each row, None for all."""
         lasts = tokens[:, 0].tolist()
         return cls.of_draft(lasts, known_starts, tokens[:, 1:], widths, tokens.device)
@@ -232,7 +272,11 @@ class Block:
         device: torch.device,
     ) -> Block:
         """A block of these tokens; `widths` as in `of`; `device`: the verifier's."""
-        ragged = Ragged.full(len(lasts), 1 + draft.size(1), device) if widths is None else Ragged.of(widths, device)
+        ragged = (
+            Ragged.full(len(lasts), 1 + draft.size(1), device)
+            if widths is None
+            else Ragged.of(widths, device)
+        )
         return cls(lasts, known_starts, draft, ragged)
 
     @property
@@ -278,9 +322,13 @@ class Block:
         """
         width, tokens = self.ragged.width, self.tokens
         length = self.last_start + width
-        padded = flat([*text, *[pad] * (length - len(text))] for text in texts).view(len(texts), -1)
+        padded = flat([*text, *[pad] * (length - len(text))] for text in texts).view(
+            len(texts), -1
+        )
         inputs = padded.to(tokens.device, non_blocking=True)
-        return inputs.scatter(1, self.starts[:, None] + torch.arange(width, device=tokens.device), tokens)
+        return inputs.scatter(
+            1, self.starts[:, None] + torch.arange(width, device=tokens.device), tokens
+        )
 
     @cached_property
     def positions(self) -> Tensor:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 _CHUNK_WIDTH = 256
 _TOP_K_CHUNK_WIDTH = 64
-_MIN_SCORES_TO_CHUNK = 40_000  # with fewer scores the additional calls cost more than they save
+# with fewer scores the additional calls cost more than they save
+_MIN_SCORES_TO_CHUNK = 40_000
 
 
 def best(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -21,11 +22,20 @@ def best(scores: Tensor) -> tuple[Tensor, Tensor]:
         value, token = scores.max(dim=-1)
         return value, token
     chunks = vocabulary // _CHUNK_WIDTH
-    peaks = scores[..., : chunks * _CHUNK_WIDTH].unflatten(-1, (chunks, _CHUNK_WIDTH)).amax(dim=-1)
+    peaks = (
+        scores[..., : chunks * _CHUNK_WIDTH]
+        .unflatten(-1, (chunks, _CHUNK_WIDTH))
+        .amax(dim=-1)
+    )
     if chunks * _CHUNK_WIDTH < vocabulary:
-        peaks = torch.cat([peaks, scores[..., chunks * _CHUNK_WIDTH :].amax(dim=-1, keepdim=True)], dim=-1)
+        peaks = torch.cat(
+            [peaks, scores[..., chunks * _CHUNK_WIDTH :].amax(dim=-1, keepdim=True)],
+            dim=-1,
+        )
     start = peaks.argmax(dim=-1, keepdim=True) * _CHUNK_WIDTH
-    inside = (start + torch.arange(_CHUNK_WIDTH, device=scores.device)).clamp_(max=vocabulary - 1)
+    inside = (start + torch.arange(_CHUNK_WIDTH, device=scores.device)).clamp_(
+        max=vocabulary - 1
+    )
     value, offset = scores.gather(-1, inside).max(dim=-1)
     return value, inside.gather(-1, offset[..., None]).squeeze(-1)
 
@@ -45,7 +55,9 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return values, tokens
     peaks = scores[:, :whole].unflatten(1, (chunks, _TOP_K_CHUNK_WIDTH)).amax(dim=-1)
     offsets = torch.arange(_TOP_K_CHUNK_WIDTH, device=scores.device)
-    inside = (peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH + offsets).flatten(1)
+    inside = (
+        peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH + offsets
+    ).flatten(1)
     if whole < scores.size(1):
         rest = torch.arange(whole, scores.size(1), device=scores.device)
         inside = torch.cat([inside, rest.expand(scores.size(0), -1)], dim=1)

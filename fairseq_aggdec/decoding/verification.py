@@ -31,7 +31,9 @@ class Criterion(Protocol):
     def ranks(self) -> int:
         """The largest rank that the criterion tells from higher ones, at least 1."""
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
+    def __call__(
+        self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor
+    ) -> Tensor:
         """Judge draft tokens.
 
         Args:
@@ -61,8 +63,11 @@ class TopBeta:
     def ranks(self) -> int:
         return self.beta or 1
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
-        within = gap_to_best <= self.tolerance  # not where both log-probabilities are minus infinity
+    def __call__(
+        self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor
+    ) -> Tensor:
+        # not where both log-probabilities are minus infinity
+        within = gap_to_best <= self.tolerance
         return within if self.beta is None else within & (ranks < self.beta)
 
 
@@ -80,9 +85,12 @@ class WithinDistance:
     def ranks(self) -> int:
         return 1
 
-    def __call__(self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor) -> Tensor:
+    def __call__(
+        self, proposed: Tensor, tokens: Tensor, gap_to_best: Tensor, ranks: Tensor
+    ) -> Tensor:
         values = self.values
-        return (values[proposed.clamp(min=0)] - values[tokens]).abs() <= self.distance  # never where one is NaN
+        # never where one is NaN
+        return (values[proposed.clamp(min=0)] - values[tokens]).abs() <= self.distance
 
 
 @dataclass(frozen=True)
@@ -114,19 +122,33 @@ class Acceptance:
         Returns:
             passed, tokens to commit, their log-probabilities, B x W each.
         """
-        tokens, log_probs, drafted, ranks = chosen.tokens, chosen.log_probs, chosen.drafted, chosen.ranks
+        tokens, log_probs, drafted, ranks = (
+            chosen.tokens,
+            chosen.log_probs,
+            chosen.drafted,
+            chosen.ranks,
+        )
         assert drafted is not None
         assert ranks is not None
         own = proposed == tokens
         allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
         near = torch.zeros_like(own)
         if self.criterion is not None:
-            near = allowed & self.criterion(proposed, tokens, log_probs - drafted, ranks)
+            near = allowed & self.criterion(
+                proposed, tokens, log_probs - drafted, ranks
+            )
         if self.minimum > 1:
             unbroken = (own | near).long().cumprod(dim=-1).bool()
             first = torch.arange(own.size(1)) < self.minimum - 1
-            own, near = own & (first | unbroken), torch.where(first, allowed, near & unbroken)
-        return own | near, torch.where(near, proposed, tokens), torch.where(near, drafted, log_probs)
+            own, near = (
+                own & (first | unbroken),
+                torch.where(first, allowed, near & unbroken),
+            )
+        return (
+            own | near,
+            torch.where(near, proposed, tokens),
+            torch.where(near, drafted, log_probs),
+        )
 
 
 EXACT = Acceptance()
@@ -162,22 +184,37 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
     lengths = draft.lengths
     if lengths is None:  # then the block is full
         lengths = draft.lengths_of(
-            [read[first + 1 : first + ragged.width] for first in range(0, len(read), ragged.width)]
+            [
+                read[first + 1 : first + ragged.width]
+                for first in range(0, len(read), ragged.width)
+            ]
         )
     passed: list[bool] = []
     for width, length in zip(widths, lengths, strict=True):
         first, end = len(passed), len(passed) + length
-        passed += [*map(eq, own[first:end], read[first + 1 : end + 1]), *[False] * (width - length)]
+        passed += [
+            *map(eq, own[first:end], read[first + 1 : end + 1]),
+            *[False] * (width - length),
+        ]
     return Verdict(widths, lengths, passed, own, chosen.log_probs.tolist())
 
 
-def _judged(chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft) -> Verdict:
+def _judged(
+    chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft
+) -> Verdict:
     """`judge` by a criterion or with a minimum."""
-    ragged = Ragged.of(ragged.widths, chosen.read.device)  # `chosen` is on the host, the block may be elsewhere
+    # `chosen` is on the host, the block may be elsewhere
+    ragged = Ragged.of(ragged.widths, chosen.read.device)
     # `spread` repeats a row's last entry, after which nothing was drafted
-    spread = Chosen._make(None if part is None else ragged.spread(part) for part in chosen)
+    spread = Chosen._make(
+        None if part is None else ragged.spread(part) for part in chosen
+    )
     lengths = draft.lengths_of(spread.read[:, 1:].tolist())
     proposed = F.pad(spread.read[:, 1:], (0, 1), value=NO_DRAFT)
-    proposed = proposed.masked_fill(torch.arange(ragged.width) >= torch.tensor(lengths)[:, None], NO_DRAFT)
-    passed, tokens, log_probs = (ragged.pack(part).tolist() for part in accept.judge(proposed, spread))
+    proposed = proposed.masked_fill(
+        torch.arange(ragged.width) >= torch.tensor(lengths)[:, None], NO_DRAFT
+    )
+    passed, tokens, log_probs = (
+        ragged.pack(part).tolist() for part in accept.judge(proposed, spread)
+    )
     return Verdict(ragged.widths, lengths, passed, tokens, log_probs)

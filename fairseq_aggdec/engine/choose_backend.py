@@ -20,7 +20,11 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.backend import Backend
-from fairseq_aggdec.engine.cuda.launching import LEAST_CAPABILITY, capability, why_no_triton
+from fairseq_aggdec.engine.cuda.launching import (
+    LEAST_CAPABILITY,
+    capability,
+    why_no_triton,
+)
 from fairseq_aggdec.engine.native import library
 from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
@@ -42,7 +46,8 @@ class Way(NamedTuple):
     """whether Triton kernels compute where they are the faster way"""
 
 
-ONE_BY_ONE = Way("PyTorch's operations one by one")  # on a CPU the kernels in C, where they compute such a model
+# on a CPU the kernels in C, where they compute such a model
+ONE_BY_ONE = Way("PyTorch's operations one by one")
 GRAPHS = Way("CUDA graphs", captures=True)
 KERNELS = Way("Triton kernels in CUDA graphs", captures=True, kernels=True)
 
@@ -50,18 +55,33 @@ KERNELS = Way("Triton kernels in CUDA graphs", captures=True, kernels=True)
 def ways(weight: Tensor, arithmetic: Arithmetic) -> list[Way]:
     """The ways to run a model with such a weight, the fastest first."""
     may_be = arithmetic.is_judged or arithmetic.precision != "bf16"
-    if not may_be or _wanted() == "plain" or not (runs_async(weight.device) or _wanted()):
+    if (
+        not may_be
+        or _wanted() == "plain"
+        or not (runs_async(weight.device) or _wanted())
+    ):
         return [ONE_BY_ONE]
     by_kernels = weight.dtype in _OF_KERNELS and has_triton(weight.device)
     if arithmetic.bit_exact:  # no other way has the bits
         return [KERNELS if by_kernels else GRAPHS]
     is_single = weight.dtype == torch.float32 and not _wanted()
-    if is_single and capability(weight.device) >= LEAST_CAPABILITY and why_no_triton() is None:
-        _say("this GPU decodes in single precision: --fp16 (precision='fp16') has faster kernels")
+    if (
+        is_single
+        and capability(weight.device) >= LEAST_CAPABILITY
+        and why_no_triton() is None
+    ):
+        _say(
+            "this GPU decodes in single precision: --fp16 (precision='fp16') has faster kernels"
+        )
     return [*[KERNELS] * by_kernels, GRAPHS, ONE_BY_ONE]
 
 
-def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None, way: Way = ONE_BY_ONE) -> Backend:
+def choose_backend(
+    weight: Tensor,
+    arithmetic: Arithmetic,
+    activation: Any = None,
+    way: Way = ONE_BY_ONE,
+) -> Backend:
     """The backend of a model with such weights and such an activation in its layers, run in this way.
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.
@@ -75,7 +95,8 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
             return native
         plain = PlainBackend(arithmetic, weight)
         if library.kernels() is not None:
-            plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
+            # scores in single precision are chosen from in C, whoever has computed them
+            plain.choice = NATIVE
         return plain
     if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
@@ -116,9 +137,14 @@ def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
     if arithmetic.precision != "own":
         return f"have no --{arithmetic.precision} on a GPU: take --fp16 in its place, or add --cpu"
     if not has_triton(weight.device):
-        why = _why_no_kernels(weight.device) or f"AGGDEC_BACKEND={_wanted()} leaves them out"
+        why = (
+            _why_no_kernels(weight.device)
+            or f"AGGDEC_BACKEND={_wanted()} leaves them out"
+        )
         return f"are missing here ({why}): leave the option out"
-    return "compute in half precision on a GPU: add --fp16, or --cpu for single precision"
+    return (
+        "compute in half precision on a GPU: add --fp16, or --cpu for single precision"
+    )
 
 
 def _wanted() -> str:
@@ -128,18 +154,24 @@ def _wanted() -> str:
     """
     wanted = os.environ.get("AGGDEC_BACKEND", "")
     if wanted not in ("", "plain", "graphs", "cuda"):
-        raise AggdecError(f"AGGDEC_BACKEND={wanted}: give plain, graphs or cuda, or leave it out")
+        raise AggdecError(
+            f"AGGDEC_BACKEND={wanted}: give plain, graphs or cuda, or leave it out"
+        )
     return wanted
 
 
 def runs_async(device: torch.device) -> bool:
-    """Whether the host waits for the device when it reads a number."""
+    """Whether operations are queued on a device, so that the host synchronizes when it reads a value."""
     return device.type != "cpu"
 
 
 def memory_of(device: torch.device) -> float:
     """The bytes of a device's memory; of a CPU, which can use its disk, no limit."""
-    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else math.inf
+    return (
+        torch.cuda.get_device_properties(device).total_memory
+        if device.type == "cuda"
+        else math.inf
+    )
 
 
 def on_device(device: torch.device) -> AbstractContextManager[Any]:
@@ -172,7 +204,13 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
 
     `arithmetic`: the verifier's; `weight`: of the verifier, for its device and type.
     """
-    is_plain = not runs_async(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    is_plain = (
+        not runs_async(weight.device)
+        and weight.dtype == torch.float32
+        and arithmetic.precision == "own"
+    )
     found = library.kernels() if is_plain else None
-    precision = "int8" if found is not None and found.quantises else arithmetic.precision
+    precision = (
+        "int8" if found is not None and found.quantises else arithmetic.precision
+    )
     return Arithmetic(precision, is_judged=True)

@@ -49,7 +49,9 @@ class Decoder(Verifier, TreeVerifier):
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
         activation = decoder.layers[0].activation_fn
-        self.backend = choose_backend(decoder.embed_tokens.weight, arithmetic, activation, way)
+        self.backend = choose_backend(
+            decoder.embed_tokens.weight, arithmetic, activation, way
+        )
         """the backend that computes the layers"""
         self.parts = Parts(decoder, self.backend, extra_embeddings)
         self.runner: Runner
@@ -58,11 +60,15 @@ class Decoder(Verifier, TreeVerifier):
             self.runner = Graphs(self.parts)
             self.eager = self.runner.eager
         else:
-            self.runner = self.eager = Eager(self.parts, Memory(self.parts, KVCache(*self.parts.sizes)))
+            self.runner = self.eager = Eager(
+                self.parts, Memory(self.parts, KVCache(*self.parts.sizes))
+            )
         self.proposals: Proposals | None = None
         """the heads that draft; None: the decoder has none"""
         if isinstance(decoder, BlockwiseDecoder):
-            self.proposals = Proposals(decoder, self.parts, self.runner, self.eager.memory)
+            self.proposals = Proposals(
+                decoder, self.parts, self.runner, self.eager.memory
+            )
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
         """Start a new batch.
@@ -76,11 +82,21 @@ class Decoder(Verifier, TreeVerifier):
     def keep(self, order: RowSelection) -> None:
         self.eager.keep(order)
 
-    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         return self.runner.block(block, rules, ranks, sequence)
 
     def verify_tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         return self.runner.tree(block, rules, count, sequences)
 

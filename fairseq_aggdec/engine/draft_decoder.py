@@ -24,7 +24,8 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 Encode = Callable[[Tensor | None], dict[str, Any]]
 
-_CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
+# per position; the cost grows with the square, and 64 changes hardly any draft
+_CANDIDATES = 16
 
 
 class LateStart:
@@ -50,7 +51,9 @@ class LateStart:
 
     def keep(self, order: RowSelection) -> None:
         if self._encode is not None:
-            self._rows = order.tensor if self._rows is None else self._rows[order.tensor]
+            self._rows = (
+                order.tensor if self._rows is None else self._rows[order.tensor]
+            )
             return
         self._engine.keep(order)
         self._keep(order)
@@ -83,7 +86,10 @@ class DraftDecoder(LateStart):
     _engine: Decoder
 
     def __init__(
-        self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL, way: Way = ONE_BY_ONE
+        self,
+        decoder: NarDrafterDecoder,
+        arithmetic: Arithmetic = AS_THE_MODEL,
+        way: Way = ONE_BY_ONE,
     ) -> None:
         """The decoder must be in evaluation mode. Raises as `Decoder`."""
         self.max_positions = decoder.max_positions()
@@ -92,10 +98,19 @@ class DraftDecoder(LateStart):
         self.is_causal = decoder.is_causal
         """whether a prefix is cached, since it does not attend to the block"""
         # padding stands for masks whose inputs the caller computes
-        self.mask = decoder.padding_idx if self._copies_source else decoder.embed_tokens.num_embeddings
+        self.mask = (
+            decoder.padding_idx
+            if self._copies_source
+            else decoder.embed_tokens.num_embeddings
+        )
         """the id that stands for a mask in a block"""
         super().__init__(
-            Decoder(decoder, arithmetic, way, None if self._copies_source else decoder.mask_embedding[None])
+            Decoder(
+                decoder,
+                arithmetic,
+                way,
+                None if self._copies_source else decoder.mask_embedding[None],
+            )
         )
         self.runner = self._engine.eager if self._copies_source else self._engine.runner
         """runs the passes"""
@@ -111,19 +126,34 @@ class DraftDecoder(LateStart):
         return drafts
 
     def choose(
-        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+        self,
+        texts: Sequence[Sequence[int]],
+        block_size: int,
+        rules: SearchRules,
+        temperature: float,
     ) -> tuple[Tensor, Tensor]:
         logits = self._scores(texts, block_size)
 
         # as if a verifier had read the best tokens
         starts = [len(text) - 1 for text in texts]
         lasts = [text[-1] for text in texts]
-        block = Block.of_draft(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
+        block = Block.of_draft(
+            lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device
+        )
         sequence = block.sequence(texts, rules.pad) if rules.read_output else None
         if temperature != 1.0:
             logits = logits / temperature
-        chosen = choose_block([logits.flatten(0, 1)], self._engine.backend.choice, block, rules, 0, sequence)
-        return chosen.tokens.view(logits.shape[:2]), chosen.log_probs.view(logits.shape[:2])
+        chosen = choose_block(
+            [logits.flatten(0, 1)],
+            self._engine.backend.choice,
+            block,
+            rules,
+            0,
+            sequence,
+        )
+        return chosen.tokens.view(logits.shape[:2]), chosen.log_probs.view(
+            logits.shape[:2]
+        )
 
     def _scores(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """The logits from which `draft` chooses, B x k x V.
@@ -134,18 +164,23 @@ class DraftDecoder(LateStart):
         self._have_read(texts)
         head = self._decoder.transitions
         if head is not None:
-            before = torch.cat([last[:, None], self.choose_tokens(features, last)[:, :-1]], dim=1)
+            before = torch.cat(
+                [last[:, None], self.choose_tokens(features, last)[:, :-1]], dim=1
+            )
             features = head(features, self._decoder.embed(before))
         return self._engine.parts.project(features)
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._read = [0] * encoder_out["encoder_out"][0].size(1)
-        parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
+        parts = (
+            ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
+        )
         self._encoder_out = {part: encoder_out[part] for part in parts}
 
     def _keep(self, order: RowSelection) -> None:
         self._encoder_out = {
-            part: [value[order.tensor] for value in values] for part, values in self._encoder_out.items()
+            part: [value[order.tensor] for value in values]
+            for part, values in self._encoder_out.items()
         }
         self._read = [self._read[row] for row in order.rows]
 
@@ -155,24 +190,37 @@ class DraftDecoder(LateStart):
         There are k masks for the row with the most tokens, for others more, of which the first k count.
         """
         self.begin()
-        width = block_size + max(len(text) - start for text, start in zip(texts, self._read, strict=True))
+        width = block_size + max(
+            len(text) - start for text, start in zip(texts, self._read, strict=True)
+        )
         table = array("q")
         for text, start in zip(texts, self._read, strict=True):
             fresh = len(text) - start
-            end = len(text) + block_size - 1  # the position of the last mask that counts
+            # the position of the last mask that counts
+            end = len(text) + block_size - 1
             alone = fresh if self.is_causal else 0  # tokens that attend to no mask
             table.extend([text[-1], start])
             table.extend([*text[start:], *[self.mask] * (width - fresh)])
             table.extend([*range(start, start + alone), *[end] * (width - alone)])
             table.extend(range(fresh, fresh + block_size))
         rows = torch.frombuffer(table, dtype=torch.long).view(len(texts), -1)
-        return DraftBlock(rows, width, block_size, max(self._read), self._embed if self._copies_source else None)
+        return DraftBlock(
+            rows,
+            width,
+            block_size,
+            max(self._read),
+            self._embed if self._copies_source else None,
+        )
 
     def _embed(self, tokens: Tensor, starts: Tensor, wanted: Tensor) -> Tensor:
         """Embeddings of a block whose masks are copies of the source, see `DraftBlock`."""
         columns = torch.arange(tokens.size(1), device=tokens.device)
         masks = self._decoder.mask_inputs(starts + columns, self._encoder_out)
-        return torch.where((columns >= wanted[:, :1])[..., None], masks, self._engine.parts.embed(tokens))
+        return torch.where(
+            (columns >= wanted[:, :1])[..., None],
+            masks,
+            self._engine.parts.embed(tokens),
+        )
 
     def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
         """Record that a block was read after these texts."""
@@ -208,9 +256,14 @@ class ChooseTokens:
         if not self._has_transitions:
             return self._decoder.best_tokens(logits)
         exclude(logits, self._decoder.never_drafted)
-        best = self._backend.choice.best_entries(logits.flatten(0, 1), min(_CANDIDATES, logits.size(-1)))
-        scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
-        return self._backend.chain(self._before, self._after, self._here(features), candidates, scores, last)
+        best = self._backend.choice.best_entries(
+            logits.flatten(0, 1), min(_CANDIDATES, logits.size(-1))
+        )
+        # B x k x C
+        scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)
+        return self._backend.chain(
+            self._before, self._after, self._here(features), candidates, scores, last
+        )
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:
@@ -218,7 +271,12 @@ def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]
     if rows is None:
         return encoder_out
     return {
-        "encoder_out": [states[:, rows] for states in encoder_out["encoder_out"]],  # S x B x C
-        "encoder_padding_mask": [mask[rows] for mask in encoder_out["encoder_padding_mask"]],
-        "encoder_embedding": [embedding[rows] for embedding in encoder_out["encoder_embedding"]],
+        # S x B x C
+        "encoder_out": [states[:, rows] for states in encoder_out["encoder_out"]],
+        "encoder_padding_mask": [
+            mask[rows] for mask in encoder_out["encoder_padding_mask"]
+        ],
+        "encoder_embedding": [
+            embedding[rows] for embedding in encoder_out["encoder_embedding"]
+        ],
     }

@@ -17,7 +17,10 @@ from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.engines import EngineCache, built
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.small_model import SmallModel
-from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import (
+    unsupported_decoder,
+    unsupported_encoder,
+)
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
@@ -41,7 +44,8 @@ class LoadedDrafter(EngineCache):
         self.name = name
         self.is_autoregressive = not isinstance(model, NarDrafterModel)
         """whether it is an ordinary model, each of whose draft tokens takes a step"""
-        model.eval()  # not chained: fairseq's models return None here once they are prepared for generation
+        # not chained: fairseq's models return None here once they are prepared for generation
+        model.eval()
         model.requires_grad_(False)
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
@@ -83,15 +87,23 @@ class LoadedDrafter(EngineCache):
             self.model.to(device=device, dtype=dtype)
             self.clear()
         try:
-            engine = self.current(self.model.decoder, arithmetic, lambda: self._new_decoder(arithmetic))
+            engine = self.current(
+                self.model.decoder, arithmetic, lambda: self._new_decoder(arithmetic)
+            )
         except (ValueError, AggdecError) as error:
-            raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
+            raise AggdecError(
+                f"{self.name} cannot be used for decoding: {error}"
+            ) from error
 
         # the source is encoded by an equal encoder of a verifier, or when the drafter is asked for a draft
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
             self._shared = self._same_encoder()
-            which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
+            which = (
+                "encodes the source itself"
+                if self._shared is None
+                else "shares the verifier's encoder"
+            )
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:
             engine.start(encoder_outs[self._shared])
@@ -103,19 +115,25 @@ class LoadedDrafter(EngineCache):
         """The index of the verifier whose encoder is the drafter's; None where there is none."""
         encoder = self.model.encoder
         if self.is_autoregressive and not self._has_encoder_engine():
-            return None  # fairseq's own code drafts, and reads more than the verifier's engine encodes
+            # fairseq's own code drafts, and reads more than the verifier's engine encodes
+            return None
         if not self.is_autoregressive and not self.model.encoder_fingerprint.any():
             return None  # it was trained for no verifier
         # of the present weights: like the verifier's they may have been rounded to bfloat16
         return same_encoder(encoder_fingerprint(encoder), self._verifiers)
 
     def _has_encoder_engine(self) -> bool:
-        return self._why_no_engine is None and unsupported_encoder(self.model.encoder) is None
+        return (
+            self._why_no_engine is None
+            and unsupported_encoder(self.model.encoder) is None
+        )
 
     @property
     def _why_no_engine(self) -> str | None:
         """The reason why fairseq's own code drafts; None where an engine does."""
-        return unsupported_decoder(self.model.decoder) if self.is_autoregressive else None
+        return (
+            unsupported_decoder(self.model.decoder) if self.is_autoregressive else None
+        )
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder | SmallModel:
         self.forget_verifiers()  # the encoder's weights may have changed, too
@@ -124,30 +142,40 @@ class LoadedDrafter(EngineCache):
             return built(DraftDecoder, decoder, arithmetic)
         if self._why_no_engine is None:
             return SmallModel(built(Decoder, decoder, arithmetic), decoder)
-        logger.warning(f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}")
+        logger.warning(
+            f"{self.name} drafts by fairseq's own code, slower, because of {self._why_no_engine}"
+        )
         choice = choose_backend(next(decoder.parameters()), AS_THE_MODEL).choice
-        return SmallModel(RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder)
+        return SmallModel(
+            RecomputeVerifier(self.model, decoder.dictionary.pad(), choice), decoder
+        )
 
     def _new_encoder(self, arithmetic: Arithmetic) -> Encoder | None:
         if not self._has_encoder_engine():
             return None
         return built(Encoder, self.model.encoder, arithmetic, clamps=True)
 
-    def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
+    def _encode(
+        self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic
+    ) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
         encoder = self.model.encoder
         source = net_input["src_tokens"]
-        engine = self.current(encoder, arithmetic, lambda: self._new_encoder(arithmetic))
+        engine = self.current(
+            encoder, arithmetic, lambda: self._new_encoder(arithmetic)
+        )
         if engine is not None:
             return engine(source if rows is None else source[rows])
 
         # fairseq's own code
         limit = encoder.max_positions()
-        if source.dim() == 2 and source.size(1) > limit:  # it drafts from the beginning of a longer source
+        # it drafts from the beginning of a longer source
+        if source.dim() == 2 and source.size(1) > limit:
             pad = encoder.dictionary.pad()
             source = source.masked_fill(source.ne(pad).cumsum(dim=1) > limit, pad)
             net_input = {**net_input, "src_tokens": source}
-        encoded = encoder.forward_torchscript(net_input)  # all rows: fairseq's LSTM needs the longest first
+        # all rows: fairseq's LSTM needs the longest first
+        encoded = encoder.forward_torchscript(net_input)
         return encoded if rows is None else encoder.reorder_encoder_out(encoded, rows)
 
     def forget_verifiers(self) -> None:
@@ -158,10 +186,14 @@ class LoadedDrafter(EngineCache):
         return LoadedDrafter, (self.model, self.name)
 
 
-def same_encoder(fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
+def same_encoder(
+    fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]
+) -> int | None:
     """The index of the verifier with this encoder fingerprint; None where there is none."""
     for number, verifier in enumerate(verifiers):
         encoder = verifier.encoder
-        if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), fingerprint):
+        if isinstance(encoder, TransformerEncoderBase) and torch.equal(
+            encoder_fingerprint(encoder), fingerprint
+        ):
             return number
     return None

@@ -28,8 +28,16 @@ class EagerEncoder:
         self._scale = encoder.embed_scale
         self._words = encoder.embed_tokens.weight
         self._layers = backend.encoder_layers(encoder)
-        self.positions = None if encoder.embed_positions is None else Positions(encoder.embed_positions, self._words)
-        self._norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
+        self.positions = (
+            None
+            if encoder.embed_positions is None
+            else Positions(encoder.embed_positions, self._words)
+        )
+        self._norm = (
+            None
+            if encoder.layernorm_embedding is None
+            else Norm(encoder.layernorm_embedding)
+        )
         self.pad: int = encoder.padding_idx
         self.device = self._words.device
 
@@ -47,7 +55,9 @@ class EagerEncoder:
             if hidden is None:
                 x = x + self.positions.span(0, length)
             else:
-                x = x + self.positions.look_up((~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length)
+                x = x + self.positions.look_up(
+                    (~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length
+                )
         if self._norm is not None:
             x = self._norm(x)
         if hidden is not None:
@@ -72,7 +82,12 @@ class Encoder:
         reason = unsupported_encoder(encoder)
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
-        self.backend = choose_backend(encoder.embed_tokens.weight, arithmetic, encoder.layers[0].activation_fn, way)
+        self.backend = choose_backend(
+            encoder.embed_tokens.weight,
+            arithmetic,
+            encoder.layers[0].activation_fn,
+            way,
+        )
         """the backend that computes the layers"""
         self._eager = EagerEncoder(encoder, self.backend)
         self._encode = EncoderGraphs(self._eager) if way.captures else self._eager
@@ -108,7 +123,10 @@ class Encoder:
         if positions is None or self._clamps:
             return
         places = positions.reaching(tokens.size(1)).size(0)
-        if places < tokens.size(1) and (longest := int(tokens.ne(self._eager.pad).sum(dim=1).max())) > places:
+        if (
+            places < tokens.size(1)
+            and (longest := int(tokens.ne(self._eager.pad).sum(dim=1).max())) > places
+        ):
             raise AggdecError(
                 f"a source has {longest} symbols, end of sentence included, and the model's encoder only {places} "
                 "positions: leave it out or cut it"

@@ -10,12 +10,22 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.choose_backend import GRAPHS, KERNELS, ONE_BY_ONE, runs_async, ways
+from fairseq_aggdec.engine.choose_backend import (
+    GRAPHS,
+    KERNELS,
+    ONE_BY_ONE,
+    runs_async,
+    ways,
+)
 from fairseq_aggdec.engine.cuda.launching import give_up
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.self_check import decoder_objection, encoder_objection
-from fairseq_aggdec.engine.supported_models import check_weights, unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import (
+    check_weights,
+    unsupported_decoder,
+    unsupported_encoder,
+)
 from fairseq_aggdec.engine.weights_snapshot import WeightsSnapshot
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.process import keep_freed_memory
@@ -34,7 +44,9 @@ class EngineCache:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         """held while a batch is decoded, since an engine has the batch's cache"""
-        self._entries: dict[tuple[nn.Module, Arithmetic], tuple[WeightsSnapshot, Any]] = {}
+        self._entries: dict[
+            tuple[nn.Module, Arithmetic], tuple[WeightsSnapshot, Any]
+        ] = {}
         self._checked: set[tuple[nn.Module, Arithmetic]] = set()
         """the entries that were current when the batch began"""
 
@@ -44,7 +56,11 @@ class EngineCache:
         with self.lock:
             try:
                 # no variable here may hold an engine while the batch is decoded: it would outlive its entry
-                self._checked = {key for key, (weights, _) in self._entries.items() if weights.begin_check()}
+                self._checked = {
+                    key
+                    for key, (weights, _) in self._entries.items()
+                    if weights.begin_check()
+                }
                 yield
             finally:
                 self._checked.clear()
@@ -54,19 +70,24 @@ class EngineCache:
 
         If not, nothing that they have computed is to be used: a second run of the batch has new ones.
         """
-        stale = [key for key in self._checked if not self._entries[key][0].finish_check()]
+        stale = [
+            key for key in self._checked if not self._entries[key][0].finish_check()
+        ]
         for key in stale:
             self._checked.remove(key)
             del self._entries[key]
         return not stale
 
-    def current(self, module: nn.Module, arithmetic: Arithmetic, make: Callable[[], _Engine]) -> _Engine:
+    def current(
+        self, module: nn.Module, arithmetic: Arithmetic, make: Callable[[], _Engine]
+    ) -> _Engine:
         """The engine of a module; `make` builds it where there is none or it is stale."""
         key = module, arithmetic
         if key in self._entries and key not in self._checked:
             weights = self._entries[key][0]
             if not (weights.begin_check() and weights.finish_check()):
-                del self._entries[key]  # an old engine's memory is freed before a new one needs as much
+                # an old engine's memory is freed before a new one needs as much
+                del self._entries[key]
         if key not in self._entries:
             engine = make()
             self._entries[key] = WeightsSnapshot(module), engine
@@ -101,7 +122,9 @@ class Engines(EngineCache):
         """
         return self._decoder_or_reason(decoder)[0]
 
-    def encode(self, model: FairseqEncoderDecoderModel, net_input: dict[str, Any]) -> dict[str, Any]:
+    def encode(
+        self, model: FairseqEncoderDecoderModel, net_input: dict[str, Any]
+    ) -> dict[str, Any]:
         """Encode a batch, as fairseq's generator does by `model.encoder`.
 
         The engine encodes only for decoders with an engine, since it computes only the entries that those read.
@@ -109,28 +132,42 @@ class Engines(EngineCache):
         Raises `AggdecError` where the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
-        engine = self.current(encoder, self.arithmetic, lambda: self._new_encoder(model))
-        if engine is None or net_input.get("token_embeddings") is not None:  # they replace `src_tokens`
+        engine = self.current(
+            encoder, self.arithmetic, lambda: self._new_encoder(model)
+        )
+        # they replace `src_tokens`
+        if engine is None or net_input.get("token_embeddings") is not None:
             return encoder.forward_torchscript(net_input)
         return engine(net_input["src_tokens"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Engines, (self.arithmetic,)
 
-    def _decoder_or_reason(self, decoder: nn.Module) -> tuple[Decoder | None, str | None]:
+    def _decoder_or_reason(
+        self, decoder: nn.Module
+    ) -> tuple[Decoder | None, str | None]:
         def make() -> tuple[Any, str | None]:
-            return self._new(Decoder, decoder, unsupported_decoder(decoder), decoder_objection)
+            return self._new(
+                Decoder, decoder, unsupported_decoder(decoder), decoder_objection
+            )
 
         return self.current(decoder, self.arithmetic, make)
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> Encoder | None:
         encoder = model.encoder
-        reads_speech = not hasattr(encoder, "embed_tokens")  # in whose batches sentences change each other
-        if self.decoder(model.decoder) is None or (reads_speech and not self.arithmetic.bit_exact):
+        # in whose batches sentences change each other
+        reads_speech = not hasattr(encoder, "embed_tokens")
+        if self.decoder(model.decoder) is None or (
+            reads_speech and not self.arithmetic.bit_exact
+        ):
             return None
-        engine, reason = self._new(Encoder, encoder, unsupported_encoder(encoder), encoder_objection)
+        engine, reason = self._new(
+            Encoder, encoder, unsupported_encoder(encoder), encoder_objection
+        )
         if engine is None:
-            logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
+            logger.warning(
+                f"fairseq's own code encodes, slower and as exact, because of {reason}"
+            )
         else:
             self.encoders_made += 1
         return engine
@@ -154,7 +191,9 @@ class Engines(EngineCache):
             kernels_differ = None
             for way in ways(weight, self.arithmetic):
                 if reason is not None:
-                    logger.warning(f"{way.name} compute, slower and as exact, because of {reason}")
+                    logger.warning(
+                        f"{way.name} compute, slower and as exact, because of {reason}"
+                    )
 
                 # build it and compare it, or one in the model's precision if it has another
                 try:
@@ -167,12 +206,14 @@ class Engines(EngineCache):
                         kernels_differ = reason
                 except AggdecError:
                     raise
-                except Exception as error:  # a model with unknown parts may raise anything
+                except Exception as error:
+                    # a model with unknown parts may raise anything
                     reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
 
                 # take it
                 if reason is None:
-                    if kernels_differ is not None and way is GRAPHS:  # else it is the model that is unlike fairseq's
+                    # else it is the model that is unlike fairseq's
+                    if kernels_differ is not None and way is GRAPHS:
                         give_up(kernels_differ)
                     if way is not ONE_BY_ONE:
                         logger.info(f"{way.name} compute the {type(module).__name__}")
@@ -184,7 +225,9 @@ class Engines(EngineCache):
         return None, reason
 
 
-def built(kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+def built(
+    kind: Callable[..., Any], module: Any, arithmetic: Arithmetic, **options: Any
+) -> Any:
     """The fastest engine of a kind that supports a part of a drafter. Drafts need not be trusted.
 
     Raises `ValueError` where no engine does.

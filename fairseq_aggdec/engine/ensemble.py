@@ -57,5 +57,7 @@ class EnsembleVerifier(Verifier, TreeVerifier):
 
 def _mean(members: Iterable[Iterator[Tensor]]) -> Tensor:
     """Log-probabilities of the mean of all members' probabilities, given their scores of a block in chunks."""
-    log_probs = [torch.cat(list(chunks)).float().log_softmax(dim=-1) for chunks in members]
+    log_probs = [
+        torch.cat(list(chunks)).float().log_softmax(dim=-1) for chunks in members
+    ]
     return torch.stack(log_probs).logsumexp(dim=0) - math.log(len(log_probs))

@@ -24,7 +24,9 @@ class LastFeatures:
 
     def at(self, columns: Tensor) -> Tensor:
         """The features of the first rows in these columns, N -> N x D."""
-        return self.values[torch.arange(columns.size(0), device=columns.device), columns]
+        return self.values[
+            torch.arange(columns.size(0), device=columns.device), columns
+        ]
 
     def keep(self, order: RowSelection) -> None:
         """Keep only these rows, in place: a graph may read `values`."""
@@ -64,10 +66,14 @@ class Memory:
         if self.features is not None:
             self.features.keep(order)
 
-    def _start(self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]) -> None:
+    def _start(
+        self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]
+    ) -> None:
         # a mask without padding is dropped where reading it costs no synchronisation
         self.padding = None
-        if hidden is not None and (self._parts.backend.sync_is_costly or bool(hidden.any())):
+        if hidden is not None and (
+            self._parts.backend.sync_is_costly or bool(hidden.any())
+        ):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self.padding = hidden.clone(memory_format=torch.contiguous_format)
         self.cross = self._parts.keys_and_values(states.transpose(0, 1)).contiguous()

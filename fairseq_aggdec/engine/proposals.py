@@ -18,14 +18,19 @@ from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, Propos
 class HeadRange:
     """Some consecutive heads of a `ProposalHeads`, fused where they can be."""
 
-    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: Backend) -> None:
+    def __init__(
+        self, layer: ProposalHeads, first: int, last: int, backend: Backend
+    ) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
-        read = wanted if layer.own_hidden else slice(None)  # every head reads the whole of a common hidden layer
+        # every head reads the whole of a common hidden layer
+        read = wanted if layer.own_hidden else slice(None)
         inner = layer.inner.detach()[read].flatten(0, 1)
         outer = layer.outer.detach()[wanted]
         outer_bias = layer.outer_bias.detach()[wanted]
         self._count = outer.size(0)
-        self._inner = backend.product(inner, layer.inner_bias.detach()[read].flatten(), F.relu)
+        self._inner = backend.product(
+            inner, layer.inner_bias.detach()[read].flatten(), F.relu
+        )
         self._outer = None
         if self._count == 1 or not layer.own_hidden:
             self._outer = backend.product(outer.flatten(0, 1), outer_bias.flatten())
@@ -38,7 +43,9 @@ class HeadRange:
         if self._outer is not None:
             change = self._outer(hidden).unflatten(-1, (self._count, -1))
         else:
-            by_head = hidden.view(-1, self._count, hidden.size(-1) // self._count).transpose(0, 1)
+            by_head = hidden.view(
+                -1, self._count, hidden.size(-1) // self._count
+            ).transpose(0, 1)
             change = torch.baddbmm(self._bias, by_head, self._weights).transpose(0, 1)
             change = change.reshape(*features.shape[:-1], self._count, -1)
         return features.unsqueeze(-2) + change
@@ -47,18 +54,23 @@ class HeadRange:
 class Proposals:
     """A `heads.ProposingModel`: heads 2 to k, over the features of its decoder's last pass."""
 
-    def __init__(self, decoder: BlockwiseDecoder, parts: Parts, runner: Runner, memory: Memory) -> None:
+    def __init__(
+        self, decoder: BlockwiseDecoder, parts: Parts, runner: Runner, memory: Memory
+    ) -> None:
         """`parts`: of the decoder, whose head 1 verifies from now on; `runner` and `memory`: of its passes."""
         layer = decoder.heads
         self.sync_is_costly = parts.backend.sync_is_costly
-        parts.first_head = None if layer.identity_head else HeadRange(layer, 1, 1, parts.backend)
+        parts.first_head = (
+            None if layer.identity_head else HeadRange(layer, 1, 1, parts.backend)
+        )
         memory.keeps_features = True
         self._memory = memory
         self._parts = parts
         self._runner = runner
         self._layer = layer
         self._never_proposed = decoder.never_proposed
-        self._heads: tuple[int, HeadRange] | None = None  # 2 to the largest `last_head` so far
+        # 2 to the largest `last_head` so far
+        self._heads: tuple[int, HeadRange] | None = None
 
     def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
         features = self._memory.features
@@ -78,5 +90,8 @@ class Proposals:
     def _heads_up_to(self, last_head: int) -> HeadRange:
         """Heads 2 to `last_head` at least."""
         if self._heads is None or self._heads[0] < last_head:
-            self._heads = last_head, HeadRange(self._layer, 2, last_head, self._parts.backend)
+            self._heads = (
+                last_head,
+                HeadRange(self._layer, 2, last_head, self._parts.backend),
+            )
         return self._heads[1]

@@ -25,7 +25,9 @@ from fairseq_aggdec.errors import AggdecError
 class RecomputeVerifier(Verifier):
     """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
-    def __init__(self, model: FairseqEncoderDecoderModel, pad: int, choice: Choice) -> None:
+    def __init__(
+        self, model: FairseqEncoderDecoderModel, pad: int, choice: Choice
+    ) -> None:
         """`pad` is the target's padding symbol; `choice` finds the highest scores.
 
         Raises `AggdecError` where the decoder's scores of a token depend on the other tokens of the same pass.
@@ -51,7 +53,9 @@ class RecomputeVerifier(Verifier):
         self._last = getattr(embeddings, "max_positions", sys.maxsize) - 1
         # for an input shorter than its kernel fairseq's dynamic convolution drops weights before the softmax, which it
         # does not do token by token: inputs are padded to the kernel's size
-        kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
+        kernels = [
+            getattr(module, "kernel_size", 1) for module in model.decoder.modules()
+        ]
         self._shortest = max(kernel for kernel in kernels if isinstance(kernel, int))
         self._encoder_out: dict[str, Any] = {}
         self._read = _nothing()  # B x L, the decoder's inputs so far
@@ -74,7 +78,9 @@ class RecomputeVerifier(Verifier):
         ranks: int = 0,
         sequence: Tensor | None = None,
     ) -> Chosen:
-        return choose_block(self.score(block), self._choice, block, rules, ranks, sequence)
+        return choose_block(
+            self.score(block), self._choice, block, rules, ranks, sequence
+        )
 
     def score(self, block: Block) -> Iterator[Tensor]:
         """Read a block, and return the log-probabilities after its tokens in one chunk, N x V.
@@ -90,18 +96,24 @@ class RecomputeVerifier(Verifier):
         read = tokens.new_full((batch_size, length), self._pad)
         known = self._read[:, :length]
         read[:, : known.size(1)] = known
-        positions = block.starts[:, None] + torch.arange(width, device=tokens.device)  # B x W
+        # B x W
+        positions = block.starts[:, None] + torch.arange(width, device=tokens.device)
         read.scatter_(1, positions, tokens)
         is_after = torch.arange(length, device=tokens.device) > positions[:, -1:]
         read.masked_fill_(is_after, self._pad)
         self._read = read
 
         # as fairseq's search calls it, past hooks of the whole decoder
-        read = read[:, : self._last + 1]  # padding of the block may lie after the model's last position
+        # padding of the block may lie after the model's last position
+        read = read[:, : self._last + 1]
         with _projections_called(self._model.decoder):
-            logits, extra, *_ = self._model.decoder.forward(read, encoder_out=self._encoder_out)
+            logits, extra, *_ = self._model.decoder.forward(
+                read, encoder_out=self._encoder_out
+            )
         output = (logits / self._temperature, extra)
-        log_probs = self._model.get_normalized_probs(output, log_probs=True, sample=None)
+        log_probs = self._model.get_normalized_probs(
+            output, log_probs=True, sample=None
+        )
         if log_probs.dtype in (torch.float16, torch.bfloat16):
             raise AggdecError(
                 "fairseq adds up log-probabilities in half precision where an adaptive softmax returns them so, and "
@@ -115,7 +127,9 @@ class RecomputeVerifier(Verifier):
 
     def keep(self, order: RowSelection) -> None:
         self._read = self._read[order.tensor]
-        self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, order.tensor)
+        self._encoder_out = self._model.encoder.reorder_encoder_out(
+            self._encoder_out, order.tensor
+        )
 
 
 def _nothing() -> Tensor:
@@ -130,7 +144,11 @@ def _projections_called(decoder: nn.Module) -> Iterator[None]:
     decoder that cannot read token by token always reads so in fairseq's search, and here.
     """
     reads_tokens = isinstance(decoder, FairseqIncrementalDecoder)
-    attentions = [part for part in decoder.modules() if reads_tokens and isinstance(part, MultiheadAttention)]
+    attentions = [
+        part
+        for part in decoder.modules()
+        if reads_tokens and isinstance(part, MultiheadAttention)
+    ]
     with (
         alone_with([decoder]),
         with_setting(attentions, "skip_embed_dim_check", True),

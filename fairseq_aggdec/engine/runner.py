@@ -48,17 +48,29 @@ class DraftBlock(NamedTuple):
         each row, B x 1 each; tokens, and the last position to which each attends, B x W; columns of the masks, B x k.
         """
         ends = [1, 2, 2 + width, 2 + 2 * width, 2 + 2 * width + block_size]
-        return [table[:, first:end] for first, end in zip([0, *ends], ends, strict=False)]
+        return [
+            table[:, first:end] for first, end in zip([0, *ends], ends, strict=False)
+        ]
 
 
 class Runner(Protocol):
     """Runs the passes of one decoder over the memory of the present batch."""
 
-    def block(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def block(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         """See `roles.Verifier.verify`."""
 
     def tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         """See `beam.roles.TreeVerifier.verify_tree`."""
 
@@ -68,7 +80,9 @@ class Runner(Protocol):
     def draft(self, block: DraftBlock, choose: ChooseDraft) -> Tensor:
         """Draft tokens, B x k, on the device; the next draft may overwrite them."""
 
-    def propose(self, columns: np.ndarray, choose: ChooseProposals, last_head: int) -> Tensor:
+    def propose(
+        self, columns: np.ndarray, choose: ChooseProposals, last_head: int
+    ) -> Tensor:
         """Proposals of heads 2 to `last_head`, on the device, from `Memory.features`; the next may overwrite them.
 
         `columns`: the column of each row's token before last.
@@ -94,15 +108,34 @@ class Eager(Runner):
         self.memory.keep(order)
         self._attends = False
 
-    def block(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def block(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         return self.choose(self.read(block), block, rules, ranks, sequence)
 
-    def choose(self, features: Tensor, block: Block, rules: SearchRules, ranks: int, sequence: Tensor | None) -> Chosen:
+    def choose(
+        self,
+        features: Tensor,
+        block: Block,
+        rules: SearchRules,
+        ranks: int,
+        sequence: Tensor | None,
+    ) -> Chosen:
         """`block`, from what `read` has returned."""
-        return choose_block(self.scores(features), self._choice, block, rules, ranks, sequence)
+        return choose_block(
+            self.scores(features), self._choice, block, rules, ranks, sequence
+        )
 
     def tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         scores = self.scores(self.read_tree(block))
         return entries_behind(scores, self._choice, block, rules, count, sequences)
@@ -117,9 +150,14 @@ class Eager(Runner):
         ragged = block.ragged
         memory = self.memory
         padding = len(ragged.widths) * ragged.width - ragged.size
-        can_be_ragged = not (self._parts.backend.padding_is_free or memory.keeps_features)  # heads read any column
+        # heads read any column
+        can_be_ragged = not (
+            self._parts.backend.padding_is_free or memory.keeps_features
+        )
         if can_be_ragged and padding > _MAX_PADDING_READ:
-            return self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
+            return self.features(
+                block.tokens, block.starts, block.last_start, ragged=ragged
+            )
         features = self.features(block.tokens, block.starts, block.last_start)
         if memory.keeps_features:
             memory.features = LastFeatures(features, list(block.known_starts))
@@ -131,13 +169,17 @@ class Eager(Runner):
         x = self._parts.read(block.tokens, block.positions, block.last_position + 1)
         cache = self.memory.cache
         cache.reserve(block.end)
-        x = self._layers().tree(x, cache, block.positions, block.paths, block.end, block.ragged)
+        x = self._layers().tree(
+            x, cache, block.positions, block.paths, block.end, block.ragged
+        )
         return self._parts.features(x)
 
     def draft(self, block: DraftBlock, choose: ChooseDraft) -> Tensor:
         return choose(*self.read_masks(block))
 
-    def propose(self, columns: np.ndarray, choose: ChooseProposals, last_head: int) -> Tensor:
+    def propose(
+        self, columns: np.ndarray, choose: ChooseProposals, last_head: int
+    ) -> Tensor:
         features = self.memory.features
         assert features is not None
         return choose(features.at(torch.from_numpy(columns).to(self._parts.device)))
@@ -145,10 +187,19 @@ class Eager(Runner):
     def read_masks(self, block: DraftBlock) -> tuple[Tensor, Tensor]:
         """Decoder output at the masks, B x k x D, and the token before them, B."""
         table = block.table.to(self._parts.device, non_blocking=True)
-        lasts, starts, tokens, reach, wanted = block.split(table, block.width, block.block_size)
-        embeddings = None if block.embed is None else block.embed(tokens, starts, wanted)
+        lasts, starts, tokens, reach, wanted = block.split(
+            table, block.width, block.block_size
+        )
+        embeddings = (
+            None if block.embed is None else block.embed(tokens, starts, wanted)
+        )
         features = self.features(
-            tokens, starts[:, 0], block.last_start, embeddings=embeddings, reach=reach, wanted=wanted
+            tokens,
+            starts[:, 0],
+            block.last_start,
+            embeddings=embeddings,
+            reach=reach,
+            wanted=wanted,
         )
         return features, lasts[:, 0]
 
@@ -194,7 +245,9 @@ class Eager(Runner):
             x = self._parts.read(tokens, positions, end)
         else:
             x = self._parts.placed(embeddings, positions, end)
-        x = self._layers().block(x, cache, starts[:, None], end, ragged=ragged, reach=reach, wanted=wanted)
+        x = self._layers().block(
+            x, cache, starts[:, None], end, ragged=ragged, reach=reach, wanted=wanted
+        )
         return self._parts.features(x)
 
     def _layers(self) -> Any:

@@ -176,7 +176,9 @@ def encoder_objection(engine: Encoder, encoder: Any) -> str | None:
         states = encoded["encoder_out"][0].transpose(0, 1)
         hidden = encoded["encoder_padding_mask"][0]
         found = states[~hidden]
-        return _objection([(found, expected)], _tolerance(expected, weight), "encoder states")
+        return _objection(
+            [(found, expected)], _tolerance(expected, weight), "encoder states"
+        )
 
 
 def _tolerance(expected: Tensor, weight: Tensor) -> float:

@@ -21,8 +21,13 @@ FIRST = 32_000
 
 def shortlisted(decoder: Any) -> int | None:
     """The number of symbols that an ordinary drafter scores; None: all of them."""
-    projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None  # None: adaptive softmax
-    if projection is None or projection.bias is not None or len(projection.weight) <= LARGE:
+    # None: adaptive softmax
+    projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None
+    if (
+        projection is None
+        or projection.bias is not None
+        or len(projection.weight) <= LARGE
+    ):
         return None
     return None if runs_async(projection.weight.device) else FIRST
 
@@ -39,7 +44,8 @@ class Shortlist:
         self._engine = engine
         self._decoder = decoder
         self._symbols = set(range(FIRST))
-        self._numbers = torch.empty(0, dtype=torch.long)  # the symbols that the engine scores, in ascending order
+        # the symbols that the engine scores, in ascending order
+        self._numbers = torch.empty(0, dtype=torch.long)
 
     def see(self, texts: Sequence[Sequence[int]]) -> None:
         """Add new symbols of the verifier's output; the engine's vocabulary is replaced once enough are new."""
@@ -51,7 +57,9 @@ class Shortlist:
         if known == 0 or len(self._symbols) - known > 20 + (known - FIRST) // 8:
             self._numbers = torch.tensor(sorted(self._symbols))
             weight = self._decoder.output_projection.weight.detach()
-            part = nn.Linear(weight.size(1), len(self._numbers), bias=False, device="meta")
+            part = nn.Linear(
+                weight.size(1), len(self._numbers), bias=False, device="meta"
+            )
             part.weight = nn.Parameter(weight[self._numbers], requires_grad=False)
             self._engine.parts.vocabulary = self._engine.backend.fused(part)
 

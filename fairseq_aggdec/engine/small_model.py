@@ -29,15 +29,25 @@ class SmallModel(LateStart):
     _engine: Decoder | RecomputeVerifier
     sync_is_costly = False  # its drafts are on the host: it has read each token
 
-    def __init__(self, engine: Decoder | RecomputeVerifier, decoder: Any) -> None:
+    def __init__(
+        self,
+        engine: Decoder | RecomputeVerifier,
+        decoder: Any,
+    ) -> None:
         """`engine`: of `decoder`, for a cache of its own."""
         super().__init__(engine)
         self.max_positions: int = decoder.max_positions()
         self._device = next(decoder.parameters()).device
         self._shortlist = Shortlist(engine, decoder)
         words = decoder.dictionary
-        self._rules = SearchRules(words.pad(), words.unk(), words.eos(), self.max_positions - 1)
-        self._cached: list[list[int]] = []  # of each row, the tokens that have been read; empty before the first draft
+        self._rules = SearchRules(
+            words.pad(),
+            words.unk(),
+            words.eos(),
+            max_len=self.max_positions - 1,
+        )
+        # of each row, the tokens that have been read; empty before the first draft
+        self._cached: list[list[int]] = []
 
     def draft(self, texts: Texts, block_size: int) -> Tensor:
         """As `BlockModel.draft`: at most `block_size` tokens after each text, on the host."""
@@ -59,8 +69,15 @@ class SmallModel(LateStart):
             ended = list(map(or_, ended, ends))
             if len(columns) == block_size or all(ended):
                 break
-            starts = map(add, block.known_starts, block.ragged.widths)
-            block = Block.of_draft(column, list(starts), none, None, self._device)
+            widths = block.ragged.widths
+            starts = list(map(add, block.known_starts, widths))
+            block = Block.of_draft(
+                column,
+                starts,
+                none,
+                widths=None,
+                device=self._device,
+            )
 
         # the last token of a draft has not been read
         drafts = list(zip(*columns, strict=True))
@@ -82,15 +99,24 @@ class SmallModel(LateStart):
         unread = []
         for text, read in zip(texts, cached, strict=True):
             # the common beginning; the last token is read in any case
-            known = sum(takewhile(bool, map(eq, text, read)))
+            are_equal = map(eq, text, read)
+            known = sum(takewhile(bool, are_equal))
             start = min(len(text) - 1, known)
             starts.append(start)
-            unread.append(torch.tensor(text[start:]))
-        pad = self._rules.pad
-        tokens = pad_sequence(unread, batch_first=True, padding_value=pad)
-        lasts = tokens[:, 0].tolist()
-        widths = list(map(len, unread))
-        return Block.of_draft(lasts, starts, tokens[:, 1:], widths, self._device)
+            fresh = torch.tensor(text[start:])
+            unread.append(fresh)
+        tokens = pad_sequence(
+            unread,
+            batch_first=True,
+            padding_value=self._rules.pad,
+        )
+        return Block.of_draft(
+            tokens[:, 0].tolist(),
+            starts,
+            tokens[:, 1:],
+            widths=list(map(len, unread)),
+            device=self._device,
+        )
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:
         self._cached = []

@@ -6,8 +6,14 @@ from typing import Any
 
 import torch
 from fairseq.models import BaseFairseqModel
-from fairseq.models.speech_to_text.convtransformer import ConvTransformerModel, TransformerDecoderNoExtra
-from fairseq.models.speech_to_text.s2t_transformer import S2TTransformerModel, TransformerDecoderScriptable
+from fairseq.models.speech_to_text.convtransformer import (
+    ConvTransformerModel,
+    TransformerDecoderNoExtra,
+)
+from fairseq.models.speech_to_text.s2t_transformer import (
+    S2TTransformerModel,
+    TransformerDecoderScriptable,
+)
 from fairseq.models.speech_to_text.xm_transformer import XMTransformerModel
 from fairseq.models.transformer import (
     TransformerDecoder,
@@ -69,7 +75,9 @@ _PARTS: tuple[type, ...] = (
 """classes of a stack's parts that the engine computes itself; a class derived from one of them may compute otherwise"""
 
 
-def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
+def unsupported_decoder(
+    decoder: Any, kinds: tuple[type, ...] = VERIFIERS
+) -> str | None:
     """All reasons why the engine cannot run a decoder, or None; `kinds`: classes like `TransformerDecoderBase`."""
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__}, which is not fairseq's plain Transformer decoder"
@@ -94,7 +102,9 @@ def _in_words(faults: Iterator[_Fault]) -> str | None:
         places.setdefault(fault, []).append(place)
     reasons = []
     for fault, [first, *others] in places.items():
-        reasons.append(fault.format(f"{first} and {len(others)} more" if others else first))
+        reasons.append(
+            fault.format(f"{first} and {len(others)} more" if others else first)
+        )
     return "; ".join(reasons) or None
 
 
@@ -103,7 +113,9 @@ def _faults_of_decoder(decoder: Any) -> Iterator[_Fault]:
         yield "adaptive softmax", ""
     if decoder.cross_self_attention:
         yield "cross-self-attention", ""
-    if any(getattr(layer, "encoder_attn", layer) is None for layer in layers_of(decoder)):
+    if any(
+        getattr(layer, "encoder_attn", layer) is None for layer in layers_of(decoder)
+    ):
         yield "no attention to the encoder", ""
 
 
@@ -123,9 +135,11 @@ def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
     # parts that the engine would not run as they are; what is within such a part counts with it
     within = "."
     for name, part in stack.named_modules():
-        if "activation_fn" in name or name.startswith(within):  # the engine calls the former
+        # the engine calls the former
+        if "activation_fn" in name or name.startswith(within):
             continue
-        if part is not stack:  # whose type is known, and whose hooks fairseq's search does not call
+        # whose type is known, and whose hooks fairseq's search does not call
+        if part is not stack:
             if type(part) not in _PARTS:
                 yield f"{{}} of type {type(part).__name__}", name
                 within = f"{name}."
@@ -133,7 +147,9 @@ def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
             if part._forward_hooks or part._forward_pre_hooks:
                 yield "hooks of {}", name
         for method, own in vars(part).items():
-            if callable(getattr(type(part), method, None)) and not _is_fairseqs(method, own):
+            if callable(getattr(type(part), method, None)) and not _is_fairseqs(
+                method, own
+            ):
                 yield f"{{}} with another {method}", name or kind
 
     # weights that it would not read as they are
@@ -146,12 +162,18 @@ def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
         if type(weight) not in (nn.Parameter, Tensor):
             yield f"{{}} of type {type(weight).__name__}", name
         if (weight.dtype, weight.device) != (words.dtype, words.device):
-            yield f"{{}} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}", name
+            yield (
+                f"{{}} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}",
+                name,
+            )
 
 
 def _is_fairseqs(method: str, own: Any) -> bool:
     """Whether fairseq itself has replaced a method: of a layer with --checkpoint-activations, or of BART's encoder."""
-    return method == "reorder_encoder_out" or getattr(own, "func", None) is _checkpointed_forward
+    return (
+        method == "reorder_encoder_out"
+        or getattr(own, "func", None) is _checkpointed_forward
+    )
 
 
 def has_own_probabilities(model: Any) -> bool:
@@ -159,9 +181,11 @@ def has_own_probabilities(model: Any) -> bool:
     names = ("get_normalized_probs", "get_normalized_probs_scriptable")
     speech = (S2TTransformerModel, ConvTransformerModel, XMTransformerModel)
     stock = (BaseFairseqModel, TransformerModelBase, *speech)  # all compute the same
-    methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # of a wrapper: its model's methods
+    # of a wrapper: its model's methods
+    methods = [getattr(getattr(model, name), "__func__", None) for name in names]
     return any(
-        method not in [getattr(kind, name) for kind in stock] for name, method in zip(names, methods, strict=True)
+        method not in [getattr(kind, name) for kind in stock]
+        for name, method in zip(names, methods, strict=True)
     )
 
 

@@ -28,7 +28,9 @@ class WeightsSnapshot:
             self._registries.append(part._parameters)
         # the members are held, so that Python gives their ids to no others
         self._members = list(self._present_members())
-        self._weights = [member for member in self._members if isinstance(member, Tensor)]
+        self._weights = [
+            member for member in self._members if isinstance(member, Tensor)
+        ]
         # PyTorch counts no versions of weights created in inference mode
         self._are_counted = not any(weight.is_inference() for weight in self._weights)
         self._state = self._present_state()

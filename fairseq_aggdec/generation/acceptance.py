@@ -7,12 +7,20 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
+from fairseq_aggdec.decoding.verification import (
+    EXACT,
+    Acceptance,
+    Criterion,
+    TopBeta,
+    WithinDistance,
+)
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.options import Decoding
 
 
-def acceptance_of(decoding: Decoding, dictionary: Dictionary, most_committed: int) -> Acceptance:
+def acceptance_of(
+    decoding: Decoding, dictionary: Dictionary, most_committed: int
+) -> Acceptance:
     """The acceptance rule; raises `AggdecError` for a value that the vocabulary or the drafts cannot honour.
 
     `dictionary`: the target's; `most_committed`: the most tokens that an iteration commits.
@@ -30,11 +38,15 @@ def _criterion(decoding: Decoding, dictionary: Dictionary) -> Criterion | None:
     if decoding.accept_distance is not None:
         values = values_of(dictionary.symbols)
         if bool(values.isnan().all()):
-            raise AggdecError("--accept-distance: the target dictionary has no numbers, which alone have distances")
+            raise AggdecError(
+                "--accept-distance: the target dictionary has no numbers, which alone have distances"
+            )
         return WithinDistance(decoding.accept_distance, values)
     beta, tolerance = decoding.criterion
     if beta is not None and beta > len(dictionary):
-        raise AggdecError(f"--top-beta {beta}: the target dictionary has only {len(dictionary)} symbols")
+        raise AggdecError(
+            f"--top-beta {beta}: the target dictionary has only {len(dictionary)} symbols"
+        )
     if not decoding.accepts_others:
         return None
     return TopBeta(beta, math.inf if tolerance is None else tolerance)
@@ -44,5 +56,7 @@ def values_of(symbols: Sequence[str]) -> Tensor:
     """The value of each symbol, V, fp32; NaN for symbols that are not written in digits."""
     values = []
     for symbol in symbols:
-        values.append(float(symbol) if symbol.isascii() and symbol.isdigit() else math.nan)
+        values.append(
+            float(symbol) if symbol.isascii() and symbol.isdigit() else math.nan
+        )
     return torch.tensor(values)

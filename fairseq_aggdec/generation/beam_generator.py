@@ -67,7 +67,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             raise nan_error("a sentence's") from None
 
     def _by_fairseq(self, *given: Any, **named: Any) -> list[NBest]:
-        with plain_attention(self.model.models):  # another generator may have set it to its beam
+        # another generator may have set it to its beam
+        with plain_attention(self.model.models):
             return SequenceGenerator._generate(self, *given, **named)
 
     def _falls_back(self) -> bool:
@@ -81,7 +82,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         if reason is None:
             return False
         if self.no_repeat_ngram_size > 0:
-            raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
+            raise AggdecError(
+                f"--block-ngrams needs this plugin's engine, which does not support {reason}"
+            )
         self._verifiers.say_fallback("fairseq's own beam search decodes", reason)
         return True
 
@@ -108,7 +111,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         found = None
         on_device = self._device_loop(batch, options) if budget == 0 else None
         if on_device is not None:
-            found = on_device(self._verifiers.start(batch, self.temperature), batch.first_tokens)
+            found = on_device(
+                self._verifiers.start(batch, self.temperature), batch.first_tokens
+            )
         if found is None:
             found = self._search_on_host(batch, options, budget, texts)
         for text, (outputs, _) in zip(texts, found, strict=bool(texts)):
@@ -134,15 +139,22 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         rules = batch.rules
         verifier = self._verifiers.start(batch, self.temperature)
         if isinstance(verifier, RecomputeVerifier):
-            raise NotNumbersError  # fairseq's own search decodes: the weights have changed since `_falls_back`
+            # fairseq's own search decodes: the weights have changed since `_falls_back`
+            raise NotNumbersError
         common = len(next(iter(rules.common_prefix), ()))
-        is_common = rules.prefix is None or (common > 0 and common == rules.prefix.size(1))
+        is_common = rules.prefix is None or (
+            common > 0 and common == rules.prefix.size(1)
+        )
         if budget == 0 and is_common:
             step = beam_step(len(batch.longest), options)
             if step is not None:
-                return plain_beam_search(verifier, rules, options, batch.first_tokens, step, batch.device)
+                return plain_beam_search(
+                    verifier, rules, options, batch.first_tokens, step, batch.device
+                )
         plan = partial(look_ahead, sources=texts, prefixes=budget)
-        return aggressive_beam_search(verifier, rules, options, batch.first_tokens, plan, batch.device)
+        return aggressive_beam_search(
+            verifier, rules, options, batch.first_tokens, plan, batch.device
+        )
 
     def _most_ahead(self, batch: Batch) -> int:
         """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
@@ -151,10 +163,15 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         """
         if self._budget is not None:
             return self._budget
-        if self._sources.words is None or self._verifiers.backend(batch.device).padding_is_free:
+        if (
+            self._sources.words is None
+            or self._verifiers.backend(batch.device).padding_is_free
+        ):
             return 0  # a GPU takes a step of a beam in the time of a token
         fixed = self._drafting.costs.fixed + self._drafting.costs.free
-        return _AHEAD if fixed >= _LEAST_BEAMS * self.beam_size * len(batch.longest) else 0
+        return (
+            _AHEAD if fixed >= _LEAST_BEAMS * self.beam_size * len(batch.longest) else 0
+        )
 
     def _learn(self, source: Sequence[int], outputs: Sequence[Output]) -> None:
         """Learn from a sentence how much outputs resemble their sources."""
@@ -171,4 +188,7 @@ def _decoded(outputs: Sequence[Output], stats: BeamStats) -> list[Decoded]:
         accepted=[max(0, steps - 1) for steps in stats.steps],
         committed=stats.steps,
     )
-    return [Decoded(output.tokens, output.log_probs, taken, score=output.score) for output in outputs]
+    return [
+        Decoded(output.tokens, output.log_probs, taken, score=output.score)
+        for output in outputs
+    ]

@@ -30,12 +30,21 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
     `AggdecError` where the file cannot be read or holds no such model, or the model was trained with other dictionaries
     or for another verifier.
     """
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
+    # upgrades checkpoints of older versions
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
     weights = state["model"]
-    if not any(name.startswith(("encoder.", "encoder_fingerprint")) for name in weights):
+    if not any(
+        name.startswith(("encoder.", "encoder_fingerprint")) for name in weights
+    ):
         several = any(name.startswith("models.") for name in weights)
-        kind = "several encoder-decoders, one for each pair of languages" if several else "no encoder-decoder"
-        raise AggdecError(f"--drafter-path {path}: {kind}; a drafter is one encoder-decoder")
+        kind = (
+            "several encoder-decoders, one for each pair of languages"
+            if several
+            else "no encoder-decoder"
+        )
+        raise AggdecError(
+            f"--drafter-path {path}: {kind}; a drafter is one encoder-decoder"
+        )
     _check_dictionaries(path, state, task)
     settings = state["cfg"].model
     # not task.build_model, which would also build a generator for --eval-bleu
@@ -43,10 +52,15 @@ def load_drafter(path: str, task: Any, verifiers: Sequence[Any] = ()) -> LoadedD
         model = build_model(settings, task, from_checkpoint=True)
     missing = [name for name in model.state_dict() if name not in weights]
     if missing and "encoder_fingerprint" in weights:
-        weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
+        weights = {
+            **_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers),
+            **weights,
+        }
     model.load_state_dict(weights, strict=True, model_cfg=settings)
     sizes = [f"{_weights_of(one) / 1e6:.1f}" for one in (model, *verifiers)]
-    logger.info(f"--drafter-path {path}: {sizes[0]} million weights; of the verifier {' + '.join(sizes[1:]) or '?'}")
+    logger.info(
+        f"--drafter-path {path}: {sizes[0]} million weights; of the verifier {' + '.join(sizes[1:]) or '?'}"
+    )
     return LoadedDrafter(model, f"the drafter {path}")
 
 
@@ -91,8 +105,12 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
                 # tasks of many languages add symbols to what a file holds
                 symbols = symbols + dictionary.symbols[len(symbols) :]
             if symbols != dictionary.symbols:
-                pairs = enumerate(zip_longest(symbols, dictionary.symbols, fillvalue=""))
-                number, (theirs, ours) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+                pairs = enumerate(
+                    zip_longest(symbols, dictionary.symbols, fillvalue="")
+                )
+                number, (theirs, ours) = next(
+                    (place, pair) for place, pair in pairs if pair[0] != pair[1]
+                )
                 raise AggdecError(
                     f"--drafter-path {path}: its {side} dictionary ({where}) is not that of the data folder: symbol "
                     f"{number} is '{theirs}' there and '{ours}' here. Drafter and verifier need the same dictionaries"
@@ -133,6 +151,7 @@ def _recorded_symbols(
     recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
     if recorded:
         return "recorded in the checkpoint", list(recorded)
-    named = getattr(state["cfg"].get("task"), f"{side}_lang", None)  # a Namespace where the task has `add_args`
+    # a Namespace where the task has `add_args`
+    named = getattr(state["cfg"].get("task"), f"{side}_lang", None)
     file = dictionary_file(Path(path).parent, side, named or language)
     return (str(file), Dictionary.load(str(file)).symbols) if file.is_file() else None

@@ -7,7 +7,11 @@ from typing import Any
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import USER_DRAFT, SourceCopyDrafter, SourceMatcher
+from fairseq_aggdec.decoding.drafters.input_guided import (
+    USER_DRAFT,
+    SourceCopyDrafter,
+    SourceMatcher,
+)
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.drafters.unverified import decode_unverified
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
@@ -64,16 +68,24 @@ class Drafting:
     def costs(self) -> Costs:
         """The costs of a pass and of a draft on a CPU."""
         decoders = [model.decoder for model in self.verifiers.models]
-        passes = [engine.backend.pass_cost if engine else None for engine in self.verifiers.decoders()]
-        cpu = max((own or PYTORCH for own in passes), key=lambda own: own.reading)  # of an ensemble's slowest
+        passes = [
+            engine.backend.pass_cost if engine else None
+            for engine in self.verifiers.decoders()
+        ]
+        # of an ensemble's slowest
+        cpu = max((own or PYTORCH for own in passes), key=lambda own: own.reading)
         drafter = self.by_model.drafter
         if drafter is None:
             return Costs.of(decoders, cpu)
         decoder = drafter.model.decoder
         symbols = shortlisted(decoder) if drafter.is_autoregressive else None
-        quantised = self.arithmetic.precision != self.verifiers.engines.arithmetic.precision
+        quantised = (
+            self.arithmetic.precision != self.verifiers.engines.arithmetic.precision
+        )
         size = self.by_model.block_size
-        draft = DraftCost.of(decoder, size, decoders, cpu, quantised, drafter.is_autoregressive, symbols)
+        draft = DraftCost.of(
+            decoder, size, decoders, cpu, quantised, drafter.is_autoregressive, symbols
+        )
         return Costs.of(decoders, cpu, draft)
 
     @cached_property
@@ -92,19 +104,25 @@ def copies(drafting: Drafting, batch: Batch) -> SourceCopyDrafter:
         if draft:
             texts[row] = [*draft, eos], USER_DRAFT
     longest = decoding.max_draft_len
-    return SourceCopyDrafter(SourceMatcher(text, eos, longest, kind, resumes) for text, kind in texts)
+    return SourceCopyDrafter(
+        SourceMatcher(text, eos, longest, kind, resumes) for text, kind in texts
+    )
 
 
 def blocks(drafting: Drafting, batch: Batch) -> BlockDrafter:
     """A drafter by the model of `BlockDraftOptions`."""
-    return BlockDrafter(block_model(drafting, batch), drafting.by_model.block_size, drafting.sources.eos)
+    return BlockDrafter(
+        block_model(drafting, batch), drafting.by_model.block_size, drafting.sources.eos
+    )
 
 
 def heads(drafting: Drafting, batch: Batch) -> HeadDrafter:
     """A drafter by the proposal heads of the first verifier that has them; its engine verifies this batch, too."""
     for engine in drafting.verifiers.decoders():
         if engine is not None and engine.proposals is not None:
-            return HeadDrafter(engine.proposals, drafting.by_model.block_size, drafting.sources.eos)
+            return HeadDrafter(
+                engine.proposals, drafting.by_model.block_size, drafting.sources.eos
+            )
     raise AggdecError(
         f"--decoding {drafting.decoding.mode} needs this plugin's engine, which does not support "
         f"{drafting.verifiers.unsupported() or 'other heads'}"
@@ -132,17 +150,28 @@ def block_model(drafting: Drafting, batch: Batch) -> Any:
     if verifiers.engines.encoders_made != drafting.encoders_seen:
         drafting.encoders_seen = verifiers.engines.encoders_made
         drafter.forget_verifiers()
-    return drafter.start(batch.net_input, dtype, verifiers.models, batch.encoder_outs, drafting.arithmetic)
+    return drafter.start(
+        batch.net_input,
+        dtype,
+        verifiers.models,
+        batch.encoder_outs,
+        drafting.arithmetic,
+    )
 
 
-def decode_alone(drafting: Drafting, batch: Batch, temperature: float, keep_drafts: bool) -> list[Decoded]:
+def decode_alone(
+    drafting: Drafting, batch: Batch, temperature: float, keep_drafts: bool
+) -> list[Decoded]:
     """What the model writes without a verifier; scores are divided by `temperature`."""
     assert drafting.by_model.drafter is not None
     network = block_model(drafting, batch)
     rules = replace(
         batch.rules,
         max_len=min(batch.rules.max_len, network.max_positions - 1),
-        suppressed=(*batch.rules.suppressed, *drafting.by_model.drafter.model.decoder.never_drafted),
+        suppressed=(
+            *batch.rules.suppressed,
+            *drafting.by_model.drafter.model.decoder.never_drafted,
+        ),
     )
     return decode_unverified(
         network,
@@ -161,7 +190,11 @@ def schedule_of(drafting: Drafting, batch: Batch) -> DraftSchedule:
     Where padding is free, as on a GPU, drafts are verified whole.
     """
     decoding = drafting.decoding
-    is_auto = decoding.drafts == "auto" and decoding.row.reads("drafts") and decoding.is_lossless
+    is_auto = (
+        decoding.drafts == "auto"
+        and decoding.row.reads("drafts")
+        and decoding.is_lossless
+    )
     if not is_auto or drafting.verifiers.backend(batch.device).padding_is_free:
         return VERIFY_ALL
     drafting.lengths.start(batch.source.size(1))

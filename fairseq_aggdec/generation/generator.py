@@ -28,10 +28,22 @@ from fairseq_aggdec.engine.loops.ask import DeviceLoop, device_loop
 from fairseq_aggdec.engine.loops.rows import RowSearch
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of
-from fairseq_aggdec.generation.drafting import DRAFTERS, BlockDraftOptions, Drafting, decode_alone, schedule_of
+from fairseq_aggdec.generation.drafting import (
+    DRAFTERS,
+    BlockDraftOptions,
+    Drafting,
+    decode_alone,
+    schedule_of,
+)
 from fairseq_aggdec.generation.hypotheses import NBest, hypotheses_of, write_statistics
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.generation.samples import Batch, Sources, batch_of, check_search, effective_ngram_size
+from fairseq_aggdec.generation.samples import (
+    Batch,
+    Sources,
+    batch_of,
+    check_search,
+    effective_ngram_size,
+)
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.generation.verifiers import Verifiers
 
@@ -74,7 +86,9 @@ class AggressiveGenerator(SequenceGenerator):
                 "use --decoding beam"
             )
         if stock.beam_size != 1 and not mode.has_beam:
-            raise AggdecError(f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}")
+            raise AggdecError(
+                f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}"
+            )
         torch.nn.Module.__init__(self)
         self.__dict__.update(stock.__dict__)
         self.decoding = decoding
@@ -86,8 +100,12 @@ class AggressiveGenerator(SequenceGenerator):
         self._engines = engines or Engines()
         self._verifiers = Verifiers(self.model.models, self._engines, self.tgt_dict)
         self._sources = Sources(src_dict, self.tgt_dict, self.eos, form)
-        self._drafting = Drafting(decoding, self._verifiers, self._sources, self.block_draft)
-        self._accept = acceptance_of(decoding, self.tgt_dict, 1 + self.block_draft.max_draft_len)
+        self._drafting = Drafting(
+            decoding, self._verifiers, self._sources, self.block_draft
+        )
+        self._accept = acceptance_of(
+            decoding, self.tgt_dict, 1 + self.block_draft.max_draft_len
+        )
         self._keep_drafts = keep_drafts
         self._stats_file = stats_file
 
@@ -118,7 +136,9 @@ class AggressiveGenerator(SequenceGenerator):
 
     def __prepare_scriptable__(self) -> None:
         """What `torch.jit.script` calls first."""
-        raise AggdecError(f"TorchScript cannot compile --decoding {self.mode.name}: export fairseq's own generator")
+        raise AggdecError(
+            f"TorchScript cannot compile --decoding {self.mode.name}: export fairseq's own generator"
+        )
 
     def _generate(
         self,
@@ -128,15 +148,24 @@ class AggressiveGenerator(SequenceGenerator):
         bos_token: int | None = None,
     ) -> list[NBest]:
         if constraints is not None:
-            raise AggdecError(f"--constraints cannot be combined with --decoding {self.mode.name}; use --decoding beam")
+            raise AggdecError(
+                f"--constraints cannot be combined with --decoding {self.mode.name}; use --decoding beam"
+            )
         if list(self.model.models) != self._verifiers.models:
-            raise AggdecError("the generator's models were replaced: make a new generator for others")
+            raise AggdecError(
+                "the generator's models were replaced: make a new generator for others"
+            )
         batch = batch_of(self, self.decoding, sample, prefix_tokens, bos_token)
         drafter = self.block_draft.drafter
         drafters = nullcontext() if drafter is None else drafter.batch()
 
         # hold what other threads may decode with, and look at the weights
-        with self._engines.batch(), drafters, on_device(batch.device), plain_attention(self._verifiers.models):
+        with (
+            self._engines.batch(),
+            drafters,
+            on_device(batch.device),
+            plain_attention(self._verifiers.models),
+        ):
             # decode, and again where the weights turn out to have changed; a GPU says so only at the end
             began = time.perf_counter()
             decoded = self._decode(batch)
@@ -151,7 +180,15 @@ class AggressiveGenerator(SequenceGenerator):
             # count, and write, the best hypothesis of each sentence
             best = [sentences[0] for sentences in decoded]
             if self._stats_file is not None:
-                write_statistics(self._stats_file, self, self._sources, batch, best, self.totals.sentences, seconds)
+                write_statistics(
+                    self._stats_file,
+                    self,
+                    self._sources,
+                    batch,
+                    best,
+                    self.totals.sentences,
+                    seconds,
+                )
             for sentence in best:
                 self.totals.add(sentence.stats)
         return hypotheses
@@ -161,7 +198,9 @@ class AggressiveGenerator(SequenceGenerator):
         if self.mode.verifies:
             decoded = self._decode_verified(self._verifiers.encode(batch))
         else:
-            decoded = decode_alone(self._drafting, batch, self.temperature, self._keep_drafts)
+            decoded = decode_alone(
+                self._drafting, batch, self.temperature, self._keep_drafts
+            )
         return [[sentence] for sentence in decoded]
 
     def _decode_verified(self, batch: Batch) -> list[Decoded]:
@@ -169,12 +208,17 @@ class AggressiveGenerator(SequenceGenerator):
         drafter = self.make_drafter(batch)
 
         # on the device, if a loop there takes the batch and comes to its end
-        loop = self._device_loop(batch, RowSearch(drafter, self._accept, schedule, self._keep_drafts))
+        loop = self._device_loop(
+            batch, RowSearch(drafter, self._accept, schedule, self._keep_drafts)
+        )
         if loop is not None:
-            found = loop(self._verifiers.start(batch, self.temperature), batch.first_tokens)
+            found = loop(
+                self._verifiers.start(batch, self.temperature), batch.first_tokens
+            )
             if found is not None:
                 return found
-            drafter = self.make_drafter(batch)  # the loop may have begun with the other one
+            # the loop may have begun with the other one
+            drafter = self.make_drafter(batch)
 
         # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight zero,
         # and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
@@ -189,7 +233,12 @@ class AggressiveGenerator(SequenceGenerator):
                 keep_drafts=self._keep_drafts,
                 device=batch.device,
             )
-            if not any(map(math.isnan, chain.from_iterable(sentence.log_probs for sentence in decoded))):
+            if not any(
+                map(
+                    math.isnan,
+                    chain.from_iterable(sentence.log_probs for sentence in decoded),
+                )
+            ):
                 break
         return decoded
 
@@ -204,4 +253,8 @@ class AggressiveGenerator(SequenceGenerator):
 
 def arguments_of(kind: type, options: dict[str, Any]) -> dict[str, Any]:
     """Take the arguments of a class out of some options."""
-    return {name: options.pop(name) for name in signature(kind).parameters if name in options}
+    return {
+        name: options.pop(name)
+        for name in signature(kind).parameters
+        if name in options
+    }

@@ -26,7 +26,9 @@ def nan_error(whose: str) -> AggdecError:
     )
 
 
-def hypotheses_of(search: SequenceGenerator, batch: Batch, decoded: Sequence[Sequence[Decoded]]) -> list[NBest]:
+def hypotheses_of(
+    search: SequenceGenerator, batch: Batch, decoded: Sequence[Sequence[Decoded]]
+) -> list[NBest]:
     """The hypotheses of each sentence, on the models' device; the host does not wait for them to arrive there.
 
     `search` has the options of the search. Raises `AggdecError` where a score is NaN.
@@ -44,10 +46,20 @@ def hypotheses_of(search: SequenceGenerator, batch: Batch, decoded: Sequence[Seq
     # two copies to a GPU and not one, since torch.save refuses tensors of two types in one memory
     sentences = list(chain.from_iterable(decoded))
     lengths = [len(sentence.tokens) for sentence in sentences]
-    tokens = flat(sentence.tokens for sentence in sentences).to(batch.device, non_blocking=True)
-    numbers = flat([*(sentence.log_probs for sentence in sentences), scores], "f").to(batch.device, non_blocking=True)
+    tokens = flat(sentence.tokens for sentence in sentences).to(
+        batch.device, non_blocking=True
+    )
+    numbers = flat([*(sentence.log_probs for sentence in sentences), scores], "f").to(
+        batch.device, non_blocking=True
+    )
     *log_probs, last = numbers.split_with_sizes([*lengths, len(scores)])
-    hypotheses = map(_hypothesis, sentences, tokens.split_with_sizes(lengths), log_probs, last.unbind())
+    hypotheses = map(
+        _hypothesis,
+        sentences,
+        tokens.split_with_sizes(lengths),
+        log_probs,
+        last.unbind(),
+    )
     return [[next(hypotheses) for _ in n_best] for n_best in decoded]
 
 
@@ -61,7 +73,9 @@ def _score(search: SequenceGenerator, sentence: Decoded) -> float:
     return float(total)
 
 
-def _hypothesis(sentence: Decoded, tokens: Tensor, log_probs: Tensor, score: Tensor) -> dict[str, Any]:
+def _hypothesis(
+    sentence: Decoded, tokens: Tensor, log_probs: Tensor, score: Tensor
+) -> dict[str, Any]:
     none = torch.empty(0)
     return {
         "tokens": tokens,
@@ -90,7 +104,9 @@ def write_statistics(
         read: Sequence[Any] = source_lengths(search, batch.net_input).tolist()
     else:
         read = [row[:-1] for row in sources.in_target(tokens)]
-    for row, (number, sentence) in enumerate(zip(batch.ids(first), decoded, strict=True)):
+    for row, (number, sentence) in enumerate(
+        zip(batch.ids(first), decoded, strict=True)
+    ):
         file.write(
             number,
             read[row],
@@ -107,9 +123,16 @@ def _text(source: Tensor, sentence: Decoded, sources: Sources) -> dict[str, Any]
     words = sources.words
     read = []
     if words is not None:
-        read = [words[token] for token in source.tolist() if token not in (words.pad(), words.eos())]
+        read = [
+            words[token]
+            for token in source.tolist()
+            if token not in (words.pad(), words.eos())
+        ]
     return {
         "source": read,
         "output": [sources.targets[token] for token in sentence.tokens],
-        "drafts": [[sources.targets[token] for token in draft.tolist()] for draft in sentence.drafts],
+        "drafts": [
+            [sources.targets[token] for token in draft.tolist()]
+            for draft in sentence.drafts
+        ],
     }

@@ -7,11 +7,23 @@ To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation
 from dataclasses import dataclass
 from typing import Literal
 
-BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = "beam", "greedy", "iad", "iad++", "gad", "gad++"
+BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = (
+    "beam",
+    "greedy",
+    "iad",
+    "iad++",
+    "gad",
+    "gad++",
+)
 SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
 AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
 """names of the modes; see `MODES` for what each does"""
-COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = "copies", "a block drafter", "an ordinary model", "proposal heads"
+COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = (
+    "copies",
+    "a block drafter",
+    "an ordinary model",
+    "proposal heads",
+)
 """drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
@@ -73,7 +85,9 @@ class Mode:
 
     def resolve(self, drafter: str) -> "Mode":
         """The alternative with a drafter of this kind; a mode without alternatives is itself."""
-        found = (MODES[name] for name in self.alternatives if MODES[name].drafter == drafter)
+        found = (
+            MODES[name] for name in self.alternatives if MODES[name].drafter == drafter
+        )
         return next(found, self)
 
 

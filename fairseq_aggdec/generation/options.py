@@ -31,12 +31,17 @@ HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
 
 
-def _option(default: Any, text: str, name: str | None = None, names_modes: bool = False) -> Any:
+def _option(
+    default: Any, text: str, name: str | None = None, names_modes: bool = False
+) -> Any:
     """A field that is an option of the command line.
 
     `name`: its name there, if that is not the field's; `names_modes`: whether the text says which modes read it.
     """
-    return field(default=default, metadata={"help": text, "name": name, "names_modes": names_modes})
+    return field(
+        default=default,
+        metadata={"help": text, "name": name, "names_modes": names_modes},
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class Decoding:
 
     mode: str = _option(BEAM, modes_help(), "decoding")
     block_ngrams: bool = _option(
-        False, "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)"
+        False,
+        "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)",
     )
     stats: str | None = _option(
         None,
@@ -56,7 +62,9 @@ class Decoding:
         None,
         "drafts to copy in place of the source: a line for each sentence of the data set, in the output's subwords",
     )
-    max_draft_len: int = _option(0, "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit")
+    max_draft_len: int = _option(
+        0, "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"
+    )
     copies: str = _option(
         COPY_RULES[0],
         "where a copy goes on behind an edit. resync: at once, at the likeliest place; paper: as soon as the output's "
@@ -79,7 +87,9 @@ class Decoding:
         "for outputs that are numbers, such as intensities: accept a draft token that differs from the verifier's "
         "by at most this",
     )
-    min_block: int = _option(0, "commit at least this many tokens in an iteration, accepted or not")
+    min_block: int = _option(
+        0, "commit at least this many tokens in an iteration, accepted or not"
+    )
     drafter: str | None = _option(
         None,
         "checkpoint of the drafter, for speculative an ordinary model, else a block drafter; --path is the verifier",
@@ -116,13 +126,26 @@ class Decoding:
     @classmethod
     def from_args(cls, args: Any, **others: Any) -> "Decoding":
         """The options in a namespace, by their names on the command line; absent ones and None have their defaults."""
-        values = {option.name: getattr(args, name_of(option), None) for option in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if value is not None} | others)
+        values = {
+            option.name: getattr(args, name_of(option), None) for option in fields(cls)
+        }
+        return cls(
+            **{name: value for name, value in values.items() if value is not None}
+            | others
+        )
 
     def options(self) -> dict[str, Any]:
         """The options that differ from their defaults, by their names on the command line."""
-        values = {option: getattr(self, option.name) for option in fields(self) if option.name != "on_gpu"}
-        return {name_of(option): value for option, value in values.items() if value != option.default}
+        values = {
+            option: getattr(self, option.name)
+            for option in fields(self)
+            if option.name != "on_gpu"
+        }
+        return {
+            name_of(option): value
+            for option, value in values.items()
+            if value != option.default
+        }
 
     @property
     def row(self) -> Mode:
@@ -156,8 +179,16 @@ class Decoding:
 
     def with_mode(self, mode: str, **changes: Any) -> "Decoding":
         """The same in another mode; a drafter, block size or file of drafts is left out where the mode reads none."""
-        unread = [name for name in ("drafter", "block_size", "draft_file") if not MODES[mode].reads(name)]
-        return replace(self, mode=mode, **{name: getattr(Decoding, name) for name in unread} | changes)
+        unread = [
+            name
+            for name in ("drafter", "block_size", "draft_file")
+            if not MODES[mode].reads(name)
+        ]
+        return replace(
+            self,
+            mode=mode,
+            **{name: getattr(Decoding, name) for name in unread} | changes,
+        )
 
     def resolved(self, heads: int, drafter: str = BLOCK_MODEL) -> Mode:
         """The mode, or the one of its alternatives that decodes (`aggressive`).
@@ -165,7 +196,13 @@ class Decoding:
         `heads`: number of the model's proposal heads; `drafter`: what --drafter-path holds, `BLOCK_MODEL` or
         `SMALL_MODEL`.
         """
-        return self.row.resolve(drafter if self.drafter else HEADS if heads and not self.draft_file else COPIES)
+        return self.row.resolve(
+            drafter
+            if self.drafter
+            else HEADS
+            if heads and not self.draft_file
+            else COPIES
+        )
 
     def check(self, heads: int | None = None, drafter: str | None = None) -> None:
         """Raise `AggdecError` for all `faults`."""
@@ -178,65 +215,11 @@ class Decoding:
         """
         if self.mode not in MODES:
             return [f"--decoding {self.mode}: choose from {', '.join(MODES)}"]
-        return [*self._faults_of_values(), *self._faults_of_precision(), *self._faults_of_mode(heads, drafter)]
-
-    def _faults_of_values(self) -> Iterable[str]:
-        yield from too_small(self, 0, "max_draft_len", "tolerance", "accept_distance", "min_block")
-        yield from too_small(self, 1, "top_beta")
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                yield f"{option_name(name)} {getattr(self, name)}: choose {' or '.join(choices)}"
-        if self.block_size < 0:
-            yield f"--block-size {self.block_size}: give at least 1, or leave it out for the default of the checkpoint"
-        if self.draft_file is not None and self.drafter is not None:
-            yield "--draft-file does not go with --drafter-path: a draft is from a file or from a model"
-        if self.draft_file is not None and not Path(self.draft_file).exists():
-            yield f"--draft-file {self.draft_file}: no such file; check the path"
-        if self.accept_distance is not None and not (self.top_beta is None and self.tolerance is None):
-            yield "--accept-distance does not go with --top-beta and --tolerance: give one criterion"
-
-    def _faults_of_precision(self) -> Iterable[str]:
-        precisions = [option_name(name) for name in ("int8", "bf16", "fp16") if getattr(self, name)]
-        if len(precisions) > 1:
-            yield f"{' and '.join(precisions)}: one precision at a time"
-        elif self.bit_exact and (self.bf16 or (self.fp16 and not self.on_gpu)):
-            yield (
-                f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision "
-                "and in --int8 on a CPU, and in --fp16 on a GPU: leave one of the two out"
-            )
-
-    def _faults_of_mode(self, heads: int | None, drafter: str | None) -> Iterable[str]:
-        for option in fields(self):
-            modes = readers(option.name)
-            if modes and getattr(self, option.name) != option.default and self.mode not in modes:
-                yield (
-                    f"{option_name(name_of(option))} is read by --decoding {', '.join(modes)} only, and not by "
-                    f"{self.mode}: leave it out"
-                )
-        mode = self.resolved(heads or 0, drafter or BLOCK_MODEL)
-        if mode.needs_drafter and not self.drafter:
-            yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
-        nothing_reads_it = mode.copies and heads is not None
-        if self.block_size > 0 and self.row.reads("block_size") and nothing_reads_it:
-            yield (
-                f"--block-size {self.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
-                "out"
-            )
-        if mode.drafter == HEADS and heads == 0:
-            yield (
-                f"--decoding {mode.name} needs a model with proposal heads, and --path names none: train them with "
-                "--arch blockwise_transformer --base-checkpoint"
-            )
-        elif mode.drafter == HEADS and heads is not None and self.block_size > heads:
-            yield f"--block-size {self.block_size}: the model has {heads} heads; give no more"
-        if drafter is not None and mode.drafts_by_model and mode.drafter != drafter:
-            right = MODES[AGGRESSIVE].resolve(drafter).name
-            swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
-            yield (
-                f"--drafter-path {self.drafter}: {drafter}, not {mode.drafter}, which --decoding "
-                f"{mode.name} takes; by this drafter decode with --decoding {right}"
-                f"{swapped if drafter == SMALL_MODEL else ''}"
-            )
+        return [
+            *_faults_of_values(self),
+            *_faults_of_precision(self),
+            *_faults_of_mode(self, heads, drafter),
+        ]
 
 
 @dataclass(frozen=True)
@@ -253,6 +236,87 @@ class SearchOptions:
     temperature: float = 1.0
 
 
+def _faults_of_values(decoding: Decoding) -> Iterable[str]:
+    yield from too_small(
+        decoding, 0, "max_draft_len", "tolerance", "accept_distance", "min_block"
+    )
+    yield from too_small(decoding, 1, "top_beta")
+    for name, choices in CHOICES.items():
+        if getattr(decoding, name) not in choices:
+            yield f"{option_name(name)} {getattr(decoding, name)}: choose {' or '.join(choices)}"
+    if decoding.block_size < 0:
+        yield f"--block-size {decoding.block_size}: give at least 1, or leave it out for the default of the checkpoint"
+    if decoding.draft_file is not None and decoding.drafter is not None:
+        yield "--draft-file does not go with --drafter-path: a draft is from a file or from a model"
+    if decoding.draft_file is not None and not Path(decoding.draft_file).exists():
+        yield f"--draft-file {decoding.draft_file}: no such file; check the path"
+    if decoding.accept_distance is not None and not (
+        decoding.top_beta is None and decoding.tolerance is None
+    ):
+        yield "--accept-distance does not go with --top-beta and --tolerance: give one criterion"
+
+
+def _faults_of_precision(decoding: Decoding) -> Iterable[str]:
+    precisions = [
+        option_name(name)
+        for name in ("int8", "bf16", "fp16")
+        if getattr(decoding, name)
+    ]
+    if len(precisions) > 1:
+        yield f"{' and '.join(precisions)}: one precision at a time"
+    elif decoding.bit_exact and (
+        decoding.bf16 or (decoding.fp16 and not decoding.on_gpu)
+    ):
+        yield (
+            f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision "
+            "and in --int8 on a CPU, and in --fp16 on a GPU: leave one of the two out"
+        )
+
+
+def _faults_of_mode(
+    decoding: Decoding, heads: int | None, drafter: str | None
+) -> Iterable[str]:
+    for option in fields(decoding):
+        modes = readers(option.name)
+        if (
+            modes
+            and getattr(decoding, option.name) != option.default
+            and decoding.mode not in modes
+        ):
+            yield (
+                f"{option_name(name_of(option))} is read by --decoding {', '.join(modes)} only, and not by "
+                f"{decoding.mode}: leave it out"
+            )
+    mode = decoding.resolved(heads or 0, drafter or BLOCK_MODEL)
+    if mode.needs_drafter and not decoding.drafter:
+        yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
+    nothing_reads_it = mode.copies and heads is not None
+    if (
+        decoding.block_size > 0
+        and decoding.row.reads("block_size")
+        and nothing_reads_it
+    ):
+        yield (
+            f"--block-size {decoding.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
+            "out"
+        )
+    if mode.drafter == HEADS and heads == 0:
+        yield (
+            f"--decoding {mode.name} needs a model with proposal heads, and --path names none: train them with "
+            "--arch blockwise_transformer --base-checkpoint"
+        )
+    elif mode.drafter == HEADS and heads is not None and decoding.block_size > heads:
+        yield f"--block-size {decoding.block_size}: the model has {heads} heads; give no more"
+    if drafter is not None and mode.drafts_by_model and mode.drafter != drafter:
+        right = MODES[AGGRESSIVE].resolve(drafter).name
+        swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"
+        yield (
+            f"--drafter-path {decoding.drafter}: {drafter}, not {mode.drafter}, which --decoding "
+            f"{mode.name} takes; by this drafter decode with --decoding {right}"
+            f"{swapped if drafter == SMALL_MODEL else ''}"
+        )
+
+
 def name_of(option: Field[Any]) -> str:
     """The name of a field's option on the command line, with underscores."""
     return option.metadata.get("name") or option.name
@@ -262,7 +326,11 @@ def help_of(option: Field[Any]) -> str | None:
     """The help text of a field of `Decoding`, preceded by the modes that read it; None: an option of fairseq."""
     modes = readers(option.name)
     text = option.metadata.get("help")
-    return f"{', '.join(modes)}: {text}" if modes and not option.metadata["names_modes"] else text
+    return (
+        f"{', '.join(modes)}: {text}"
+        if modes and not option.metadata["names_modes"]
+        else text
+    )
 
 
 def type_of(option: Field[Any]) -> tuple[type, bool]:
@@ -274,5 +342,8 @@ def type_of(option: Field[Any]) -> tuple[type, bool]:
 
 def given_search_options(args: Any) -> dict[str, Any]:
     """The given options by fairseq's field names; empty for a command without these options."""
-    values = {option.name: getattr(args, option.name, None) for option in fields(SearchOptions)[1:]}
+    values = {
+        option.name: getattr(args, option.name, None)
+        for option in fields(SearchOptions)[1:]
+    }
     return {name: value for name, value in values.items() if value is not None}

@@ -12,7 +12,11 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, PromptTemplate, align_source
+from fairseq_aggdec.decoding.drafters.input_guided import (
+    FOREIGN,
+    PromptTemplate,
+    align_source,
+)
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import flat
 from fairseq_aggdec.errors import AggdecError
@@ -76,7 +80,9 @@ def batch_of(
             "of the model's weights (--fp16, --bf16, or model.half())"
         )
     rows, width = source.shape[:2]
-    longest = [min(int(search.max_len_a * width + search.max_len_b), search.max_len - 1)] * rows
+    longest = [
+        min(int(search.max_len_a * width + search.max_len_b), search.max_len - 1)
+    ] * rows
     lengths = None
     if search.match_source_len:
         lengths = source_lengths(search, net_input)
@@ -98,7 +104,12 @@ def source_lengths(search: SequenceGenerator, net_input: dict[str, Any]) -> Tens
     return (source.ne(search.eos) & source.ne(search.pad)).long().sum(dim=1)
 
 
-def _rules(search: SequenceGenerator, prefix: Tensor | None, max_len: int, lengths: Tensor | None) -> SearchRules:
+def _rules(
+    search: SequenceGenerator,
+    prefix: Tensor | None,
+    max_len: int,
+    lengths: Tensor | None,
+) -> SearchRules:
     if search.min_len > max_len:
         raise AggdecError(
             f"--min-len {search.min_len} is above the longest output allowed here, {max_len} tokens "
@@ -123,7 +134,9 @@ def _rules(search: SequenceGenerator, prefix: Tensor | None, max_len: int, lengt
 def check_search(search: SequenceGenerator, mode: str) -> None:
     """Refuse a language model, and search strategies other than those of fairseq's translation task."""
     if search.lm_model is not None:
-        raise AggdecError(f"--decoding {mode} cannot honour a language model; use --decoding beam")
+        raise AggdecError(
+            f"--decoding {mode} cannot honour a language model; use --decoding beam"
+        )
     strategy = search.search
     expected = "BeamSearch"
     is_known = type(strategy) is BeamSearch
@@ -131,11 +144,18 @@ def check_search(search: SequenceGenerator, mode: str) -> None:
         expected = "LengthConstrainedBeamSearch(tgt_dict, 1, 0, 1, 0) with its EOS, because of match_source_len"
         is_known = type(strategy) is LengthConstrainedBeamSearch
         if is_known:
-            bounds = (strategy.min_len_a, strategy.min_len_b, strategy.max_len_a, strategy.max_len_b)
+            bounds = (
+                strategy.min_len_a,
+                strategy.min_len_b,
+                strategy.max_len_a,
+                strategy.max_len_b,
+            )
             # fairseq's would hold back another symbol
             is_known = bounds == (1, 0, 1, 0) and strategy.eos == search.eos
     if not is_known:
-        raise AggdecError(f"search_strategy {type(strategy).__name__}: the plugin's modes have {expected}, only")
+        raise AggdecError(
+            f"search_strategy {type(strategy).__name__}: the plugin's modes have {expected}, only"
+        )
 
 
 def effective_ngram_size(search: SequenceGenerator, decoding: Decoding) -> int:
@@ -172,7 +192,11 @@ class Sources:
         if self.words is None:
             return [[self.eos]] * source.size(0)
         rows = align_source(source, self.targets.pad(), self.eos, self._to_target)
-        return rows if self.form is None else [self.form.as_output(row, self.eos) for row in rows]
+        return (
+            rows
+            if self.form is None
+            else [self.form.as_output(row, self.eos) for row in rows]
+        )
 
     @cached_property
     def _to_target(self) -> list[int] | None:

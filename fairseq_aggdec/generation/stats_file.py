@@ -25,7 +25,9 @@ class StatsFile:
                 )
             self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
         except OSError as error:
-            raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
+            raise AggdecError(
+                f"--decoding-stats {path}: cannot be written ({error.strerror})"
+            ) from error
 
     def close(self) -> None:
         """Close the file; nothing can be written to it afterwards."""
@@ -59,14 +61,18 @@ class StatsFile:
             "accepted": sum(stats.accepted),
             "accepted_per_iteration": stats.accepted,
             "seconds": seconds,
-            "edit_ratio": None if isinstance(source, int) else round(edit_ratio(source, output), 4),
+            "edit_ratio": None
+            if isinstance(source, int)
+            else round(edit_ratio(source, output), 4),
         }
         if text is not None:
             record |= {"committed_per_iteration": stats.committed, **text}
         try:
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         except OSError as error:
-            raise AggdecError(f"--decoding-stats {self._file.name}: cannot be written ({error.strerror})") from error
+            raise AggdecError(
+                f"--decoding-stats {self._file.name}: cannot be written ({error.strerror})"
+            ) from error
 
 
 def _holds_records(path: str) -> bool:

@@ -14,7 +14,10 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
+from fairseq_aggdec.engine.supported_models import (
+    has_own_probabilities,
+    unsupported_decoder,
+)
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.samples import Batch
 from fairseq_aggdec.process import shorten_waits
@@ -30,7 +33,12 @@ class Verifiers:
     Engines are asked for in each batch, since fairseq moves models to their device and precision later.
     """
 
-    def __init__(self, models: Iterable[FairseqEncoderDecoderModel], engines: Engines, targets: Dictionary) -> None:
+    def __init__(
+        self,
+        models: Iterable[FairseqEncoderDecoderModel],
+        engines: Engines,
+        targets: Dictionary,
+    ) -> None:
         """`targets`: the target's dictionary.
 
         Raises `AggdecError` for models that the engine would compute differently.
@@ -40,14 +48,23 @@ class Verifiers:
         self._pad = targets.pad()
         self._said_fallback = False
         if len({id(model.decoder) for model in self.models}) < len(self.models):
-            raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
+            raise AggdecError(
+                "an ensemble has the same decoder twice: give it once, or a copy of it"
+            )
         for model in self.models:
             _check(model, len(targets))
 
-    def start(self, batch: Batch, temperature: float) -> ModelVerifier | EnsembleVerifier:
+    def start(
+        self, batch: Batch, temperature: float
+    ) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score a batch."""
         verifiers = self.of_each(batch.device)
-        shorten_waits(all(isinstance(own, Decoder) and own.backend.has_own_threads for own in verifiers))
+        shorten_waits(
+            all(
+                isinstance(own, Decoder) and own.backend.has_own_threads
+                for own in verifiers
+            )
+        )
         for verifier, encoder_out in zip(verifiers, batch.encoder_outs, strict=True):
             verifier.start(encoder_out, temperature)
         if len(verifiers) == 1:
@@ -58,7 +75,9 @@ class Verifiers:
         """A verifier for each model; `device`: of the batch."""
         found = list(self.decoders())
         if None in found:
-            self.say_fallback("fairseq's own code decodes, slower and as exact", self.unsupported())
+            self.say_fallback(
+                "fairseq's own code decodes, slower and as exact", self.unsupported()
+            )
         return [
             engine or RecomputeVerifier(model, self._pad, self.backend(device).choice)
             for model, engine in zip(self.models, found, strict=True)
@@ -83,7 +102,9 @@ class Verifiers:
         """Log once who decodes in place of the engine, and why."""
         if not self._said_fallback:
             self._said_fallback = True
-            logger.warning(f"{who}, because this plugin's engine does not support {reason}")
+            logger.warning(
+                f"{who}, because this plugin's engine does not support {reason}"
+            )
 
     def backend(self, device: torch.device) -> Backend:
         """What answers for the device, and chooses from scores that no single engine computes."""
@@ -96,7 +117,9 @@ def _check(model: FairseqEncoderDecoderModel, symbols: int) -> None:
         return
     known = getattr(model.decoder.output_projection, "out_features", symbols)
     if known != symbols:
-        raise AggdecError(f"the model has {known} output symbols, and its dictionary {symbols}")
+        raise AggdecError(
+            f"the model has {known} output symbols, and its dictionary {symbols}"
+        )
     if has_own_probabilities(model):
         raise AggdecError(
             f"{type(model).__name__} makes probabilities by a get_normalized_probs of its own, which this plugin's "

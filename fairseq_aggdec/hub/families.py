@@ -49,9 +49,18 @@ _WITHOUT_EFFECT = frozenset(
 """fields of config.json that change no output beyond the vocabulary's, as all whose names begin with `_`"""
 
 _SIDES = ("encoder", "decoder")
-_OF_A_SIDE = {"layers": "layers", "ffn_dim": "ffn_embed_dim", "attention_heads": "attention_heads"}
+_OF_A_SIDE = {
+    "layers": "layers",
+    "ffn_dim": "ffn_embed_dim",
+    "attention_heads": "attention_heads",
+}
 """fairseq's names of sizes in config.json, both behind that of the side"""
-_SIZES = {"d_model", "max_position_embeddings", "vocab_size", *(f"{x}_{y}" for x in _SIDES for y in _OF_A_SIDE)}
+_SIZES = {
+    "d_model",
+    "max_position_embeddings",
+    "vocab_size",
+    *(f"{x}_{y}" for x in _SIDES for y in _OF_A_SIDE),
+}
 _NEEDED = ("activation_function", "eos_token_id", "pad_token_id")
 
 _ALWAYS: dict[str, tuple[Any, ...]] = {
@@ -68,7 +77,9 @@ _ALWAYS: dict[str, tuple[Any, ...]] = {
 """the values that a field may have; all but two have one value that is transformers'"""
 
 
-def _options(config: dict[str, Any], arch: str, pre_norm: bool, is_joined: bool) -> dict[str, Any]:
+def _options(
+    config: dict[str, Any], arch: str, pre_norm: bool, is_joined: bool
+) -> dict[str, Any]:
     """fairseq's options of a model; see `_converted`.
 
     Raises `AggdecError` for a field that is missing, not known, or not supported.
@@ -85,21 +96,44 @@ def _options(config: dict[str, Any], arch: str, pre_norm: bool, is_joined: bool)
         if field in supported and value not in supported[field]:
             known = " or ".join(map(repr, supported[field]))
             family = config["model_type"]
-            raise AggdecError(f"config.json: {field}: {value!r} is not supported for {family}, only {known}")
-        if field not in {*supported, *_SIZES, *_NEEDED, *GENERATION, *_WITHOUT_EFFECT} and not field.startswith("_"):
-            raise AggdecError(f"config.json: {field}: is not known; delete it if it changes no output")
+            raise AggdecError(
+                f"config.json: {field}: {value!r} is not supported for {family}, only {known}"
+            )
+        if field not in {
+            *supported,
+            *_SIZES,
+            *_NEEDED,
+            *GENERATION,
+            *_WITHOUT_EFFECT,
+        } and not field.startswith("_"):
+            raise AggdecError(
+                f"config.json: {field}: is not known; delete it if it changes no output"
+            )
     for field in (*sorted(_SIZES), *_NEEDED):
-        if field not in config or (field in _SIZES and not (type(config[field]) is int and config[field] > 0)):
-            raise AggdecError(f"config.json: {field}: is missing, or no number above 0; download the file again")
+        if field not in config or (
+            field in _SIZES and not (type(config[field]) is int and config[field] > 0)
+        ):
+            raise AggdecError(
+                f"config.json: {field}: is missing, or no number above 0; download the file again"
+            )
     return {
         "_name": arch,
         "arch": arch,
         "task": "translation",  # fairseq's BARTModel reads it
-        **{f"{side}_{name}": config[f"{side}_{field}"] for side in _SIDES for field, name in _OF_A_SIDE.items()},
+        **{
+            f"{side}_{name}": config[f"{side}_{field}"]
+            for side in _SIDES
+            for field, name in _OF_A_SIDE.items()
+        },
         **{f"{side}_embed_dim": config["d_model"] for side in _SIDES},
-        **{f"max_{side}_positions": config["max_position_embeddings"] for side in ("source", "target")},
+        **{
+            f"max_{side}_positions": config["max_position_embeddings"]
+            for side in ("source", "target")
+        },
         "activation_fn": config["activation_function"],
-        "no_scale_embedding": not config.get("scale_embedding", config["model_type"] == "m2m_100"),
+        "no_scale_embedding": not config.get(
+            "scale_embedding", config["model_type"] == "m2m_100"
+        ),
         "share_all_embeddings": True,
         "share_decoder_input_output_embed": True,
         "share_source_output_embed": is_joined,  # of `hub_transformer`
@@ -130,24 +164,36 @@ def _matrix(weights: dict[str, Tensor], names: list[str], rows: int) -> Tensor:
 
     Raises `AggdecError` where there is none, its copies differ, or it has another number of rows.
     """
-    copies = {name: weights.pop(f"{name}.weight") for name in names if f"{name}.weight" in weights}
+    copies = {
+        name: weights.pop(f"{name}.weight")
+        for name in names
+        if f"{name}.weight" in weights
+    }
     first = next(iter(copies.values()), torch.empty(0))
     if len(first) != rows:
-        raise AggdecError(f"{names[0]} has {len(first)} rows, config.json {rows} (vocab_size); download both again")
+        raise AggdecError(
+            f"{names[0]} has {len(first)} rows, config.json {rows} (vocab_size); download both again"
+        )
     for name, copy in copies.items():
         if not torch.equal(copy, first):
-            raise AggdecError(f"{name} differs from {next(iter(copies))}: models with both are not supported")
+            raise AggdecError(
+                f"{name} differs from {next(iter(copies))}: models with both are not supported"
+            )
     return first
 
 
 def _order(config: dict[str, Any], symbols: list[str], rows: int) -> list[int]:
     """The number of each of fairseq's symbols among a side's `symbols`; `rows`: the number of those with embeddings."""
     if missing := [name for name in FIRST if name not in symbols]:
-        raise AggdecError(f"the tokenizer has no {missing[0]}, which a model of {config['model_type']} needs")
+        raise AggdecError(
+            f"the tokenizer has no {missing[0]}, which a model of {config['model_type']} needs"
+        )
     first = [symbols.index(name) for name in FIRST]
     for number, field in zip(first[1:3], ("pad_token_id", "eos_token_id"), strict=True):
         if config[field] != number:
-            raise AggdecError(f"config.json: {field}: is {config[field]}, and {number} in the tokenizer: not supported")
+            raise AggdecError(
+                f"config.json: {field}: is {config[field]}, and {number} in the tokenizer: not supported"
+            )
     return first + [number for number in range(rows) if number not in first]
 
 
@@ -171,13 +217,21 @@ def _converted(
         pre_norm: layer norms before attention and feed-forward layers, and one behind the last layer.
     """
     weights, has_bias = dict(weights), arch == "hub_transformer"
-    is_joined = target_tokens is None and (not has_bias or config.get("share_encoder_decoder_embeddings", True))
+    is_joined = target_tokens is None and (
+        not has_bias or config.get("share_encoder_decoder_embeddings", True)
+    )
     options = _options(config, arch, pre_norm, is_joined)
-    inputs, outputs = ["shared", "encoder.embed_tokens"], ["decoder.embed_tokens", "lm_head"]
+    inputs, outputs = (
+        ["shared", "encoder.embed_tokens"],
+        ["decoder.embed_tokens", "lm_head"],
+    )
     sides = [(tokens, config["vocab_size"], inputs + outputs)]
     if not is_joined:
         target_rows = config.get("decoder_vocab_size", config["vocab_size"])
-        sides = [(tokens, config["vocab_size"], inputs[1:]), (target_tokens or tokens, target_rows, outputs)]
+        sides = [
+            (tokens, config["vocab_size"], inputs[1:]),
+            (target_tokens or tokens, target_rows, outputs),
+        ]
     dictionaries = []
     for side, rows, names in sides:
         symbols, matrix = _fitted(side, rows), _matrix(weights, names, rows)
@@ -187,30 +241,52 @@ def _converted(
         if has_bias:
             symbols, matrix = [symbols[number] for number in order], matrix[order]
         elif order[: len(FIRST)] != [*range(len(FIRST))]:
-            raise AggdecError(f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported")
+            raise AggdecError(
+                f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported"
+            )
         weights.setdefault("encoder.embed_tokens.weight", matrix)
         dictionaries.append(symbols)
-    weights["decoder.embed_tokens.weight"] = weights["decoder.output_projection.weight"] = matrix
+    weights["decoder.embed_tokens.weight"] = weights[
+        "decoder.output_projection.weight"
+    ] = matrix
     start = order.index(config["decoder_start_token_id"])
-    if start != EOS or not is_joined:  # fairseq begins with EOS, which is no other input of the decoder
-        options |= {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
+    # fairseq begins with EOS, which is no other input of the decoder
+    if start != EOS or not is_joined:
+        options |= {
+            "share_all_embeddings": False,
+            "share_decoder_input_output_embed": False,
+        }
         weights["decoder.embed_tokens.weight"] = matrix.clone()
         weights["decoder.embed_tokens.weight"][EOS] = matrix[start]
     bias = weights.pop("final_logits_bias", torch.zeros(1, rows))
     is_wrong = bias.shape != (1, rows) if has_bias else bool(bias.any())
     if is_wrong:
-        raise AggdecError(f"final_logits_bias: is not 1 x {rows}, or not zero in a {config['model_type']}")
+        raise AggdecError(
+            f"final_logits_bias: is not 1 x {rows}, or not zero in a {config['model_type']}"
+        )
     if has_bias:
-        weights["decoder.output_projection.bias"] = F.pad(bias[0], (0, 1), value=_NEVER)[order]
-        for name in ("encoder.embed_positions.weight", "decoder.embed_positions.weight"):
-            table = weights.get(name, _sinusoids(config["max_position_embeddings"], config["d_model"]))
-            weights[name] = F.pad(table, (0, 0, 2, 0))  # fairseq's positions begin behind the number of its <pad>
-    return Converted(options, weights, dictionaries[0], None if is_joined else dictionaries[1])
+        weights["decoder.output_projection.bias"] = F.pad(
+            bias[0], (0, 1), value=_NEVER
+        )[order]
+        for name in (
+            "encoder.embed_positions.weight",
+            "decoder.embed_positions.weight",
+        ):
+            table = weights.get(
+                name, _sinusoids(config["max_position_embeddings"], config["d_model"])
+            )
+            # fairseq's positions begin behind the number of its <pad>
+            weights[name] = F.pad(table, (0, 0, 2, 0))
+    return Converted(
+        options, weights, dictionaries[0], None if is_joined else dictionaries[1]
+    )
 
 
 def _sinusoids(positions: int, dim: int) -> Tensor:
     """The table of positions, positions x dim: all sines, then all cosines."""
-    angles = torch.arange(positions, dtype=torch.double)[:, None] / 10000 ** (torch.arange(0, dim, 2).double() / dim)
+    angles = torch.arange(positions, dtype=torch.double)[:, None] / 10000 ** (
+        torch.arange(0, dim, 2).double() / dim
+    )
     return torch.cat([angles.sin(), angles.cos()[:, : dim // 2]], dim=1).float()
 
 

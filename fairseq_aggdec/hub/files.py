@@ -9,7 +9,12 @@ from torch import Tensor
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
 """the first that exists is read; an index names the file of each weight"""
 _ADVICE = "download it again"
 _COMPUTED = (".version", "embed_positions.weights")
@@ -27,7 +32,9 @@ def read_json(folder: Path, *names: str, optional: bool = False) -> dict[str, An
         if path.is_file():
             content |= structured_files.read(path, dict[str, Any], _ADVICE)
         elif not optional:
-            raise AggdecError(f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format")
+            raise AggdecError(
+                f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format"
+            )
     return {field: value for field, value in content.items() if value is not None}
 
 
@@ -39,15 +46,28 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """
     name = next((name for name in _WEIGHTS if (folder / name).is_file()), None)
     if name is None:
-        raise AggdecError(f"{folder}: has no weights; download its {_WEIGHTS[0]} or {_WEIGHTS[2]}")
+        raise AggdecError(
+            f"{folder}: has no weights; download its {_WEIGHTS[0]} or {_WEIGHTS[2]}"
+        )
     files = {name}
     if name.endswith(".json"):
         places = read_json(folder, name).get("weight_map")
         if not isinstance(places, dict):
-            raise AggdecError(f"{folder / name}: its weight_map does not name a file for each weight; {_ADVICE}")
-        files = {Path(str(file)).name for file in places.values()}  # beside the index, and nowhere else
-    weights = {name: weight for file in sorted(files) for name, weight in _read(folder / file).items()}
-    return {name.removeprefix("model."): weights[name] for name in weights if not name.endswith(_COMPUTED)}
+            raise AggdecError(
+                f"{folder / name}: its weight_map does not name a file for each weight; {_ADVICE}"
+            )
+        # beside the index, and nowhere else
+        files = {Path(str(file)).name for file in places.values()}
+    weights = {
+        name: weight
+        for file in sorted(files)
+        for name, weight in _read(folder / file).items()
+    }
+    return {
+        name.removeprefix("model."): weights[name]
+        for name in weights
+        if not name.endswith(_COMPUTED)
+    }
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -60,9 +80,16 @@ def _read(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         weights = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
-        raise AggdecError(f"{path}: needs the library safetensors: pip install 'fairseq-aggdec[hub]'") from None
-    except Exception:  # of many types; PyTorch's message tells how to run the file's code
+        raise AggdecError(
+            f"{path}: needs the library safetensors: pip install 'fairseq-aggdec[hub]'"
+        ) from None
+    except Exception:
+        # of many types; PyTorch's message tells how to run the file's code
         weights = None
-    if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):
-        raise AggdecError(f"{path}: is damaged, or holds more than weights, of which no code was run; {_ADVICE}")
+    if not isinstance(weights, dict) or not all(
+        isinstance(weight, Tensor) for weight in weights.values()
+    ):
+        raise AggdecError(
+            f"{path}: is damaged, or holds more than weights, of which no code was run; {_ADVICE}"
+        )
     return weights

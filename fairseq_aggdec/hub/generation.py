@@ -23,7 +23,10 @@ _WITHOUT_EFFECT = frozenset(
 )
 """on a greedy search, and on a beam's"""
 _NOT_SUPPORTED = {
-    **dict.fromkeys("encoder_repetition_penalty guidance_scale num_beam_groups repetition_penalty".split(), 1),
+    **dict.fromkeys(
+        "encoder_repetition_penalty guidance_scale num_beam_groups repetition_penalty".split(),
+        1,
+    ),
     **dict.fromkeys(
         "begin_suppress_tokens constraints diversity_penalty do_sample dola_layers encoder_no_repeat_ngram_size "
         "exponential_decay_length_penalty force_words_ids forced_decoder_ids max_time penalty_alpha sequence_bias "
@@ -34,7 +37,14 @@ _NOT_SUPPORTED = {
 """the value that changes nothing; an empty one does not either"""
 GENERATION = _READ | _WITHOUT_EFFECT | _NOT_SUPPORTED.keys()
 """fields of generation_config.json, which older files have in config.json"""
-_ASSISTED = ("_", "transformers_version", "assistant_", "num_assistant", "prompt_lookup_", "max_matching_ngram")
+_ASSISTED = (
+    "_",
+    "transformers_version",
+    "assistant_",
+    "num_assistant",
+    "prompt_lookup_",
+    "max_matching_ngram",
+)
 """beginnings of other fields that change no output; most are of transformers' own drafts"""
 
 
@@ -43,7 +53,11 @@ def flags(options: dict[str, Any]) -> list[str]:
     words = []
     for name, value in options.items():
         if value != getattr(SearchOptions, name, 0):
-            words += [option_name(name)] if value is True else [option_name(name), f"{value:g}"]
+            words += (
+                [option_name(name)]
+                if value is True
+                else [option_name(name), f"{value:g}"]
+            )
     return words
 
 
@@ -57,28 +71,46 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
     for name, value in fields.items():
         if name in numbers:
             if value not in (numbers[name], [numbers[name]]):
-                raise AggdecError(f"generation_config.json: {name}: {value!r} is another than in config.json")
+                raise AggdecError(
+                    f"generation_config.json: {name}: {value!r} is another than in config.json"
+                )
             continue
         if value and value != _NOT_SUPPORTED.get(name, value):
-            raise AggdecError(f"generation_config.json: {name}: {value!r} is not supported; delete it to go without")
+            raise AggdecError(
+                f"generation_config.json: {name}: {value!r} is not supported; delete it to go without"
+            )
         if name not in GENERATION and not name.startswith(_ASSISTED):
-            raise AggdecError(f"generation_config.json: {name}: is not known; delete it if it changes nothing")
+            raise AggdecError(
+                f"generation_config.json: {name}: is not known; delete it if it changes nothing"
+            )
         kinds = (int, float) if name == "length_penalty" else (int,)
         if name in _LEAST and (type(value) not in kinds or value < _LEAST[name]):
-            raise AggdecError(f"generation_config.json: {name}: {value!r} is no such number; download the file again")
+            raise AggdecError(
+                f"generation_config.json: {name}: {value!r} is no such number; download the file again"
+            )
     pad, eos = numbers.get("pad_token_id"), numbers.get("eos_token_id")
     if fields.get("bad_words_ids", [[pad]]) != [[pad]]:
-        raise AggdecError("generation_config.json: bad_words_ids: has more than <pad>, which is not supported")
+        raise AggdecError(
+            "generation_config.json: bad_words_ids: has more than <pad>, which is not supported"
+        )
     if fields.get("forced_eos_token_id", eos) != eos:
-        raise AggdecError(f"generation_config.json: forced_eos_token_id: must be {eos}, the end of a sentence, or null")
+        raise AggdecError(
+            f"generation_config.json: forced_eos_token_id: must be {eos}, the end of a sentence, or null"
+        )
     # transformers' `max_length` and `min_length` count the first input of the decoder; without them it writes 20 tokens
-    longest = fields["max_new_tokens"] + 1 if "max_new_tokens" in fields else fields.get("max_length", 21)
+    longest = (
+        fields["max_new_tokens"] + 1
+        if "max_new_tokens" in fields
+        else fields.get("max_length", 21)
+    )
     options = {
         "beam": fields.get("num_beams", 1),
         "lenpen": fields.get("length_penalty", 1.0),
         "max_len_a": 0,
         "max_len_b": longest - (2 if "forced_eos_token_id" in fields else 1),
-        "min_len": max(fields.get("min_length", 0) - 1, fields.get("min_new_tokens", 0), 0),
+        "min_len": max(
+            fields.get("min_length", 0) - 1, fields.get("min_new_tokens", 0), 0
+        ),
     }
     if size := fields.get("no_repeat_ngram_size"):
         options |= {"no_repeat_ngram_size": size, "block_ngrams": True}

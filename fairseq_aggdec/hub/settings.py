@@ -55,7 +55,9 @@ class Settings:
         """As `found`, but raises `AggdecError` where there are none."""
         settings = cls.found(folder)
         if settings is None:
-            raise AggdecError(f"{folder / FILE}: no such file; name a folder that `aggdec import-hf` has written")
+            raise AggdecError(
+                f"{folder / FILE}: no such file; name a folder that `aggdec import-hf` has written"
+            )
         return settings
 
     @classmethod
@@ -85,9 +87,13 @@ class Settings:
         if name not in self.languages:
             nearest = ", ".join(get_close_matches(name, self.languages, 4, cutoff=0))
             number = len(self.languages)
-            raise AggdecError(f"{asked}: the model has no such language; of its {number} the nearest are {nearest}")
+            raise AggdecError(
+                f"{asked}: the model has no such language; of its {number} the nearest are {nearest}"
+            )
 
-    def around(self, source_lang: str, target_lang: str) -> tuple[list[str], list[str], list[str]]:
+    def around(
+        self, source_lang: str, target_lang: str
+    ) -> tuple[list[str], list[str], list[str]]:
         """The tokens before a source's text, those behind it, and the first ones of every output.
 
         `target_lang`: `TAGGED` where the text itself begins with the language.
@@ -104,7 +110,13 @@ class Settings:
             if any(place in part for part in parts):
                 self.check_language(f"{option} {name}", name)
         if not self.languages and self.target_lang not in (target_lang, "target"):
-            raise AggdecError(f"-t {target_lang}: the model has no such language; its only one is {self.target_lang}")
-        words = {place: self.languages.get(name, "") for place, (_, name) in named.items()}
-        before_it, behind_it, forced = ([words.get(word, word) for word in part] for part in parts)
+            raise AggdecError(
+                f"-t {target_lang}: the model has no such language; its only one is {self.target_lang}"
+            )
+        words = {
+            place: self.languages.get(name, "") for place, (_, name) in named.items()
+        }
+        before_it, behind_it, forced = (
+            [words.get(word, word) for word in part] for part in parts
+        )
         return before_it, behind_it, forced

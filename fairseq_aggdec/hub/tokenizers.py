@@ -36,7 +36,14 @@ SPECIAL = {
     "sentencepiece_pair": FIRST[1:],
     "sentencepiece_vocab": FIRST,
     "sentencepiece_fairseq": [*FIRST, "<mask>"],
-    "sentencepiece_pegasus": ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)), UNKNOWN],
+    "sentencepiece_pegasus": [
+        "<pad>",
+        "</s>",
+        "<mask_1>",
+        "<mask_2>",
+        *(f"<unk_{n}>" for n in range(2, 103)),
+        UNKNOWN,
+    ],
     "bpe": [*FIRST, "<mask>"],
 }
 """special tokens that a folder need not name; where it has no vocab.json, all but the last have the first numbers"""
@@ -52,7 +59,10 @@ _MBART_50 = (
     "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN "
     "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
 ).split()
-BEHIND_PIECES = {"MBartTokenizer": [*_MBART_50[:25], "<mask>"], "MBart50Tokenizer": [*_MBART_50, "<mask>"]}
+BEHIND_PIECES = {
+    "MBartTokenizer": [*_MBART_50[:25], "<mask>"],
+    "MBart50Tokenizer": [*_MBART_50, "<mask>"],
+}
 """languages and `<mask>`, by `tokenizer_class` of tokenizer_config.json; not all folders list them"""
 ESCAPED = re.compile(r"<token:\d+>")
 
@@ -62,7 +72,11 @@ def symbol(token: str, number: int) -> str:
 
     fairseq splits lines at any white space. Two numbers never have the same name.
     """
-    is_readable = token and not any(character.isspace() for character in token) and not ESCAPED.fullmatch(token)
+    is_readable = (
+        token
+        and not any(character.isspace() for character in token)
+        and not ESCAPED.fullmatch(token)
+    )
     return token if is_readable else f"<token:{number}>"
 
 
@@ -93,11 +107,21 @@ class Tokenizer:
 
     def decode(self, numbers: Sequence[int]) -> str:
         """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`)."""
-        return self.text(self.target_tokens[number] for number in numbers if number < len(self.target_tokens))
+        return self.text(
+            self.target_tokens[number]
+            for number in numbers
+            if number < len(self.target_tokens)
+        )
 
     def text(self, tokens: Iterable[str]) -> str:
         """As `decode`, of tokens by name; a name that is no token is kept as it is."""
-        text = self.joined([token for token in tokens if token not in self.special and not ESCAPED.fullmatch(token)])
+        text = self.joined(
+            [
+                token
+                for token in tokens
+                if token not in self.special and not ESCAPED.fullmatch(token)
+            ]
+        )
         if self.cleans_spaces:
             text = re.sub(r" ([.?!,])", r"\1", text).replace(" ' ", "'")
             text = re.sub(r" (n't|'m|'s|'ve|'re)", r"\1", text)
@@ -114,9 +138,13 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         AggdecError: a file is missing or damaged, or a library is not installed.
     """
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    kind = next((kind for kind, files in KINDS.items() if there.issuperset(files)), None)
+    kind = next(
+        (kind for kind, files in KINDS.items() if there.issuperset(files)), None
+    )
     if kind is None:
-        known = "; ".join(f"{kind}: {' and '.join(files)}" for kind, files in KINDS.items())
+        known = "; ".join(
+            f"{kind}: {' and '.join(files)}" for kind, files in KINDS.items()
+        )
         raise AggdecError(f"{folder}: no tokenizer with its files; known are {known}")
     files = KINDS[kind] + [name for name in MORE_FILES if name in there]
     library = "sentencepiece" if kind.startswith("sentencepiece") else "tokenizers"
@@ -126,10 +154,14 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     except AggdecError:
         raise
     except ImportError:
-        raise AggdecError(f"{library} is not installed: pip install 'fairseq-aggdec[hub]'") from None
+        raise AggdecError(
+            f"{library} is not installed: pip install 'fairseq-aggdec[hub]'"
+        ) from None
     except Exception as error:  # the libraries raise bare ones
         names = " or ".join(KINDS[kind])
-        raise AggdecError(f"{folder}: {names} is missing or damaged ({error}); download it again") from None
+        raise AggdecError(
+            f"{folder}: {names} is missing or damaged ({error}); download it again"
+        ) from None
 
 
 def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
@@ -140,53 +172,94 @@ def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Toke
         tokenizer.no_padding()
         tokenizer.no_truncation()
     else:
-        tokenizer = library.Tokenizer(library.models.BPE.from_file(*(str(folder / name) for name in KINDS[kind])))
+        tokenizer = library.Tokenizer(
+            library.models.BPE.from_file(*(str(folder / name) for name in KINDS[kind]))
+        )
         space = config.get("add_prefix_space", False)
-        tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(
+            add_prefix_space=space
+        )
         tokenizer.decoder = library.decoders.ByteLevel()
         for token, entry in _added_tokens(folder, config, SPECIAL[kind]).items():
-            options = {name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")}
-            tokenizer.add_tokens([library.AddedToken(token, normalized=False, **options)])
+            options = {
+                name: entry.get(name, False) for name in ("special", "lstrip", "rstrip")
+            }
+            tokenizer.add_tokens(
+                [library.AddedToken(token, normalized=False, **options)]
+            )
     tokens = _by_number(tokenizer.get_vocab())
-    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
-    cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(tokenizer.model, library.models.BPE)
+    special = {
+        token.content
+        for token in tokenizer.get_added_tokens_decoder().values()
+        if token.special
+    }
+    cleans = config.get("clean_up_tokenization_spaces", False) and not isinstance(
+        tokenizer.model, library.models.BPE
+    )
 
     def encode(text: str, is_target: bool = False) -> list[int]:
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    return Tokenizer(kind, files, tokens, tokens, special, cleans, encode, tokenizer.decoder.decode)
+    return Tokenizer(
+        kind, files, tokens, tokens, special, cleans, encode, tokenizer.decoder.decode
+    )
 
 
-def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> Tokenizer:
+def _sentencepiece(
+    library: Any, folder: Path, kind: str, files: list[str]
+) -> Tokenizer:
     """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
     config = read_json(folder, *CONFIG, optional=True)
     names = [name for name in KINDS[kind] if name != "vocab.json"]
-    models = [library.SentencePieceProcessor(model_file=str(folder / name)) for name in names]
+    models = [
+        library.SentencePieceProcessor(model_file=str(folder / name)) for name in names
+    ]
     if "vocab.json" in files:
         numbers = read_json(folder, "vocab.json")
     else:
-        first = 2 if kind == "sentencepiece_pegasus" else 3  # of the pieces that are not special in SentencePiece
-        pieces = [models[0].id_to_piece(number) for number in range(first, len(models[0]))]
-        numbers = {token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])}
+        # of the pieces that are not special in SentencePiece
+        first = 2 if kind == "sentencepiece_pegasus" else 3
+        pieces = [
+            models[0].id_to_piece(number) for number in range(first, len(models[0]))
+        ]
+        numbers = {
+            token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])
+        }
     added = _added_tokens(folder, config, SPECIAL[kind])
     languages: list[str] = []
     if kind == "sentencepiece_vocab":
-        codes, known = str(config.get("language_codes", "m2m100")), " or ".join(M2M_LANGUAGES)
+        codes, known = (
+            str(config.get("language_codes", "m2m100")),
+            " or ".join(M2M_LANGUAGES),
+        )
         if codes not in M2M_LANGUAGES:
-            raise AggdecError(f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}")
+            raise AggdecError(
+                f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}"
+            )
         languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split()]
     # those that have a number follow those that have none
-    for token in sorted([*added, *languages], key=lambda token: "number" in added.get(token, {})):
+    for token in sorted(
+        [*added, *languages], key=lambda token: "number" in added.get(token, {})
+    ):
         numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
-    sides = [numbers, read_json(folder, "target_vocab.json") if config.get("separate_vocabs") else numbers]
+    sides = [
+        numbers,
+        read_json(folder, "target_vocab.json")
+        if config.get("separate_vocabs")
+        else numbers,
+    ]
     for name, model, side in zip(names, models, sides, strict=False):
         pieces = model.id_to_piece([*range(len(model))])
         if 2 * sum(piece in side for piece in pieces) < len(pieces):
-            raise AggdecError(f"{folder / name}: most of its pieces are not in the vocabulary; download both again")
+            raise AggdecError(
+                f"{folder / name}: most of its pieces are not in the vocabulary; download both again"
+            )
     tokens, target_tokens = map(_by_number, sides)
     unknown = [side[UNKNOWN] for side in sides]
     patterns = [  # the longest first; some take the spaces before them
-        rf"(?<!\s)\s*{re.escape(token)}" if added[token].get("lstrip") else re.escape(token)
+        rf"(?<!\s)\s*{re.escape(token)}"
+        if added[token].get("lstrip")
+        else re.escape(token)
         for token in sorted(added, key=len, reverse=True)
     ]
     split = re.compile(f"({'|'.join(patterns)})")
@@ -197,7 +270,9 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
             if place % 2:  # an added token
                 pieces.append(part.lstrip())
                 continue
-            if kind == "sentencepiece_pair" and (language := re.match(">>.*?<<", part, re.DOTALL)):
+            if kind == "sentencepiece_pair" and (
+                language := re.match(">>.*?<<", part, re.DOTALL)
+            ):
                 pieces.append(language.group())
                 part = part[language.end() :]
             pieces += models[-1 if is_target else 0].encode(part, out_type=str)
@@ -206,25 +281,50 @@ def _sentencepiece(library: Any, folder: Path, kind: str, files: list[str]) -> T
     def joined(tokens: list[str]) -> str:
         return str(models[-1].decode_pieces(tokens).replace("▁", " ").strip())
 
-    special = {token for token, entry in added.items() if entry.get("special")}.union(languages)
+    special = {token for token, entry in added.items() if entry.get("special")}.union(
+        languages
+    )
     cleans = config.get("clean_up_tokenization_spaces", False)
-    return Tokenizer(kind, files, tokens, target_tokens, special, cleans, encode, joined)
+    return Tokenizer(
+        kind, files, tokens, target_tokens, special, cleans, encode, joined
+    )
 
 
-def _added_tokens(folder: Path, config: dict[str, Any], specials: list[str]) -> dict[str, dict[str, Any]]:
+def _added_tokens(
+    folder: Path, config: dict[str, Any], specials: list[str]
+) -> dict[str, dict[str, Any]]:
     """Tokens that a text is split at, and their properties: `special`, `lstrip`, perhaps `rstrip` and a `number`.
 
     Those without a number follow the vocabulary in this order: languages, then `<mask>`.
     """
     numbered = config.get("added_tokens_decoder", {}).items()
-    added = {entry["content"]: entry | {"number": int(number)} for number, entry in numbered}
+    added = {
+        entry["content"]: entry | {"number": int(number)} for number, entry in numbered
+    }
     for token, number in read_json(folder, "added_tokens.json", optional=True).items():
         added.setdefault(token, {"number": number})
-    first = BEHIND_PIECES.get(str(config.get("tokenizer_class")).removesuffix("Fast"), [])
-    more = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
-    named = [value for name, value in config.items() if name.endswith("_token") and value]
-    for entry in [*first, *(more.values() if isinstance(more, dict) else more), *named, *specials]:
-        new = {"content": entry, "lstrip": entry == "<mask>"} if isinstance(entry, str) else entry
+    first = BEHIND_PIECES.get(
+        str(config.get("tokenizer_class")).removesuffix("Fast"), []
+    )
+    more = (
+        config.get("additional_special_tokens")
+        or config.get("extra_special_tokens")
+        or []
+    )
+    named = [
+        value for name, value in config.items() if name.endswith("_token") and value
+    ]
+    for entry in [
+        *first,
+        *(more.values() if isinstance(more, dict) else more),
+        *named,
+        *specials,
+    ]:
+        new = (
+            {"content": entry, "lstrip": entry == "<mask>"}
+            if isinstance(entry, str)
+            else entry
+        )
         added[new["content"]] = new | added.get(new["content"], {}) | {"special": True}
     return added
 
@@ -238,7 +338,10 @@ def _by_number(numbers: dict[str, int]) -> list[str]:
 class HubConfig(FairseqDataclass):
     """Options of `--bpe hub`."""
 
-    hub_folder: str = field(default="", metadata={"help": "folder that aggdec import-hf has written, of --bpe hub"})
+    hub_folder: str = field(
+        default="",
+        metadata={"help": "folder that aggdec import-hf has written, of --bpe hub"},
+    )
 
 
 @register_bpe("hub", dataclass=HubConfig)
@@ -247,16 +350,26 @@ class HubBPE:
 
     def __init__(self, config: HubConfig) -> None:
         if not config.hub_folder:
-            raise AggdecError("--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written")
+            raise AggdecError(
+                "--bpe hub: needs --hub-folder, a folder that aggdec import-hf has written"
+            )
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         sides = self.tokenizer.tokens, self.tokenizer.target_tokens
-        self._symbols = [[symbol(token, number) for number, token in enumerate(side)] for side in sides]
+        self._symbols = [
+            [symbol(token, number) for number, token in enumerate(side)]
+            for side in sides
+        ]
         self._tokens = dict(zip(self._symbols[True], sides[True], strict=True))
 
     def encode(self, text: str, is_target: bool = False) -> str:
         """The symbols of a source, or of a text in the language of outputs, joined by spaces."""
-        return " ".join(self._symbols[is_target][number] for number in self.tokenizer.encode(text, is_target))
+        return " ".join(
+            self._symbols[is_target][number]
+            for number in self.tokenizer.encode(text, is_target)
+        )
 
     def decode(self, symbols: str) -> str:
         """The text of an output."""
-        return self.tokenizer.text(self._tokens.get(name, name) for name in symbols.split())
+        return self.tokenizer.text(
+            self._tokens.get(name, name) for name in symbols.split()
+        )

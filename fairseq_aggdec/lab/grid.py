@@ -32,7 +32,12 @@ def text_table(
         rows = [list(map(_cell, row)) for row in rows]
         form = "pipe" if numbers else MARKDOWN  # `pipe` marks the alignment
     return tabulate(
-        rows, headers, tablefmt=form, disable_numparse=True, colalign=aligned if rows else None, maxcolwidths=widths
+        rows,
+        headers,
+        tablefmt=form,
+        disable_numparse=True,
+        colalign=aligned if rows else None,
+        maxcolwidths=widths,
     )
 
 

@@ -10,7 +10,14 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.structured_files import parse
 
-_BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[32m", "\033[33m", "\033[2;9m", "\033[0m"
+_BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = (
+    "\033[34m",
+    "\033[1;31m",
+    "\033[32m",
+    "\033[33m",
+    "\033[2;9m",
+    "\033[0m",
+)
 
 
 @dataclass(frozen=True)
@@ -63,18 +70,31 @@ class Trace:
         )
 
 
-def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]]) -> list[Segment]:
+def segments(
+    tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]]
+) -> list[Segment]:
     """Split an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
     result, begin = [], 0
-    for draft, accepted, committed in zip(drafts, stats.accepted, stats.committed, strict=True):
+    for draft, accepted, committed in zip(
+        drafts, stats.accepted, stats.committed, strict=True
+    ):
         end = begin + committed
-        middle = begin + accepted if accepted == committed else end - 1  # a forced prefix is before the draft
-        result.append(Segment(list(tokens[begin:middle]), list(tokens[middle:end]), list(draft[accepted:])))
+        # a forced prefix is before the draft
+        middle = begin + accepted if accepted == committed else end - 1
+        result.append(
+            Segment(
+                list(tokens[begin:middle]),
+                list(tokens[middle:end]),
+                list(draft[accepted:]),
+            )
+        )
         begin = end
     return result
 
 
-def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | None = None) -> list[Trace]:
+def read_traces(
+    path: Path, wanted: Sequence[int] | None = None, limit: int | None = None
+) -> list[Trace]:
     """Read the sentences of a file of `--decoding-stats` with `--retain-iter-history`.
 
     Args:
@@ -92,10 +112,14 @@ def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | No
         try:
             record = parse(line, dict[str, Any], where, "decode again")
             if "drafts" not in record:
-                raise AggdecError(f"{where}: has no drafts; decode with --decoding-stats and --retain-iter-history")
+                raise AggdecError(
+                    f"{where}: has no drafts; decode with --decoding-stats and --retain-iter-history"
+                )
             trace = _trace(record)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise AggdecError(f"{where}: not of --decoding-stats ({error!r}); decode again") from error
+            raise AggdecError(
+                f"{where}: not of --decoding-stats ({error!r}); decode again"
+            ) from error
         traces[trace.number] = trace
     if missing := [number for number in wanted or () if number not in traces]:
         raise AggdecError(f"{path}: has no sentences {', '.join(map(str, missing))}")
@@ -104,11 +128,21 @@ def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | No
 
 
 def _trace(record: dict[str, Any]) -> Trace:
-    drafts, output, committed = record["drafts"], record["output"], record["committed_per_iteration"]
+    drafts, output, committed = (
+        record["drafts"],
+        record["output"],
+        record["committed_per_iteration"],
+    )
     if sum(committed) != len(output) or len(drafts) != len(committed):
         raise ValueError("counters do not fit the output")
-    stats = SentenceStats([len(draft) for draft in drafts], record["accepted_per_iteration"], committed)
-    return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
+    stats = SentenceStats(
+        [len(draft) for draft in drafts], record["accepted_per_iteration"], committed
+    )
+    return Trace(
+        int(record["id"]),
+        list(map(str, record["source"])),
+        segments(output, stats, drafts),
+    )
 
 
 def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
@@ -123,7 +157,10 @@ def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
     for name, traces in files.items():
         blocks.append(f"== {_joined([name])}")
         for trace in traces:
-            lines = [f"{trace.number}: {trace.summary}", f"  source  {_joined(trace.source)}"]
+            lines = [
+                f"{trace.number}: {trace.summary}",
+                f"  source  {_joined(trace.source)}",
+            ]
             for number, part in enumerate(trace.parts, start=1):
                 own, note = part.kind
                 lines.append(f"  {number:>6}  {_marked(part, own, colour)}  ({note})")
@@ -136,9 +173,16 @@ def _marked(part: Segment, own: str, colour: bool) -> str:
     coloured = ((_BLUE, _PLAIN), (own, _PLAIN), (_STRUCK, _PLAIN))
     marks = coloured if colour else (("[", "]"), ("", ""), ("/", "/"))
     pieces = zip(marks, (part.drafted, part.own, part.rejected), strict=True)
-    return " ".join(f"{before}{_joined(tokens)}{after}" for (before, after), tokens in pieces if tokens)
+    return " ".join(
+        f"{before}{_joined(tokens)}{after}"
+        for (before, after), tokens in pieces
+        if tokens
+    )
 
 
 def _joined(tokens: Sequence[str]) -> str:
     """The tokens in one line, with control characters replaced."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(tokens))
+    return "".join(
+        one if one.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for one in " ".join(tokens)
+    )

@@ -47,7 +47,10 @@ def tune(args: Any) -> None:
     metric = choose_metrics([args.metric], test)[args.metric]
 
     def quality(result: ModeResult) -> float:
-        lines = [_words(dictionary, output.tokens) for _, output in sorted(result.outputs.items())]
+        lines = [
+            _words(dictionary, output.tokens)
+            for _, output in sorted(result.outputs.items())
+        ]
         return round(metric.score(test, lines)[-1], 4)
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
@@ -56,7 +59,9 @@ def tune(args: Any) -> None:
         sweep.measure(args.output, runs, quality, by_size)
         assert sweep.baselines is not None
         first = [point for point in sweep.points if point.setting in by_size]
-        best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
+        best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(
+            first, -math.inf
+        )
         assert best is not None
         settings = all_settings([best.setting.block_size], args.betas, args.tolerances)
         sweep.measure(args.output, runs, quality, settings)
@@ -77,10 +82,14 @@ class Setting:
     @property
     def mode(self) -> Mode:
         """The mode of the benchmark."""
-        return Mode.parse(f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}").having(block_size=self.block_size)
+        return Mode.parse(f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}").having(
+            block_size=self.block_size
+        )
 
 
-def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
+def all_settings(
+    sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]
+) -> list[Setting]:
     """All combinations of block size, β and τ."""
     return [Setting(*values) for values in product(sizes, betas, tolerances)]
 
@@ -137,14 +146,18 @@ class Sweep:
         """
         if not path.exists():
             return cls(conditions)
-        sweep = structured_files.read(path, cls, "not written by aggdec tune; name another file")
+        sweep = structured_files.read(
+            path, cls, "not written by aggdec tune; name another file"
+        )
         if other := difference(conditions, sweep.conditions, "now", "there"):
             raise AggdecError(
                 f"{path}: was measured under other conditions ({other}); numbers would not compare: name another file"
             )
         return sweep
 
-    def measure(self, path: Path, runs: Runs, quality: Quality, settings: Sequence[Setting]) -> None:
+    def measure(
+        self, path: Path, runs: Runs, quality: Quality, settings: Sequence[Setting]
+    ) -> None:
         """Measure the baselines and the settings that the sweep lacks, and write the file after each few of them.
 
         `runs` are of a subject with a drafter.
@@ -153,15 +166,21 @@ class Sweep:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
                 output than greedy decoding.
         """
-        beam, batch_size, repeats = (self.conditions[name] for name in ("beam", "batch_size", "repeats"))
+        beam, batch_size, repeats = (
+            self.conditions[name] for name in ("beam", "batch_size", "repeats")
+        )
         greedy = runs.runner(Mode.parse(GREEDY), batch_size)
         if self.baselines is None:
             searching = runs.runner(Mode.parse(f"{BEAM}{beam}"), batch_size)
             by_beam, plain = runs.compare_lossless([searching, greedy], repeats)
             seconds = round(by_beam.seconds, 6), round(plain.seconds, 6)
-            self.baselines = Baselines(beam, quality(by_beam), seconds[0], quality(plain), seconds[1])
+            self.baselines = Baselines(
+                beam, quality(by_beam), seconds[0], quality(plain), seconds[1]
+            )
         known = {point.setting for point in self.points}
-        missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
+        missing = [
+            setting for setting in dict.fromkeys(settings) if setting not in known
+        ]
         for first in range(0, len(missing), TOGETHER):
             chosen = missing[first : first + TOGETHER]
             drafted = [runs.runner(setting.mode, batch_size) for setting in chosen]
@@ -169,7 +188,9 @@ class Sweep:
             for setting, result in zip(chosen, results, strict=True):
                 accepted = run_of(result, "").mean_accepted_tokens or 0.0
                 seconds = round(result.seconds, 6), round(plain.seconds, 6)
-                self.points.append(Point(setting, quality(result), round(accepted, 4), *seconds))
+                self.points.append(
+                    Point(setting, quality(result), round(accepted, 4), *seconds)
+                )
             structured_files.write(path, self)
 
 
@@ -179,7 +200,11 @@ def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
     Of equally fast points, the one with the higher quality wins, then the smaller setting.
     """
     good = [point for point in points if point.quality >= least_quality]
-    return min(good, key=lambda point: (-point.speed_up, -point.quality, point.setting), default=None)
+    return min(
+        good,
+        key=lambda point: (-point.speed_up, -point.quality, point.setting),
+        default=None,
+    )
 
 
 def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
@@ -191,8 +216,26 @@ def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     assert baselines is not None
     greedy_speed = baselines.beam_seconds / baselines.greedy_seconds
     rows = [
-        [f"beam {baselines.beam}", "", "", "", "1.00", f"{baselines.beam_quality:.2f}", "1.00x", ""],
-        [GREEDY, "", "", "", "1.00", f"{baselines.greedy_quality:.2f}", f"{greedy_speed:.2f}x", ""],
+        [
+            f"beam {baselines.beam}",
+            "",
+            "",
+            "",
+            "1.00",
+            f"{baselines.beam_quality:.2f}",
+            "1.00x",
+            "",
+        ],
+        [
+            GREEDY,
+            "",
+            "",
+            "",
+            "1.00",
+            f"{baselines.greedy_quality:.2f}",
+            f"{greedy_speed:.2f}x",
+            "",
+        ],
     ]
     chosen = {
         "high-quality": fastest(sweep.points, baselines.greedy_quality + margin),
@@ -200,11 +243,28 @@ def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     }
     for point in sorted(sweep.points, key=lambda point: point.setting):
         setting = point.setting
-        cells = [str(setting.block_size), str(setting.beta), f"{setting.tolerance:g}", f"{point.accepted:.2f}"]
+        cells = [
+            str(setting.block_size),
+            str(setting.beta),
+            f"{setting.tolerance:g}",
+            f"{point.accepted:.2f}",
+        ]
         called = ", ".join(name for name, best in chosen.items() if best == point)
-        rows.append([GAD_PLUS, *cells, f"{point.quality:.2f}", f"{point.speed_up * greedy_speed:.2f}x", called])
+        rows.append(
+            [
+                GAD_PLUS,
+                *cells,
+                f"{point.quality:.2f}",
+                f"{point.speed_up * greedy_speed:.2f}x",
+                called,
+            ]
+        )
     lines = [text_table(["", "k", "β", "τ", "Tok.", quality, "speed", "chosen"], rows)]
-    lines += [f"{name}: none of these settings" for name, best in chosen.items() if best is None]
+    lines += [
+        f"{name}: none of these settings"
+        for name, best in chosen.items()
+        if best is None
+    ]
     return "\n".join(lines)
 
 
@@ -213,16 +273,25 @@ def _read(args: Any) -> tuple[Subject, ReferenceSet, Any]:
     subject, task = read_subject(args)
     dataset = task.dataset(args.gen_subset)
     if dataset.tgt is None:
-        raise AggdecError(f"{args.gen_subset} of {args.data} has no target side to compare with")
+        raise AggdecError(
+            f"{args.gen_subset} of {args.data} has no target side to compare with"
+        )
     numbers = range(len(subject.sentences))
-    sources = [_words(task.source_dictionary, sentence) for sentence in subject.sentences]
-    references = [_words(task.target_dictionary, dataset.tgt[number].tolist()) for number in numbers]
+    sources = [
+        _words(task.source_dictionary, sentence) for sentence in subject.sentences
+    ]
+    references = [
+        _words(task.target_dictionary, dataset.tgt[number].tolist())
+        for number in numbers
+    ]
     return subject, ReferenceSet(sources, [references]), task.target_dictionary
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
     """The words of token numbers, with subwords joined and without EOS."""
-    return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
+    return str(
+        dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")
+    ).split()
 
 
 def _conditions(args: Any, subject: Subject, test: ReferenceSet) -> dict[str, Any]:

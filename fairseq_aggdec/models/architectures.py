@@ -20,11 +20,22 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.compat.checkpoints import is_loading_models, loading_models, read_checkpoint
+from fairseq_aggdec.compat.checkpoints import (
+    is_loading_models,
+    loading_models,
+    read_checkpoint,
+)
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.sizes import SIZES, Size, architecture
 
-_SIDE_OPTIONS = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before", "learned_pos")
+_SIDE_OPTIONS = (
+    "embed_dim",
+    "ffn_embed_dim",
+    "layers",
+    "attention_heads",
+    "normalize_before",
+    "learned_pos",
+)
 _OPTIONS = (
     "decoder_input_dim",
     "decoder_output_dim",
@@ -42,11 +53,24 @@ _OPTIONS = (
 )
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 """options that further training may change"""
-_NOT_FOR_DRAFTERS = ("adaptive_softmax_cutoff", "cross_self_attention", "no_cross_attention")
+_NOT_FOR_DRAFTERS = (
+    "adaptive_softmax_cutoff",
+    "cross_self_attention",
+    "no_cross_attention",
+)
 """options that a block drafter does not support, and that do not affect its verifier's encoder"""
-_ONLY_AT_EQUAL_WIDTH = ("decoder_input_dim", "decoder_output_dim", "share_all_embeddings")
+_ONLY_AT_EQUAL_WIDTH = (
+    "decoder_input_dim",
+    "decoder_output_dim",
+    "share_all_embeddings",
+)
 """options that a drafter's decoder takes only if it has the width of the verifier's"""
-_OF_ENCODERS = ("activation_fn", "layernorm_embedding", "no_scale_embedding", "no_token_positional_embeddings")
+_OF_ENCODERS = (
+    "activation_fn",
+    "layernorm_embedding",
+    "no_scale_embedding",
+    "no_token_positional_embeddings",
+)
 """options of encoders, beside those whose names begin with `encoder_`"""
 
 
@@ -59,7 +83,11 @@ def option_of(options: Any, name: str) -> Any:
     """An option by its flat name, in flat options or in groups; None where it is absent."""
     values = vars(options) if isinstance(options, Namespace) else options or {}
     group, _, rest = name.partition("_")
-    if group in ("encoder", "decoder") and group in values and isinstance(values[group], Mapping):
+    if (
+        group in ("encoder", "decoder")
+        and group in values
+        and isinstance(values[group], Mapping)
+    ):
         values, name = values[group], rest
     return values[name] if name in values else None  # noqa: SIM401 (the `get` of a strict configuration raises)
 
@@ -68,7 +96,11 @@ def set_defaults(cfg: Any, **defaults: Any) -> None:
     """Fill in the options that the user left out; `defaults` have flat names."""
     for name, value in defaults.items():
         group, _, rest = name.partition("_")
-        nested = getattr(cfg, group, None) if group in ("encoder", "decoder") and hasattr(cfg, group) else None
+        nested = (
+            getattr(cfg, group, None)
+            if group in ("encoder", "decoder") and hasattr(cfg, group)
+            else None
+        )
         if nested is not None:
             if rest not in nested:
                 nested[rest] = value
@@ -96,15 +128,23 @@ def take_architecture(cfg: Any, option: str) -> None:
             not_taken |= set(_ONLY_AT_EQUAL_WIDTH)
     for name, value in _options(base):
         given = option_of(cfg, name)
-        is_compared = not for_drafter or name.startswith("encoder_") or name in _OF_ENCODERS
+        is_compared = (
+            not for_drafter or name.startswith("encoder_") or name in _OF_ENCODERS
+        )
         if is_compared and given is not None and str(given) != str(value):
-            raise AggdecError(f"{source}: {option_name(name)} is {value} there and {given} here: leave it out")
+            raise AggdecError(
+                f"{source}: {option_name(name)} is {value} there and {given} here: leave it out"
+            )
         if name not in not_taken:
             set_defaults(cfg, **{name: value})
     for name in () if for_drafter else _DROPOUTS:
         set_defaults(cfg, **{name: getattr(base, name)})
-    for side, name in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
-        if getattr(base, side).learned_pos:  # taken though another number is given, as fairseq's tasks always do
+    for side, name in (
+        ("encoder", "max_source_positions"),
+        ("decoder", "max_target_positions"),
+    ):
+        # taken though another number is given, as fairseq's tasks always do
+        if getattr(base, side).learned_pos:
             setattr(cfg, name, getattr(base, name))
         else:
             set_defaults(cfg, **{name: getattr(base, name)})
@@ -113,15 +153,29 @@ def take_architecture(cfg: Any, option: str) -> None:
 def _architecture_of(source: str, path: str) -> TransformerConfig:
     """The Transformer options of a checkpoint, with fairseq's defaults; `source`: the option that names it, and it."""
     checkpoint = read_checkpoint(path)
-    if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
+    if not any(
+        name.startswith("decoder.layers.0.encoder_attn.")
+        for name in checkpoint["model"]
+    ):
         raise AggdecError(f"{source}: no Transformer encoder-decoder")
     options = recorded_options(checkpoint)
     if isinstance(options, dict):
-        options = OmegaConf.create({"model": options}).model  # a root for its interpolations
-    if isinstance(options, Namespace) and getattr(options, "arch", None) in ARCH_CONFIG_REGISTRY:
-        with loading_models():  # which does not take the architecture of the base's base
+        # a root for its interpolations
+        options = OmegaConf.create({"model": options}).model
+    if (
+        isinstance(options, Namespace)
+        and getattr(options, "arch", None) in ARCH_CONFIG_REGISTRY
+    ):
+        # which does not take the architecture of the base's base
+        with loading_models():
             ARCH_CONFIG_REGISTRY[options.arch](options)
-    for name in ("scale_attn", "scale_fc", "scale_heads", "scale_resids", "scale_attns"):
+    for name in (
+        "scale_attn",
+        "scale_fc",
+        "scale_heads",
+        "scale_resids",
+        "scale_attns",
+    ):
         if getattr(options, name, False):
             raise AggdecError(f"{source}: {option_name(name)} is not supported")
     return TransformerConfig.from_namespace(options)
@@ -146,7 +200,12 @@ def register_sizes(model: str, small_decoder: int, option: str) -> None:
     `small_decoder`: layers; `option` names the checkpoint on which the model is built, see `take_architecture`.
     """
     big, small = Size(1024, 4096, 16, 6, 6), Size(256, 1024, 4, 4, small_decoder)
-    for name, size in {"": SIZES["base"], "_base": SIZES["base"], "_big": big, "_small": small}.items():
+    for name, size in {
+        "": SIZES["base"],
+        "_base": SIZES["base"],
+        "_big": big,
+        "_small": small,
+    }.items():
         register_model_architecture(model, model + name)(_filling_in(size, option))
 
 
@@ -167,7 +226,9 @@ def _filling_in(size: Size, option: str | None = None) -> Callable[[Any], None]:
     return fill_in
 
 
-def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
+def refuse_architectures(
+    cfg: Any, by: str, further: Mapping[str, bool] | None = None
+) -> None:
     """Raise `AggdecError` for a given option that block drafters and proposal heads do not support.
 
     `by`: the model's name for the message; `further`: more options that this model refuses, and whether they are given.
@@ -187,6 +248,6 @@ def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None =
 
 for _name, _size in SIZES.items():
     if _name not in ("base", "bart-base", "bart-large"):  # names of fairseq
-        register_model_architecture("bart" if _size.like_bart else "transformer", architecture(_name))(
-            _filling_in(_size)
-        )
+        register_model_architecture(
+            "bart" if _size.like_bart else "transformer", architecture(_name)
+        )(_filling_in(_size))

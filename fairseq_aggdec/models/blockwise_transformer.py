@@ -18,7 +18,12 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models, read_checkpoint
 from fairseq_aggdec.errors import AggdecError, check_least
-from fairseq_aggdec.models.architectures import option_of, recorded_options, refuse_architectures, register_sizes
+from fairseq_aggdec.models.architectures import (
+    option_of,
+    recorded_options,
+    refuse_architectures,
+    register_sizes,
+)
 from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
 from fairseq_aggdec.models.warm_start import shapes_of, take_weights
 
@@ -32,7 +37,13 @@ class ProposalHeads(nn.Module):
     """
 
     def __init__(
-        self, heads: int, dim: int, hidden: int, dropout: float, identity_head: bool = False, own_hidden: bool = False
+        self,
+        heads: int,
+        dim: int,
+        hidden: int,
+        dropout: float,
+        identity_head: bool = False,
+        own_hidden: bool = False,
     ) -> None:
         """k `heads`, head 1 included, over a decoder's output of width D = `dim`; `hidden`: the hidden width of each.
 
@@ -46,7 +57,9 @@ class ProposalHeads(nn.Module):
         learned = heads - identity_head
         self.inner = nn.Parameter(torch.empty(learned, hidden, dim))
         self.inner_bias = nn.Parameter(torch.zeros(learned, hidden))
-        self.outer = nn.Parameter(torch.zeros(learned, dim, hidden if own_hidden else learned * hidden))
+        self.outer = nn.Parameter(
+            torch.zeros(learned, dim, hidden if own_hidden else learned * hidden)
+        )
         self.outer_bias = nn.Parameter(torch.zeros(learned, dim))
         bound = math.sqrt(6 / (dim + hidden))  # Glorot's, as fairseq's projections
         nn.init.uniform_(self.inner, -bound, bound)
@@ -76,10 +89,16 @@ class BlockwiseTransformerConfig(TransformerConfig):
     """fairseq's Transformer options and those of the proposal heads."""
 
     block_heads: int = field(
-        default=8, metadata={"help": "number of heads, k: tokens predicted at once, the ordinary next one included"}
+        default=8,
+        metadata={
+            "help": "number of heads, k: tokens predicted at once, the ordinary next one included"
+        },
     )
     head_ffn_embed_dim: int = field(
-        default=0, metadata={"help": "hidden width of each head; 0: that of the decoder's feed-forward layers"}
+        default=0,
+        metadata={
+            "help": "hidden width of each head; 0: that of the decoder's feed-forward layers"
+        },
     )
     own_hidden: bool = field(
         default=False,
@@ -94,10 +113,15 @@ class BlockwiseTransformerConfig(TransformerConfig):
     )
     base_checkpoint: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
-        metadata={"help": "put the heads on the Transformer of this checkpoint: its architecture and its weights"},
+        metadata={
+            "help": "put the heads on the Transformer of this checkpoint: its architecture and its weights"
+        },
     )
     freeze_base: bool = field(
-        default=False, metadata={"help": "train the heads alone; the weights of --base-checkpoint stay as they are"}
+        default=False,
+        metadata={
+            "help": "train the heads alone; the weights of --base-checkpoint stay as they are"
+        },
     )
 
 
@@ -105,7 +129,11 @@ class BlockwiseDecoder(TransformerDecoderBase):
     """fairseq's Transformer decoder with `heads` between its last layer and the vocabulary projection."""
 
     def __init__(
-        self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
+        self,
+        cfg: BlockwiseTransformerConfig,
+        dictionary: Any,
+        embed_tokens: nn.Embedding,
+        **options: Any,
     ) -> None:
         refuse_architectures(cfg, "--arch blockwise_transformer")
         check_least(cfg, 1 + cfg.identity_head, "block_heads")
@@ -113,7 +141,12 @@ class BlockwiseDecoder(TransformerDecoderBase):
         super().__init__(cfg, dictionary, embed_tokens, **options)
         hidden = cfg.head_ffn_embed_dim or cfg.decoder.ffn_embed_dim
         self.heads = ProposalHeads(
-            cfg.block_heads, self.output_embed_dim, hidden, cfg.dropout, cfg.identity_head, cfg.own_hidden
+            cfg.block_heads,
+            self.output_embed_dim,
+            hidden,
+            cfg.dropout,
+            cfg.identity_head,
+            cfg.own_hidden,
         )
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
 
@@ -132,7 +165,9 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
 
     config = BlockwiseTransformerConfig
 
-    def __init__(self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder) -> None:
+    def __init__(
+        self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder
+    ) -> None:
         super().__init__(cfg, encoder, decoder)
         self.base_is_frozen = cfg.freeze_base
         # not in decoding, which must equal the base's: PyTorch rounds differently where no gradient is needed
@@ -145,13 +180,16 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
         """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named."""
         config = BlockwiseTransformerConfig.from_namespace(cfg)
         model = super().build_model(config, task)
-        if is_loading_models():  # its own checkpoint has all weights; the base checkpoint may be gone
+        # its own checkpoint has all weights; the base checkpoint may be gone
+        if is_loading_models():
             return model
         if config.base_checkpoint:
             model._take_base(config.base_checkpoint)
             model.save_exactly(f"--base-checkpoint {config.base_checkpoint}")
         elif config.freeze_base:
-            raise AggdecError("--freeze-base without --base-checkpoint would keep random weights: name the model")
+            raise AggdecError(
+                "--freeze-base without --base-checkpoint would keep random weights: name the model"
+            )
         return model
 
     def _take_base(self, path: str) -> None:
@@ -160,7 +198,11 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
         With `own_hidden` in both models, a checkpoint with more heads gives its first ones.
         """
         checkpoint = read_checkpoint(path)
-        state, options, heads = dict(checkpoint["model"]), recorded_options(checkpoint), self.decoder.heads
+        state, options, heads = (
+            dict(checkpoint["model"]),
+            recorded_options(checkpoint),
+            self.decoder.heads,
+        )
         self.upgrade_state_dict(state)  # names of older versions
 
         def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:
@@ -173,7 +215,14 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
             return theirs if fits and same_kind else shapes_of(theirs, ours)
 
         of_bart = "classification_heads."
-        take_weights(self, f"--base-checkpoint {path}", state, "", fitting, ("decoder.heads.", of_bart))
+        take_weights(
+            self,
+            f"--base-checkpoint {path}",
+            state,
+            "",
+            fitting,
+            ("decoder.heads.", of_bart),
+        )
 
     @classmethod
     def build_decoder(
@@ -217,11 +266,17 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
                 raise AggdecError(
                     "--arch blockwise_transformer needs --criterion blockwise_loss: others train no heads"
                 )
-            return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
+            return super().forward(
+                src_tokens, src_lengths, prev_output_tokens, **options
+            )
         with torch.no_grad() if self.base_is_frozen else nullcontext():
             encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
-            features = self.decoder.extract_features(prev_output_tokens, encoder_out)[0]  # B x W x D
-        return [per_head(head, self.decoder.head_logits(features[positions], head)) for head, positions in heads]
+            # B x W x D
+            features = self.decoder.extract_features(prev_output_tokens, encoder_out)[0]
+        return [
+            per_head(head, self.decoder.head_logits(features[positions], head))
+            for head, positions in heads
+        ]
 
 
 def proposal_heads(model: Any) -> int:

@@ -20,7 +20,11 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architectures import register_sizes
-from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterConfig, NarDrafterDecoder, Reading
+from fairseq_aggdec.models.nar_drafter_decoder import (
+    NarDrafterConfig,
+    NarDrafterDecoder,
+    Reading,
+)
 from fairseq_aggdec.models.small_drafter import DrafterModel
 
 
@@ -35,13 +39,18 @@ class Blocks(NamedTuple):
     """B x R x k: whether the position has a target"""
 
 
-def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int) -> Blocks:
+def blocks_at(
+    target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int
+) -> Blocks:
     """Cut blocks out of targets, B x L, padded on the right, at prefix lengths from 0 to the sentence's T, B x R."""
     steps = torch.arange(block_size, device=target.device)
-    index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i
+    # B x R x k; target[:, p + i] is y of position p+1+i
+    index = prefix_lengths[..., None] + steps
     inside = index < target.size(1)
     index = index.clamp(max=target.size(1) - 1)
-    targets = target.gather(1, index.flatten(1)).view_as(index).masked_fill(~inside, pad)
+    targets = (
+        target.gather(1, index.flatten(1)).view_as(index).masked_fill(~inside, pad)
+    )
     return Blocks(prefix_lengths, targets, targets.ne(pad))
 
 
@@ -54,17 +63,22 @@ def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tens
     steps = torch.arange(blocks, device=offsets.device, dtype=offsets.dtype) / blocks
     fractions = (offsets[:, None] + steps) % 1.0
     # rounding may turn a fraction just below 1 into T+1
-    return torch.minimum((fractions * lengths[:, None]).long(), lengths[:, None].long() - 1)
+    return torch.minimum(
+        (fractions * lengths[:, None]).long(), lengths[:, None].long() - 1
+    )
 
 
 def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
     """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
-    return spread_prefix_lengths(torch.rand(lengths.size(0), device=lengths.device), lengths, blocks)
+    return spread_prefix_lengths(
+        torch.rand(lengths.size(0), device=lengths.device), lengths, blocks
+    )
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
     """Prefix lengths for validation, B x R, which depend on the sentence's number in the data set (B) alone."""
-    golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
+    # multiples of it modulo 1 cover the unit interval evenly
+    golden = 0.6180339887498949
     return spread_prefix_lengths((ids.double() * golden) % 1.0, lengths, blocks)
 
 
@@ -74,13 +88,17 @@ class NarDrafterModel(DrafterModel):
 
     config = NarDrafterConfig
 
-    def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
+    def __init__(
+        self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder
+    ) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
         self.decoding_block_size = cfg.decoding_block_size or cfg.block_size
 
     @classmethod
-    def build_decoder(cls, cfg: NarDrafterConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> NarDrafterDecoder:
+    def build_decoder(
+        cls, cfg: NarDrafterConfig, tgt_dict: Any, embed_tokens: nn.Embedding
+    ) -> NarDrafterDecoder:
         return NarDrafterDecoder(cfg, tgt_dict, embed_tokens)
 
     def forward(
@@ -109,17 +127,25 @@ class NarDrafterModel(DrafterModel):
             N x V logits, and their positions, B x R x k booleans, N of them true: valid and not revealed.
         """
         if blocks is None:
-            raise AggdecError("the drafter is trained with --task block_drafting --criterion glancing_block_loss")
-        reading = self.decoder.read(prev_output_tokens, self.encode(src_tokens, src_lengths))
+            raise AggdecError(
+                "the drafter is trained with --task block_drafting --criterion glancing_block_loss"
+            )
+        reading = self.decoder.read(
+            prev_output_tokens, self.encode(src_tokens, src_lengths)
+        )
         revealed = None if reveal is None else reveal(self._first_pass(reading, blocks))
         trained = blocks.valid if revealed is None else blocks.valid & ~revealed
-        features = self.decoder.draft(reading, blocks.prefix_lengths, revealed, blocks.targets)
+        features = self.decoder.draft(
+            reading, blocks.prefix_lengths, revealed, blocks.targets
+        )
         # a transition head reads the reference's token before each position: in decoding, too, while the draft is right
         last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
         before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
         return self._logits_after(features[trained], before[trained]), trained
 
-    def encode(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
+    def encode(
+        self, src_tokens: Tensor, src_lengths: Tensor
+    ) -> dict[str, list[Tensor]]:
         """fairseq's encoder output, without gradients where the encoder is frozen."""
         with torch.no_grad() if self.cfg.freeze_encoder else nullcontext():
             return self.encoder(src_tokens, src_lengths=src_lengths)
@@ -138,7 +164,9 @@ class NarDrafterModel(DrafterModel):
         token, so that a mistake may cause further ones.
         """
         device = blocks.targets.device
-        devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
+        devices, kind = (
+            ([], "cuda") if device.type == "cpu" else ([device], device.type)
+        )
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
@@ -147,7 +175,8 @@ class NarDrafterModel(DrafterModel):
             predicted[blocks.valid] = self.decoder.best_tokens(logits)
             return predicted
         last = reading.tokens.gather(1, blocks.prefix_lengths)  # B x R
-        for step, valid in enumerate(blocks.valid.unbind(dim=-1)):  # positions with a target come first
+        # positions with a target come first
+        for step, valid in enumerate(blocks.valid.unbind(dim=-1)):
             logits = self._logits_after(features[:, :, step][valid], last[valid])
             last = predicted[..., step]
             last[valid] = self.decoder.best_tokens(logits)

@@ -27,7 +27,9 @@ class TransformerOnCheckpoint(TransformerModelBase):
     @classmethod
     def add_args(cls, parser: Any) -> None:
         """Add the options; their defaults come from the architecture."""
-        gen_parser_from_dataclass(parser, cls.config(), delete_default=True, with_prefix="")
+        gen_parser_from_dataclass(
+            parser, cls.config(), delete_default=True, with_prefix=""
+        )
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
@@ -38,19 +40,31 @@ class TransformerOnCheckpoint(TransformerModelBase):
         """Save the frozen weights with their present values from now on, whatever precision the training uses."""
         self.origin = origin
         names = frozen_names(self)
-        self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
+        self.exact_weights = {
+            name: value.cpu().clone()
+            for name, value in self.state_dict().items()
+            if name in names
+        }
 
-    def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> dict[str, Any]:
+    def state_dict(
+        self, *args: Any, prefix: str = "", **options: Any
+    ) -> dict[str, Any]:
         """As PyTorch's, with the values from `save_exactly`."""
         state = super().state_dict(*args, prefix=prefix, **options)
-        state.update({prefix + name: weight for name, weight in self.exact_weights.items()})
+        state.update(
+            {prefix + name: weight for name, weight in self.exact_weights.items()}
+        )
         return state
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
         """As fairseq's; raises `AggdecError` for another frozen weight: that training began with another base model."""
         for name, weight in self.exact_weights.items():
             theirs = state_dict.get(name)
-            if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):
+            if (
+                theirs is not None
+                and theirs.shape == weight.shape
+                and not theirs.cpu().to(weight.dtype).equal(weight)
+            ):
                 raise AggdecError(
                     f"the checkpoint of --restore-file or --finetune-from-model has another {name} than {self.origin}, "
                     "where this weight is frozen: give another --save-dir for a new training, and for a drafter "

@@ -22,10 +22,21 @@ class Size:
 
     def options(self, decoder_layers: int | None = None) -> dict[str, Any]:
         """fairseq's architecture options; `decoder_layers` replaces the size's own number."""
-        sizes: dict[str, Any] = {"embed_dim": self.width, "ffn_embed_dim": self.inner, "attention_heads": self.heads}
+        sizes: dict[str, Any] = {
+            "embed_dim": self.width,
+            "ffn_embed_dim": self.inner,
+            "attention_heads": self.heads,
+        }
         sizes["normalize_before"] = self.pre_norm
-        options: dict[str, Any] = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()}
-        options |= {"encoder_layers": self.encoder_layers, "decoder_layers": decoder_layers or self.decoder_layers}
+        options: dict[str, Any] = {
+            f"{side}_{k}": v
+            for side in ("encoder", "decoder")
+            for k, v in sizes.items()
+        }
+        options |= {
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": decoder_layers or self.decoder_layers,
+        }
         if self.dropout is not None:
             options["dropout"] = self.dropout
         if self.like_bart:
@@ -41,18 +52,36 @@ class Size:
         return options
 
 
-_BIG = ((3, 6), (9, 6), (6, 3), (6, 9), (7, 5), (8, 4), (9, 3), (10, 2), (11, 1), (12, 2))
+_BIG = (
+    (3, 6),
+    (9, 6),
+    (6, 3),
+    (6, 9),
+    (7, 5),
+    (8, 4),
+    (9, 3),
+    (10, 2),
+    (11, 1),
+    (12, 2),
+)
 """encoder and decoder layers: papers/002 Table 4, with 9 and 3 as the paper's choice, and 12+2 without BART"""
 _SMALL = ((6, 6), (9, 3), (10, 2), (11, 1))
 """the same of models for small data and CPUs"""
 SIZES = {
     "base": Size(512, 2048, 8, 6, 6),
     "big": Size(1024, 4096, 16, 6, 6, dropout=0.3),
-    **{f"big-{encoder}-{decoder}": Size(1024, 4096, 16, encoder, decoder, dropout=0.3) for encoder, decoder in _BIG},
-    **{f"small-{encoder}-{decoder}": Size(192, 768, 4, encoder, decoder, pre_norm=True) for encoder, decoder in _SMALL},
+    **{
+        f"big-{encoder}-{decoder}": Size(1024, 4096, 16, encoder, decoder, dropout=0.3)
+        for encoder, decoder in _BIG
+    },
+    **{
+        f"small-{encoder}-{decoder}": Size(192, 768, 4, encoder, decoder, pre_norm=True)
+        for encoder, decoder in _SMALL
+    },
     "bart-base": Size(768, 3072, 12, 6, 6, like_bart=True),
     "bart-large": Size(1024, 4096, 16, 12, 12, like_bart=True),
-    "bart-12-2": Size(1024, 4096, 16, 12, 2, like_bart=True),  # papers/002 §4.4: BART-large with 2 decoder layers
+    # papers/002 §4.4: BART-large with 2 decoder layers
+    "bart-12-2": Size(1024, 4096, 16, 12, 2, like_bart=True),
     "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
 """A name ends with the numbers of encoder and decoder layers where they differ from those of the original model;

@@ -33,7 +33,10 @@ class DrafterConfig(TransformerConfig):
         },
     )
     decoder_from: Optional[str] = field(  # noqa: UP045
-        default=None, metadata={"help": "start from the fitting weights of this checkpoint's decoder"}
+        default=None,
+        metadata={
+            "help": "start from the fitting weights of this checkpoint's decoder"
+        },
     )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -52,7 +55,9 @@ class DrafterModel(TransformerOnCheckpoint):
     def __init__(self, cfg: Any, encoder: Any, decoder: Any) -> None:
         super().__init__(cfg, encoder, decoder)
         # the fingerprint of the verifier's encoder if this one is frozen to it, else zeros
-        self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
+        self.register_buffer(
+            "encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32)
+        )
         if cfg.freeze_encoder:
             encoder.requires_grad_(False)
 
@@ -62,7 +67,8 @@ class DrafterModel(TransformerOnCheckpoint):
         cfg = cls.config.from_namespace(cfg)
         try:
             model = super().build_model(cfg, task)
-        except ValueError as error:  # fairseq's own, such as for dictionaries that are not joined
+        except ValueError as error:
+            # fairseq's own, such as for dictionaries that are not joined
             if not cfg.encoder_from:
                 raise
             raise AggdecError(
@@ -79,7 +85,9 @@ class DrafterModel(TransformerOnCheckpoint):
             self.encoder.eval()
         return self
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, **options: Any
+    ) -> Any:
         """As fairseq's; raises `AggdecError` for a checkpoint without the weights shared with a verifier."""
         if strict and "encoder.embed_tokens.weight" not in state_dict:
             raise AggdecError(

@@ -28,7 +28,9 @@ def position_table(module: Any, length: int, like: Tensor) -> Tensor:
     if not isinstance(module, SinusoidalPositionalEmbedding):
         return module.weight[first:].contiguous()
     if first + length > module.weights.size(0):
-        larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
+        larger = module.get_embedding(
+            2 * (first + length), module.embedding_dim, module.padding_idx
+        )
         module.weights = larger.to(module.weights)
     return module.weights[first:].to(like).contiguous()
 
@@ -40,7 +42,9 @@ def look_up(table: Tensor, positions: Tensor) -> Tensor:
 
 def additive_mask(hidden: Tensor, like: Tensor) -> Tensor:
     """A mask to add to attention scores: minus infinity where `hidden` is true, else 0, in the type of `like`."""
-    return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)
+    return torch.zeros(
+        hidden.shape, dtype=like.dtype, device=hidden.device
+    ).masked_fill_(hidden, -math.inf)
 
 
 class KeysValues(NamedTuple):
@@ -55,7 +59,9 @@ class KeysValues(NamedTuple):
 def keys_values(attention: Any, x: Tensor) -> KeysValues:
     """The keys and values of fairseq's `MultiheadAttention` for vectors, B x N x C."""
     heads = attention.num_heads
-    return KeysValues(_split(attention.k_proj(x), heads), _split(attention.v_proj(x), heads))
+    return KeysValues(
+        _split(attention.k_proj(x), heads), _split(attention.v_proj(x), heads)
+    )
 
 
 def run_layer(
@@ -89,40 +95,60 @@ def run_layer(
         return x if layer.normalize_before else norm(x)
 
     norm = layer.self_attn_layer_norm
-    attended, own = _attended_to_itself(layer.self_attn, before(norm, x), own_mask, prefix, prefix_mask)
+    attended, own = _attended_to_itself(
+        layer.self_attn, before(norm, x), own_mask, prefix, prefix_mask
+    )
     x = after(norm, x + layer.dropout_module(attended))
     norm = layer.encoder_attn_layer_norm
-    attended = _attended_to_source(layer.encoder_attn, before(norm, x), cross, cross_mask)
+    attended = _attended_to_source(
+        layer.encoder_attn, before(norm, x), cross, cross_mask
+    )
     x = after(norm, x + layer.dropout_module(attended))
     norm = layer.final_layer_norm
-    inner = layer.activation_dropout_module(layer.activation_fn(layer.fc1(before(norm, x))))
+    inner = layer.activation_dropout_module(
+        layer.activation_fn(layer.fc1(before(norm, x)))
+    )
     return after(norm, x + layer.dropout_module(layer.fc2(inner))), own
 
 
 def _attended_to_itself(
-    attention: Any, x: Tensor, own_mask: Tensor | None, prefix: KeysValues | None, prefix_mask: Tensor | None
+    attention: Any,
+    x: Tensor,
+    own_mask: Tensor | None,
+    prefix: KeysValues | None,
+    prefix_mask: Tensor | None,
 ) -> tuple[Tensor, KeysValues]:
     """Attention of blocks to themselves and the prefix, B x R x n x D, and their keys and values; see `run_layer`."""
     blocks, flat = x.shape[1:3], x.flatten(1, 2)  # B x (R n) x D
     query = _split(attention.q_proj(flat) * attention.scaling, attention.num_heads)
     own = keys_values(attention, flat)
-    own_keys, own_values = (part.unflatten(2, blocks) for part in own)  # B x H x R x n x D/H
-    scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)  # B x H x R x n x n
+    # B x H x R x n x D/H
+    own_keys, own_values = (part.unflatten(2, blocks) for part in own)
+    # B x H x R x n x n
+    scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)
     if own_mask is not None:
         scores = scores + own_mask
     if prefix is not None:
-        before = (query @ prefix.keys.transpose(-1, -2)).unflatten(2, blocks)  # B x H x R x n x W
-        scores = torch.cat([scores, before if prefix_mask is None else before + prefix_mask], dim=-1)
+        # B x H x R x n x W
+        before = (query @ prefix.keys.transpose(-1, -2)).unflatten(2, blocks)
+        scores = torch.cat(
+            [scores, before if prefix_mask is None else before + prefix_mask], dim=-1
+        )
     weights = attention.dropout_module(scores.softmax(dim=-1))
-    attended = (weights[..., : blocks[1]] @ own_values).flatten(2, 3)  # B x H x (R n) x D/H
+    # B x H x (R n) x D/H
+    attended = (weights[..., : blocks[1]] @ own_values).flatten(2, 3)
     if prefix is not None:
         attended = attended + weights[..., blocks[1] :].flatten(2, 3) @ prefix.values
     return attention.out_proj(_join(attended)).view_as(x), own
 
 
-def _attended_to_source(attention: Any, x: Tensor, cross: KeysValues, cross_mask: Tensor | None) -> Tensor:
+def _attended_to_source(
+    attention: Any, x: Tensor, cross: KeysValues, cross_mask: Tensor | None
+) -> Tensor:
     """Attention of blocks to the source, B x R x n x D; see `run_layer`."""
-    query = _split(attention.q_proj(x.flatten(1, 2)) * attention.scaling, attention.num_heads)
+    query = _split(
+        attention.q_proj(x.flatten(1, 2)) * attention.scaling, attention.num_heads
+    )
     scores = query @ cross.keys.transpose(-1, -2)  # B x H x (R n) x S
     if cross_mask is not None:
         scores = scores + cross_mask

@@ -22,7 +22,8 @@ _BY_SYMBOL = ("embed_tokens.weight", "output_projection.weight")
 # entries of a Transformer's state: version numbers, position tables and copies
 _NOT_WEIGHTS = re.compile(
     r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
-    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
+    # copies that fairseq 0.12.2 keeps in its encoder layers
+    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"
 )
 
 
@@ -34,9 +35,15 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
     """
     digest = hashlib.sha256()
     for layer in layers_of(encoder):
-        facts = (layer.self_attn.num_heads, layer.activation_fn.__name__, bool(layer.normalize_before))
+        facts = (
+            layer.self_attn.num_heads,
+            layer.activation_fn.__name__,
+            bool(layer.normalize_before),
+        )
         digest.update(repr(facts).encode())
-    digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())
+    digest.update(
+        repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode()
+    )
     for name, value in sorted(_weights_of(encoder.state_dict()).items()):
         digest.update(f"{name} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
@@ -55,10 +62,21 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
             another number of symbols, or none of its weights fits.
     """
     if model.cfg.freeze_encoder and not encoder_from:
-        raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
-    checkpoints = {path: read_checkpoint(path)["model"] for path in {encoder_from, decoder_from} if path}
+        raise AggdecError(
+            "--freeze-encoder without --encoder-from would keep random weights: name the verifier"
+        )
+    checkpoints = {
+        path: read_checkpoint(path)["model"]
+        for path in {encoder_from, decoder_from}
+        if path
+    }
     if encoder_from:
-        take_weights(model, f"--encoder-from {encoder_from}", checkpoints[encoder_from], "encoder.")
+        take_weights(
+            model,
+            f"--encoder-from {encoder_from}",
+            checkpoints[encoder_from],
+            "encoder.",
+        )
         if model.cfg.freeze_encoder:
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
@@ -69,13 +87,27 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
                 return "not in the drafter"
             if name in frozen:
                 return "shared with the frozen encoder"
-            has_other_symbols = name.endswith(_BY_SYMBOL) and theirs.shape[1:] == ours.shape[1:]  # which is a mistake
-            return theirs if theirs.shape == ours.shape or has_other_symbols else shapes_of(theirs, ours)
+            # which is a mistake
+            has_other_symbols = (
+                name.endswith(_BY_SYMBOL) and theirs.shape[1:] == ours.shape[1:]
+            )
+            return (
+                theirs
+                if theirs.shape == ours.shape or has_other_symbols
+                else shapes_of(theirs, ours)
+            )
 
         if not take_weights(
-            model, f"--decoder-from {decoder_from}", checkpoints[decoder_from], "decoder.", fitting, ("",)
+            model,
+            f"--decoder-from {decoder_from}",
+            checkpoints[decoder_from],
+            "decoder.",
+            fitting,
+            ("",),
         ):
-            raise AggdecError(f"--decoder-from {decoder_from}: nothing of its decoder fits; leave the option out")
+            raise AggdecError(
+                f"--decoder-from {decoder_from}: nothing of its decoder fits; leave the option out"
+            )
     model.save_exactly(f"--encoder-from {encoder_from}")
 
 
@@ -103,11 +135,17 @@ def take_weights(
     needed = {name for name in theirs | ours if not name.startswith(optional)}
     for verb, names in (("has", theirs.keys() - ours), ("lacks", ours.keys() - theirs)):
         if wrong := ", ".join(sorted(needed & names)[:3]):
-            raise AggdecError(f"{source}: {verb} {wrong}, unlike a Transformer with its options; use another file")
+            raise AggdecError(
+                f"{source}: {verb} {wrong}, unlike a Transformer with its options; use another file"
+            )
     loaded: dict[str, Tensor] = {}
     skipped = []
     for name in sorted(theirs):
-        found = theirs[name] if fitting is None or name in needed else fitting(name, theirs[name], ours.get(name))
+        found = (
+            theirs[name]
+            if fitting is None or name in needed
+            else fitting(name, theirs[name], ours.get(name))
+        )
         if isinstance(found, str):
             skipped.append(f"{name} ({found})")
         elif found.shape != ours[name].shape:
@@ -123,14 +161,22 @@ def take_weights(
         for name, value in loaded.items():
             ours[name].copy_(value)
     new = sorted(ours.keys() - theirs.keys())
-    for what, all_of_them in (("loaded", loaded), ("skipped", skipped), ("new here", new)):
+    for what, all_of_them in (
+        ("loaded", loaded),
+        ("skipped", skipped),
+        ("new here", new),
+    ):
         logger.info("%s: %s %s", source, what, ", ".join(all_of_them) or "nothing")
     return loaded
 
 
 def _weights_of(state: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
     """The weights of a model's state whose names begin with `part`."""
-    return {name: state[name] for name in state if name.startswith(part) and not _NOT_WEIGHTS.search(name)}
+    return {
+        name: state[name]
+        for name in state
+        if name.startswith(part) and not _NOT_WEIGHTS.search(name)
+    }
 
 
 def shapes_of(theirs: Tensor, ours: Tensor | None) -> str:

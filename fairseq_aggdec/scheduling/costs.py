@@ -81,7 +81,13 @@ class DraftCost:
             weights -= drafter.output_projection.weight[symbols:].numel()
         call = (cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)
         token = (_INT8_COST_RATIO if quantised else 1.0) * weights / pass_weights
-        return cls(block_size, call / pass_weights, token, token * _reading(weights, cpu), steps)
+        return cls(
+            block_size,
+            call / pass_weights,
+            token,
+            token * _reading(weights, cpu),
+            steps,
+        )
 
 
 @dataclass(frozen=True)
@@ -106,28 +112,49 @@ class Costs:
         """
         drafting = 0.0
         if length > 0:
-            drafting = self.copying if self.draft is None else self.draft.whole(rows, length)
+            drafting = (
+                self.copying if self.draft is None else self.draft.whole(rows, length)
+            )
         return self.fixed + max(self.free, rows * (attention + 1 + length)) + drafting
 
     @classmethod
-    def of(cls, verifiers: Sequence[Any], cpu: Processor, draft: DraftCost | None = None) -> "Costs":
+    def of(
+        cls, verifiers: Sequence[Any], cpu: Processor, draft: DraftCost | None = None
+    ) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
-        weights, layers = [_weights(verifier) for verifier in verifiers], sum(map(_layers, verifiers))
+        weights, layers = (
+            [_weights(verifier) for verifier in verifiers],
+            sum(map(_layers, verifiers)),
+        )
         fixed = (cpu.call * len(verifiers) + cpu.layer * layers) / sum(weights)
         # of other decoders than Transformers the width is not known, and this cost is left out
-        keys = sum(2 * _layers(verifier) * getattr(verifier, "embed_dim", 0) for verifier in verifiers)
+        keys = sum(
+            2 * _layers(verifier) * getattr(verifier, "embed_dim", 0)
+            for verifier in verifiers
+        )
         free = max(_reading(each, cpu) for each in weights)
-        return cls(fixed, free, draft, _KEY_COST * keys / sum(weights), _COPYING / sum(weights))
+        return cls(
+            fixed, free, draft, _KEY_COST * keys / sum(weights), _COPYING / sum(weights)
+        )
 
 
 def _weights(decoder: Any) -> int:
     """Multiplications for one token, attention aside; at least one, for a model without weights."""
-    weights = decoder.named_parameters(remove_duplicate=False)  # the output projection may be the embedding
-    return max(1, sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name))
+    # the output projection may be the embedding
+    weights = decoder.named_parameters(remove_duplicate=False)
+    return max(
+        1,
+        sum(
+            weight.numel()
+            for name, weight in weights
+            if weight.dim() >= 2 and "embed" not in name
+        ),
+    )
 
 
 def _layers(decoder: Any) -> int:
-    return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder has no `layers`
+    # fairseq's convolutional decoder has no `layers`
+    return len(getattr(decoder, "layers", ()))
 
 
 def _reading(weights: int, cpu: Processor) -> float:

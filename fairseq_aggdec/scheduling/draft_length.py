@@ -45,7 +45,8 @@ class DraftLengths(DraftSchedule):
         self._passed: dict[int, float] = defaultdict(float)  # draft tokens, by kind
         self._failed: dict[int, float] = defaultdict(float)
         self._attention = 0.0  # a, of this batch
-        self._best: dict[tuple[int, int, float], int] = {}  # lengths found, by rows, rate in percent and a
+        # lengths found, by rows, rate in percent and a
+        self._best: dict[tuple[int, int, float], int] = {}
         self._accepted = 1.0  # the average for `_MIN_ACCEPTED`
         self._pause = 1  # the length of the last one
         self._paused = 0  # iterations until the next draft
@@ -54,7 +55,8 @@ class DraftLengths(DraftSchedule):
 
     def start(self, source_length: int) -> None:
         """Begin a batch with sources of so many positions, padding included."""
-        self._attention = round(2 * self._costs.position * source_length) / 2  # so that few lengths are computed
+        # so that few lengths are computed
+        self._attention = round(2 * self._costs.position * source_length) / 2
 
     def limits(self, outputs: Outputs) -> list[int]:
         """A model's drafts are as long as pays, and copies are cut later; 0 for all rows where no draft pays.
@@ -87,7 +89,9 @@ class DraftLengths(DraftSchedule):
             return
         rows = len(outcome.drafted)
         kinds = draft.kinds or [MODEL_DRAFT] * rows
-        for kind, drafted, accepted in zip(kinds, outcome.drafted, outcome.accepted, strict=True):
+        for kind, drafted, accepted in zip(
+            kinds, outcome.drafted, outcome.accepted, strict=True
+        ):
             self._passed[kind] += accepted
             self._failed[kind] += accepted < drafted
         self._accepted += _SMOOTHING * (sum(outcome.accepted) / rows - self._accepted)
@@ -106,7 +110,8 @@ class DraftLengths(DraftSchedule):
         """The longest draft to make for each of so many rows."""
         if self._costs.draft is not None:
             return self.length(rows, MODEL_DRAFT)
-        kinds = [*self._failed, _UNTRIED]  # which kind a copy has is known when it is made
+        # which kind a copy has is known when it is made
+        kinds = [*self._failed, _UNTRIED]
         return sys.maxsize if any(self.length(rows, kind) for kind in kinds) else 0
 
     def length(self, rows: int, kind: int) -> int:
@@ -123,7 +128,10 @@ class DraftLengths(DraftSchedule):
         costs = self._costs
         longest = _LONGEST if costs.draft is None else costs.draft.block_size
         committed = accumulate(rate**place for place in range(longest + 1))  # G
-        speeds = [tokens / costs.iteration(rows, length, self._attention) for length, tokens in enumerate(committed)]
+        speeds = [
+            tokens / costs.iteration(rows, length, self._attention)
+            for length, tokens in enumerate(committed)
+        ]
         best = speeds.index(max(speeds))
         if speeds[best] < _MIN_SPEEDUP * speeds[0]:
             return 0

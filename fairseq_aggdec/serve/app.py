@@ -57,7 +57,8 @@ def make_app(
     translating = Batcher(translator, worker) if translator else None
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+        "default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
     )
 
     async def show(request: Request) -> Response:
@@ -73,13 +74,19 @@ def make_app(
 
     routes = [
         Route("/", show, methods=["GET"]),
-        *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
+        *(
+            Route(path, healthy, methods=["GET"])
+            for path in ("/healthz", "/v2/healthcheck")
+        ),
         *languagetool_routes(correcting),
         *libretranslate_routes(translating),
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(OriginGuard, hosts=hosts), Middleware(Limits, seconds=seconds)],
+        middleware=[
+            Middleware(OriginGuard, hosts=hosts),
+            Middleware(Limits, seconds=seconds),
+        ],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )
@@ -116,7 +123,9 @@ class Limits:
             await asyncio.wait_for(self._app(scope, receive, sending), self._seconds)
         except TimeoutError:
             refusal = HTTPException(
-                503, f"not done within {self._seconds:g} seconds: try again later", {"Retry-After": "2"}
+                503,
+                f"not done within {self._seconds:g} seconds: try again later",
+                {"Retry-After": "2"},
             )
         except ClientDisconnect:
             pass
@@ -137,10 +146,14 @@ def listen(host: str, port: int) -> socket.socket:
         AggdecError: the address cannot be had.
     """
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except (OSError, OverflowError) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
-        raise AggdecError(f"--host {host} --port {port}: {reason}; --port 0 takes a free one") from error
+        raise AggdecError(
+            f"--host {host} --port {port}: {reason}; --port 0 takes a free one"
+        ) from error
 
 
 def make_server(app: Starlette) -> uvicorn.Server:

@@ -36,7 +36,9 @@ LONGEST_CACHED = 1000
 
 def busy() -> HTTPException:
     """The refusal of a request that may be sent again."""
-    return HTTPException(429, "too many texts are waiting: try again later", {"Retry-After": "2"})
+    return HTTPException(
+        429, "too many texts are waiting: try again later", {"Retry-After": "2"}
+    )
 
 
 class Batcher:
@@ -46,7 +48,13 @@ class Batcher:
     long one. What waits there is a sentence, or a part of one that is too long for the model.
     """
 
-    def __init__(self, model: Model, worker: Executor, language: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        model: Model,
+        worker: Executor,
+        language: str | None = None,
+        **settings: Any,
+    ) -> None:
         """
         Args:
             model: decodes the sentences, each as a text of its own.
@@ -61,7 +69,8 @@ class Batcher:
         self._turns: dict[str, int] = {}  # the queue: which is decoded next
         self._turn = 0  # of the sentences that are decoded now
         self._asked: dict[str, asyncio.Future[Result]] = {}
-        self._requests: Counter[str] = Counter()  # that wait for each sentence of `_asked`
+        # that wait for each sentence of `_asked`
+        self._requests: Counter[str] = Counter()
         self._taken = 0  # bytes of texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
@@ -86,7 +95,9 @@ class Batcher:
         def count(size: int) -> None:
             nonlocal counted
             more = size - counted
-            if size > SHORT and (self._taken + more > MOST_TAKEN or self.waiting >= MOST_WAITING):
+            if size > SHORT and (
+                self._taken + more > MOST_TAKEN or self.waiting >= MOST_WAITING
+            ):
                 raise busy()
             self._taken += more
             counted = size
@@ -95,7 +106,11 @@ class Batcher:
             if size > counted:  # its length was not known, and may be any
                 count(MOST_BYTES)
 
-        count(0 if request.method == "GET" else min(int(request.headers.get("Content-Length", SHORT)), MOST_BYTES))
+        count(
+            0
+            if request.method == "GET"
+            else min(int(request.headers.get("Content-Length", SHORT)), MOST_BYTES)
+        )
         try:
             yield has_come
         finally:
@@ -107,11 +122,22 @@ class Batcher:
         Raises:
             HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
-        spans = await aside(sum(map(len, texts)), lambda: [self._spans(text) for text in texts])
+        spans = await aside(
+            sum(map(len, texts)), lambda: [self._spans(text) for text in texts]
+        )
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
-        parts = [text[start:end] for text, own in zip(texts, spans, strict=True) for start, end in own]
-        results = iter(await self._decode([re.sub(r"[^\S\t]", " ", part) for part in parts]))
-        return [self._joined(text, own, results) for text, own in zip(texts, spans, strict=True)]
+        parts = [
+            text[start:end]
+            for text, own in zip(texts, spans, strict=True)
+            for start, end in own
+        ]
+        results = iter(
+            await self._decode([re.sub(r"[^\S\t]", " ", part) for part in parts])
+        )
+        return [
+            self._joined(text, own, results)
+            for text, own in zip(texts, spans, strict=True)
+        ]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
@@ -119,27 +145,45 @@ class Batcher:
         spans = []
         for start, end in split_text(text, self.language, self.model.corrects):
             parts = cut_at_clauses(text[start:end], lambda part: len(part) <= most)
-            spans += [(start + first, start + last) for first, last in parts if last - first <= most]
+            spans += [
+                (start + first, start + last)
+                for first, last in parts
+                if last - first <= most
+            ]
         return spans
 
-    def _joined(self, text: str, spans: list[tuple[int, int]], results: Iterator[Result]) -> Result:
+    def _joined(
+        self, text: str, spans: list[tuple[int, int]], results: Iterator[Result]
+    ) -> Result:
         sentences: list[Sentence] = []
         edits: list[Edit] = []
         for (start, _), result in zip(spans, results, strict=False):
             for own in result.sentences:
                 first, last = own.start + start, own.end + start
-                sentences.append(replace(own, source=text[first:last], start=first, end=last))
-            edits += [replace(edit, offset=edit.offset + start) for edit in result.edits]
+                sentences.append(
+                    replace(own, source=text[first:last], start=first, end=last)
+                )
+            edits += [
+                replace(edit, offset=edit.offset + start) for edit in result.edits
+            ]
         return result_of(text, sentences, edits if self.model.corrects else None)
 
     async def _decode(self, sentences: list[str]) -> list[Result]:
-        known = {sentence: self._cache[sentence] for sentence in sentences if sentence in self._cache}
+        known = {
+            sentence: self._cache[sentence]
+            for sentence in sentences
+            if sentence in self._cache
+        }
         for sentence in known:
             self._cache.move_to_end(sentence)
-        unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
+        unknown = [
+            sentence for sentence in dict.fromkeys(sentences) if sentence not in known
+        ]
         new = sum(sentence not in self._asked for sentence in unknown)
         if len(sentences) > MOST_WAITING:
-            raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
+            raise HTTPException(
+                413, f"the text is too long: at most {MOST_WAITING} sentences are taken"
+            )
         if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
             raise busy()
         turn = self._turn
@@ -160,7 +204,10 @@ class Batcher:
                 await asyncio.wait(asked.values())
         finally:
             self._leave(unknown)
-        return [known[sentence] if sentence in known else asked[sentence].result() for sentence in sentences]
+        return [
+            known[sentence] if sentence in known else asked[sentence].result()
+            for sentence in sentences
+        ]
 
     def _leave(self, sentences: list[str]) -> None:
         """A request waits no longer for these sentences; those that no other waits for leave the queue."""
@@ -174,12 +221,15 @@ class Batcher:
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()
         while sentences := self._next_batch():
-            results = await loop.run_in_executor(self.worker, self._decode_batch, sentences)
+            results = await loop.run_in_executor(
+                self.worker, self._decode_batch, sentences
+            )
             for sentence, result in zip(sentences, results, strict=True):
                 future = self._asked.pop(sentence)
                 if isinstance(result, Exception):
                     future.set_exception(result)
-                    future.exception()  # else asyncio logs it, with the sentence, when nobody waits any more
+                    # else asyncio logs it, with the sentence, when nobody waits any more
+                    future.exception()
                     continue
                 future.set_result(result)
                 if len(sentence) <= LONGEST_CACHED:
@@ -207,4 +257,8 @@ class Batcher:
         except Exception as error:
             if len(sentences) == 1:
                 return [error]
-            return [result for sentence in sentences for result in self._decode_batch([sentence])]
+            return [
+                result
+                for sentence in sentences
+                for result in self._decode_batch([sentence])
+            ]

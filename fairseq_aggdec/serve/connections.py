@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 def known_as(host: str, address: str, further: Collection[str]) -> set[str]:
-    """The `hosts` of a `OriginGuard`: on an address that others can reach only those that are given, since it has more names.
+    """The `hosts` of an `OriginGuard`: where others can reach the address, only those given, since it has more names.
 
     Args:
         host: as it was given.
@@ -37,7 +37,9 @@ class OriginGuard:
             hosts: in lower case, IPv6 in brackets; none: any.
         """
         self._app, self._hosts = app, hosts
-        self._shared = CORSMiddleware(app, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"])
+        self._shared = CORSMiddleware(
+            app, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"]
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -46,7 +48,10 @@ class OriginGuard:
             scope["path"] = re.sub("/+", "/", scope["path"]).rstrip("/") or "/"
             host = re.sub(r":\d*$", "", Headers(scope=scope).get("Host", "").lower())
             if host and self._hosts and host not in self._hosts:
-                app = PlainTextResponse(f"this server is not '{host}'; if it is: aggdec serve --allow-host {host}", 403)
+                app = PlainTextResponse(
+                    f"this server is not '{host}'; if it is: aggdec serve --allow-host {host}",
+                    403,
+                )
             elif scope["path"].startswith("/v2/"):
                 app = self._shared
         await app(scope, receive, send)

@@ -11,13 +11,25 @@ from starlette.routing import Route
 
 import fairseq_aggdec
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.requests import FORM, NAMES, aside, read_fields, read_form, read_json, while_wanted
+from fairseq_aggdec.serve.requests import (
+    FORM,
+    NAMES,
+    aside,
+    read_fields,
+    read_form,
+    read_json,
+    while_wanted,
+)
 from fairseq_aggdec.text.edits import to_utf16, utf16_units, widened
 from fairseq_aggdec.text.results import Edit, Result
 
 RULE, CATEGORY = "AGGDEC_CORRECTION", "GRAMMAR"
 """the ids of the one rule of all matches, and of its category"""
-_VARIANTS = {"en": ("AU", "CA", "GB", "NZ", "US", "ZA"), "de": ("AT", "CH", "DE"), "pt": ("BR", "PT")}
+_VARIANTS = {
+    "en": ("AU", "CA", "GB", "NZ", "US", "ZA"),
+    "de": ("AT", "CH", "DE"),
+    "pt": ("BR", "PT"),
+}
 _CONTEXT = 40  # characters around a match
 
 
@@ -37,9 +49,13 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
             language = fields.get("language")
             if not language:
                 raise HTTPException(400, "Error: Missing 'language' parameter")
-            if language != "auto" and language.lower().replace("_", "-").split("-")[0] != code:
+            if (
+                language != "auto"
+                and language.lower().replace("_", "-").split("-")[0] != code
+            ):
                 raise HTTPException(
-                    400, f"Error: '{language}' is not a language code known to this server, which has {code}"
+                    400,
+                    f"Error: '{language}' is not a language code known to this server, which has {code}",
                 )
             parts = await aside(len(fields.get("data", "")), _parts, fields)
             text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
@@ -57,11 +73,22 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
                 "detectedLanguage": {"name": name, "code": code, "confidence": 0.0},
             },
         }  # fmt: skip
-        return await aside(len(text), lambda: JSONResponse(answer | {"matches": _matches(text, parts, result)}))
+        return await aside(
+            len(text),
+            lambda: JSONResponse(answer | {"matches": _matches(text, parts, result)}),
+        )
 
     async def languages(request: Request) -> Response:
-        variants = [(f"{name} ({country})", f"{code}-{country}") for country in _VARIANTS.get(code, ())]
-        return JSONResponse([{"name": n, "code": code, "longCode": long} for n, long in [(name, code), *variants]])
+        variants = [
+            (f"{name} ({country})", f"{code}-{country}")
+            for country in _VARIANTS.get(code, ())
+        ]
+        return JSONResponse(
+            [
+                {"name": n, "code": code, "longCode": long}
+                for n, long in [(name, code), *variants]
+            ]
+        )
 
     return [
         Route("/v2/check", check, methods=["GET", "POST", "OPTIONS"]),
@@ -73,10 +100,18 @@ def _wants_corrections(fields: dict[str, str]) -> bool:
     """Whether the client wants the one rule: with `enabledOnly` it must be enabled, otherwise not be disabled."""
 
     def named(switch: str) -> bool:
-        rules, categories = (fields.get(f"{switch}{kind}", "") for kind in ("Rules", "Categories"))
-        return RULE in map(str.strip, rules.split(",")) or CATEGORY in map(str.strip, categories.split(","))
+        rules, categories = (
+            fields.get(f"{switch}{kind}", "") for kind in ("Rules", "Categories")
+        )
+        return RULE in map(str.strip, rules.split(",")) or CATEGORY in map(
+            str.strip, categories.split(",")
+        )
 
-    return named("enabled") if fields.get("enabledOnly") == "true" else not named("disabled")
+    return (
+        named("enabled")
+        if fields.get("enabledOnly") == "true"
+        else not named("disabled")
+    )
 
 
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
@@ -86,7 +121,9 @@ def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
         HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
     """
     if ("text" in fields) == ("data" in fields):
-        raise HTTPException(400, "Error: give either the 'text' or the 'data' parameter")
+        raise HTTPException(
+            400, "Error: give either the 'text' or the 'data' parameter"
+        )
     if "text" in fields:
         return [(fields["text"], fields["text"])]
     data = read_json(fields["data"])
@@ -100,18 +137,26 @@ def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
         elif isinstance(part, dict) and isinstance(part.get("markup"), str):
             parts.append((part["markup"], str(part.get("interpretAs") or "")))
         else:
-            raise HTTPException(400, "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'")
+            raise HTTPException(
+                400,
+                "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'",
+            )
     return parts
 
 
-def _matches(text: str, parts: list[tuple[str, str]], result: Result) -> list[dict[str, Any]]:
+def _matches(
+    text: str, parts: list[tuple[str, str]], result: Result
+) -> list[dict[str, Any]]:
     starts = [sentence.start for sentence in result.sentences]
     found = [
         (edit, result.sentences[max(0, bisect_right(starts, place) - 1)].source)
         for edit, place in _placed(widened(result.source, result.edits), parts)
     ]
     counted = to_utf16(text, [edit for edit, _ in found])
-    return [_match(text, edit, units, sentence) for (edit, sentence), units in zip(found, counted, strict=True)]
+    return [
+        _match(text, edit, units, sentence)
+        for (edit, sentence), units in zip(found, counted, strict=True)
+    ]
 
 
 def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit, int]]:
@@ -126,7 +171,14 @@ def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit,
         while waiting and waiting[0].offset < end:
             edit = waiting.popleft()
             if text == plain and edit.end <= end:
-                placed.append((Edit(edit.offset - checked + sent, edit.length, edit.replacement), edit.offset))
+                placed.append(
+                    (
+                        Edit(
+                            edit.offset - checked + sent, edit.length, edit.replacement
+                        ),
+                        edit.offset,
+                    )
+                )
         sent, checked = sent + len(text), end
     return placed
 
@@ -134,8 +186,15 @@ def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit,
 def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
     """An entry of `matches`; `units` is the edit in UTF-16 code units."""
     old = text[edit.offset : edit.end]
-    before, after = text[max(0, edit.offset - _CONTEXT) : edit.offset], text[edit.end : edit.end + _CONTEXT]
-    advice = f"replace “{old}” by “{edit.replacement}”" if edit.replacement else f"leave out “{old}”"
+    before, after = (
+        text[max(0, edit.offset - _CONTEXT) : edit.offset],
+        text[edit.end : edit.end + _CONTEXT],
+    )
+    advice = (
+        f"replace “{old}” by “{edit.replacement}”"
+        if edit.replacement
+        else f"leave out “{old}”"
+    )
     return {
         "message": f"The corrector would {advice}.",
         "shortMessage": "Correction",
@@ -143,7 +202,9 @@ def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
         "length": units.length,
         "replacements": [{"value": edit.replacement}],
         "context": {
-            "text": "".join(" " if part in "\r\n\t" else part for part in before + old + after),
+            "text": "".join(
+                " " if part in "\r\n\t" else part for part in before + old + after
+            ),
             "offset": utf16_units(before),
             "length": units.length,
         },

@@ -31,7 +31,9 @@ _Made = TypeVar("_Made")
 
 async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
     """The result of a function for a text of `size` characters, while the event loop serves other requests."""
-    return await asyncio.get_running_loop().run_in_executor(_SHORT if size <= SHORT else _LONG, function, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(
+        _SHORT if size <= SHORT else _LONG, function, *arguments
+    )
 
 
 async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _Made:
@@ -50,7 +52,9 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _M
         working.cancel()
 
 
-async def read_fields(request: Request, has_come: Callable[[int], None], *kinds: str) -> dict[str, Any]:
+async def read_fields(
+    request: Request, has_come: Callable[[int], None], *kinds: str
+) -> dict[str, Any]:
     """The fields of a body, which is read as JSON only if the request calls it so.
 
     Args:
@@ -61,16 +65,23 @@ async def read_fields(request: Request, has_come: Callable[[int], None], *kinds:
         HTTPException: another type (415), too long (413), or no JSON object (400).
     """
     body, size = bytearray(), 0
-    async for chunk in request.stream():  # to its end: clients listen only when they have sent all
+    # to its end: clients listen only when they have sent all
+    async for chunk in request.stream():
         size += len(chunk)
         if size <= MOST_BYTES:
             has_come(size)
             body += chunk
     if size > MOST_BYTES:
-        raise HTTPException(413, f"the text is too long: {size} bytes, and at most {MOST_BYTES} are taken")
+        raise HTTPException(
+            413,
+            f"the text is too long: {size} bytes, and at most {MOST_BYTES} are taken",
+        )
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind not in kinds:
-        raise HTTPException(415, f"Content-Type '{kind}' is not read here: send {' or '.join(filter(None, kinds))}")
+        raise HTTPException(
+            415,
+            f"Content-Type '{kind}' is not read here: send {' or '.join(filter(None, kinds))}",
+        )
     return await aside(len(body), read_json if kind == JSON else read_form, bytes(body))
 
 
@@ -85,7 +96,12 @@ def read_form(query: str | bytes) -> dict[str, str]:
     language, login, others = others.partition("&username=")
     is_encoded = text.isascii() and text.isprintable() and " " not in text
     is_language = language.replace("-", "").replace("_", "").isalnum()
-    if text.startswith("text=") and not is_encoded and is_language and (not login or "&apiKey=" in others):
+    if (
+        text.startswith("text=")
+        and not is_encoded
+        and is_language
+        and (not login or "&apiKey=" in others)
+    ):
         return {"text": text.removeprefix("text="), "language": language}
     return dict(parse_qsl(form, keep_blank_values=True))
 
@@ -98,7 +114,9 @@ def read_json(text: str | bytes) -> dict[str, Any]:
     """
     try:
         written = json.dumps(json.loads(text), ensure_ascii=False)
-        found = json.loads(written.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        found = json.loads(
+            written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        )
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -22,7 +22,12 @@ from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError, refuse_all
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.drafter_checkpoint import kind_of, load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafter_checkpoint import (
+    kind_of,
+    load_drafter,
+    only_drafter,
+    refuse_drafters,
+)
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator, arguments_of
 from fairseq_aggdec.generation.modes import HEADS, Mode
@@ -31,7 +36,13 @@ from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 from fairseq_aggdec.tasks.draft_file import DraftFile
-from fairseq_aggdec.tasks.fairseq_options import DecodingOptions, check_options, decoding_of, options_of, refused
+from fairseq_aggdec.tasks.fairseq_options import (
+    DecodingOptions,
+    check_options,
+    decoding_of,
+    options_of,
+    refused,
+)
 from fairseq_aggdec.tasks.interactive import InteractiveTask
 
 logger = logging.getLogger(__name__)
@@ -44,7 +55,9 @@ def aggressive(task: type[FairseqTask]) -> Any:
     """
     config = getattr(task, "__dataclass", None)
     if config is not None:
-        config = make_dataclass(f"Aggressive{config.__name__}", [], bases=(config, DecodingOptions))
+        config = make_dataclass(
+            f"Aggressive{config.__name__}", [], bases=(config, DecodingOptions)
+        )
     content = {"__module__": __name__, "__doc__": task.__doc__, "config_class": config}
     return type(f"Aggressive{task.__name__}", (AggressiveDecoding, task), content)
 
@@ -68,12 +81,15 @@ class _Run:
     def report(self) -> None:
         """Log the totals, once."""
         if self._totals.sentences > 0:
-            logger.info(f"--decoding {self._mode}: {self._totals.summary()}{self._drafts}")
+            logger.info(
+                f"--decoding {self._mode}: {self._totals.summary()}{self._drafts}"
+            )
             self._totals = DecodingTotals()
 
     def end(self) -> None:
         """Log the totals of fairseq-interactive, or of an interrupted run: the task is gone, or the program ends."""
-        raises, logging.raiseExceptions = logging.raiseExceptions, False  # the log may be closed (--results-path)
+        # the log may be closed (--results-path)
+        raises, logging.raiseExceptions = logging.raiseExceptions, False
         self.report()
         logging.raiseExceptions = raises
 
@@ -99,7 +115,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     @property
     def languages(self) -> tuple[Any, Any]:
         """--source-lang and --target-lang; None where the task has no such option, or it is not given."""
-        return getattr(self._given, "source_lang", None), getattr(self._given, "target_lang", None)
+        return getattr(self._given, "source_lang", None), getattr(
+            self._given, "target_lang", None
+        )
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -110,7 +128,8 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
                 "dataclass=TASK.config_class)(TASK), where TASK is what aggressive() has returned"
             )
         super().add_args(parser)
-        gen_parser_from_dataclass(parser, DecodingOptions())  # leaves out what the parser has
+        # leaves out what the parser has
+        gen_parser_from_dataclass(parser, DecodingOptions())
 
     check_arguments = staticmethod(check_options)
     """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
@@ -120,8 +139,16 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(cfg)
         of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
-        wrong = (ValueError, AttributeError, KeyError, FileNotFoundError) if of_several else (FileNotFoundError,)
-        named = "--langs, --lang-pairs, --source-lang and --target-lang" if of_several else "data folder and task"
+        wrong = (
+            (ValueError, AttributeError, KeyError, FileNotFoundError)
+            if of_several
+            else (FileNotFoundError,)
+        )
+        named = (
+            "--langs, --lang-pairs, --source-lang and --target-lang"
+            if of_several
+            else "data folder and task"
+        )
         try:
             task = super().setup_task(cfg, **kwargs)
             _ = task.source_dictionary, task.target_dictionary
@@ -153,29 +180,44 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if mode.verifies:
             refuse_drafters(models, self._options.path)
         if hasattr(self._given, "lang_pairs") and None in self.languages:
-            raise AggdecError("--source-lang and --target-lang: a model of several languages needs both for decoding")
+            raise AggdecError(
+                "--source-lang and --target-lang: a model of several languages needs both for decoding"
+            )
         if mode.is_fairseqs or getattr(args, "score_reference", False):
-            given |= {"seq_gen_cls": seq_gen_cls, "extra_gen_cls_kwargs": extra_gen_cls_kwargs}
+            given |= {
+                "seq_gen_cls": seq_gen_cls,
+                "extra_gen_cls_kwargs": extra_gen_cls_kwargs,
+            }
             given = {name: value for name, value in given.items() if value is not None}
             with alone_with(models):
                 return super().build_generator(models, args, **given)
 
         # check, make, note
         extra = dict(extra_gen_cls_kwargs or {})
-        prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(args, "prefix_allowed_tokens_fn", None)
+        prefix_fn = given.pop("prefix_allowed_tokens_fn", None) or getattr(
+            args, "prefix_allowed_tokens_fn", None
+        )
         faults = refused(mode, args, extra.get("lm_model"), prefix_fn)
         own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
         kind = seq_gen_cls or own
-        refuse_all([*faults, *self._generator_faults(decoding, mode, len(models), kind, own)])
-        generator = self._make_generator(kind, models, args, extra, decoding, mode, heads, **given)
+        refuse_all(
+            [*faults, *self._generator_faults(decoding, mode, len(models), kind, own)]
+        )
+        generator = self._make_generator(
+            kind, models, args, extra, decoding, mode, heads, **given
+        )
         self._run.begin(generator)
         return generator
 
-    def _generator_faults(self, decoding: Decoding, mode: Mode, models: int, kind: type, own: type) -> Iterator[str]:
+    def _generator_faults(
+        self, decoding: Decoding, mode: Mode, models: int, kind: type, own: type
+    ) -> Iterator[str]:
         """What this task, so many models, or a kind of generators other than the mode's own cannot do."""
         if decoding.bit_exact and models > 1:
             yield f"--bit-exact takes one model, and --path names {models}: give one, or leave it out"
-        if self.source_dictionary is None and (decoding.drafter or (mode.copies and not decoding.draft_file)):
+        if self.source_dictionary is None and (
+            decoding.drafter or (mode.copies and not decoding.draft_file)
+        ):
             yield (
                 f"--decoding {decoding.mode} drafts from the source's text, and this task's source is none: take "
                 "--decoding greedy, aggressive-beam, or iad with --draft-file"
@@ -209,15 +251,20 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
                 mode = decoding.resolved(heads, kind_of(drafter))
             else:
                 drafter = LoadedDrafter(only_drafter(models, self._options.path))
-            block_draft = BlockDraftOptions(drafter, drafter.block_size(decoding.block_size))
+            block_draft = BlockDraftOptions(
+                drafter, drafter.block_size(decoding.block_size)
+            )
 
         # fairseq's generator, which has the options of the search
         if not mode.has_beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
-            args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
+            # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
+            args.beam = 1
         of_fairseq = arguments_of(SequenceGenerator, extra)
         with alone_with(models):
-            stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq, **given)
+            stock = super().build_generator(
+                models, args, extra_gen_cls_kwargs=of_fairseq, **given
+            )
 
         # ours around it
         if decoding.stats and self._stats_file is None:
@@ -229,7 +276,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             block_draft=block_draft,
             keep_drafts=getattr(args, "retain_iter_history", False),
             stats_file=self._stats_file,
-            engines=self._engines.setdefault(decoding.arithmetic, Engines(decoding.arithmetic)),
+            engines=self._engines.setdefault(
+                decoding.arithmetic, Engines(decoding.arithmetic)
+            ),
             form=getattr(self, "form", None),
             **extra,
         )
@@ -261,7 +310,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             engines.clear()
         self._drafters.clear()
 
-    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+    def get_batch_iterator(
+        self, dataset: FairseqDataset, *args: Any, **kwargs: Any
+    ) -> EpochBatchIterator:
         """As fairseq's, for the batches of --shard-id; the run's totals are logged after the last batch of a split.
 
         fairseq-generate itself does not read its options --num-shards and --shard-id. The iterator of a buffer of
@@ -273,11 +324,19 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if kwargs.get("num_shards", 1) == 1:
             shards, number = self._options.num_shards or 1, self._options.shard_id or 0
             if not 0 <= number < shards:
-                raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
+                raise AggdecError(
+                    f"--shard-id {number}: must be at least 0 and below --num-shards {shards}"
+                )
             kwargs["num_shards"], kwargs["shard_id"] = shards, number
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         if is_split or self._buffer:
-            watch: Any = {"after_last": self._run.report} if is_split else {"before_each": self._note_ids}
+            watch: Any = (
+                {"after_last": self._run.report}
+                if is_split
+                else {"before_each": self._note_ids}
+            )
             next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), **watch)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(
+                next_epoch(*a, **k), **watch
+            )
         return batches

@@ -13,7 +13,11 @@ from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.fairseq_options import DecodingOptions
 from fairseq_aggdec.tasks.hub_translation import HubTemplateMixin
 
-_OTHERS = ("translation_from_pretrained_bart", "multilingual_translation", "speech_to_text")
+_OTHERS = (
+    "translation_from_pretrained_bart",
+    "multilingual_translation",
+    "speech_to_text",
+)
 _NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")
 """symbols of NLLB's models behind those of the languages, for sources of training data"""
 
@@ -30,7 +34,9 @@ class AggressiveTranslationTask(AggressiveDecoding, HubTemplateMixin, Translatio
     cfg: AggressiveTranslationConfig
 
     @classmethod
-    def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
+    def setup_task(
+        cls, cfg: AggressiveTranslationConfig, **kwargs: Any
+    ) -> "AggressiveTranslationTask":
         """As fairseq's; raises `AggdecError` for an option that makes no sense and a folder without dictionaries."""
         check_data(cfg)
         task: AggressiveTranslationTask = super().setup_task(cfg, **kwargs)
@@ -51,9 +57,13 @@ class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
         about = "NLLB: the dictionary has three more symbols behind the languages"
-        parser.add_argument("--add-data-source-prefix-tags", action="store_true", help=about)
+        parser.add_argument(
+            "--add-data-source-prefix-tags", action="store_true", help=about
+        )
 
-    def __init__(self, args: Any, langs: list[str], dicts: dict[str, Any], training: bool) -> None:
+    def __init__(
+        self, args: Any, langs: list[str], dicts: dict[str, Any], training: bool
+    ) -> None:
         if getattr(args, "add_data_source_prefix_tags", False):
             for symbols in dicts.values():
                 for tag in _NLLB_TAGS:
@@ -61,6 +71,9 @@ class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):
         super().__init__(args, langs, dicts, training)
 
 
-register_task("aggressive_translation_multi_simple_epoch")(aggressive(MultiSimpleEpochTask))
+register_task("aggressive_translation_multi_simple_epoch")(
+    aggressive(MultiSimpleEpochTask)
+)
 for _name in _OTHERS:
-    register_task(f"aggressive_{_name}")(aggressive(TASK_REGISTRY[_name]))  # all have `add_args`
+    # all have `add_args`
+    register_task(f"aggressive_{_name}")(aggressive(TASK_REGISTRY[_name]))

@@ -9,7 +9,11 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError, check_least
-from fairseq_aggdec.models.nar_drafter import NarDrafterModel, fixed_prefix_lengths, random_prefix_lengths
+from fairseq_aggdec.models.nar_drafter import (
+    NarDrafterModel,
+    fixed_prefix_lengths,
+    random_prefix_lengths,
+)
 from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 from fairseq_aggdec.tasks.hub_translation import HubTemplateMixin
 
@@ -22,10 +26,15 @@ class BlockDraftingConfig(TranslationConfig):
 
     blocks_per_sentence: int = field(
         default=1,
-        metadata={"help": "number of blocks of a sentence trained in one pass, each behind a prefix of its own length"},
+        metadata={
+            "help": "number of blocks of a sentence trained in one pass, each behind a prefix of its own length"
+        },
     )
     valid_blocks_per_sentence: int = field(
-        default=4, metadata={"help": "the same number in validation, where the prefix lengths are fixed"}
+        default=4,
+        metadata={
+            "help": "the same number in validation, where the prefix lengths are fixed"
+        },
     )
 
 
@@ -39,18 +48,25 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         # saved in the checkpoint: decoding compares the dictionaries of drafter and verifier symbol by symbol
         self.state.merge_state_dict(
-            {"source_symbols": list(src_dict.symbols), "target_symbols": list(tgt_dict.symbols)}
+            {
+                "source_symbols": list(src_dict.symbols),
+                "target_symbols": list(tgt_dict.symbols),
+            }
         )
         check_least(cfg, 1, "blocks_per_sentence", "valid_blocks_per_sentence")
         if cfg.left_pad_target:
-            raise AggdecError("--task block_drafting reads targets from the left: leave out --left-pad-target")
+            raise AggdecError(
+                "--task block_drafting reads targets from the left: leave out --left-pad-target"
+            )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
         """As fairseq's; raises `AggdecError` for a model that is no drafter."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
             name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-            raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {name}")
+            raise AggdecError(
+                f"--task block_drafting trains drafters: give --arch nar_drafter, not {name}"
+            )
         return model
 
     def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:
@@ -72,15 +88,23 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
         **extra: Any,
     ) -> Any:
         """As fairseq's, with random prefix lengths; they depend on the update, so that a resumed run repeats them."""
-        prefix_lengths = random_prefix_lengths(self._lengths(sample), self.cfg.blocks_per_sentence)
+        prefix_lengths = random_prefix_lengths(
+            self._lengths(sample), self.cfg.blocks_per_sentence
+        )
         sample = {**sample, "prefix_lengths": prefix_lengths, "update_num": update_num}
-        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad, **extra)
+        return super().train_step(
+            sample, model, criterion, optimizer, update_num, ignore_grad, **extra
+        )
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> Any:
         """As fairseq's, with prefix lengths that depend on the sentence's number alone."""
         lengths = self._lengths(sample)
-        prefix_lengths = fixed_prefix_lengths(sample["id"], lengths, self.cfg.valid_blocks_per_sentence)
-        return super().valid_step({**sample, "prefix_lengths": prefix_lengths}, model, criterion)
+        prefix_lengths = fixed_prefix_lengths(
+            sample["id"], lengths, self.cfg.valid_blocks_per_sentence
+        )
+        return super().valid_step(
+            {**sample, "prefix_lengths": prefix_lengths}, model, criterion
+        )
 
     def _lengths(self, sample: dict[str, Any]) -> Tensor:
         """The number of tokens of each target, EOS included, B."""

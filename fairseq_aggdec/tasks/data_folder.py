@@ -14,7 +14,9 @@ from fairseq_aggdec.hub.settings import Settings
 def check_data(cfg: Any) -> None:
     """Raise `AggdecError` where no data folder is named, or it is missing, or lacks a language pair or a dictionary."""
     if not cfg.data:
-        raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")
+        raise AggdecError(
+            "no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt"
+        )
     language_pair(Path(str(cfg.data).split(":")[0]), cfg.source_lang, cfg.target_lang)
 
 
@@ -23,7 +25,11 @@ class NamesMissingSplit(FairseqTask):
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
         # the tasks with a data manager have a table of splits
-        missing = (FileNotFoundError, KeyError) if hasattr(self, "data_manager") else FileNotFoundError
+        missing = (
+            (FileNotFoundError, KeyError)
+            if hasattr(self, "data_manager")
+            else FileNotFoundError
+        )
         try:
             super().load_dataset(split, *args, **kwargs)
         except missing as error:
@@ -32,14 +38,18 @@ class NamesMissingSplit(FairseqTask):
             ) from error
 
 
-def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:
+def language_pair(
+    folder: Path, source: str | None = None, target: str | None = None
+) -> tuple[str, str]:
     """The languages of a folder's data; a language that is not given is inferred from file names, as by fairseq.
 
     Without such files those of an imported model are its own. Raises `AggdecError` where there is no such folder, it
     lacks data of a language pair, or a dictionary, or the model has no such language.
     """
     if not folder.is_dir():
-        raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
+        raise AggdecError(
+            f"{folder}: no such data folder; it is made by fairseq-preprocess"
+        )
     settings = Settings.found(folder)
     if source is None or target is None:
         found = data_utils.infer_language_pair(str(folder))
@@ -47,13 +57,19 @@ def language_pair(folder: Path, source: str | None = None, target: str | None = 
             found = settings.source_lang, settings.target_lang
         source, target = source or found[0], target or found[1]
     if settings is not None and not (source and target):
-        missing = " and ".join(option for option, name in (("-s", source), ("-t", target)) if not name)
+        missing = " and ".join(
+            option for option, name in (("-s", source), ("-t", target)) if not name
+        )
         raise AggdecError(settings.needs(missing))
     if not source or not target:
-        raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
+        raise AggdecError(
+            f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang"
+        )
     if settings is not None:
         settings.around(source, target)
     for side, language in (("source", source), ("target", target)):
         if not dictionary_file(folder, side, language).is_file():
-            raise AggdecError(f"{folder}: has no dict.{language}.txt; check --source-lang and --target-lang")
+            raise AggdecError(
+                f"{folder}: has no dict.{language}.txt; check --source-lang and --target-lang"
+            )
     return source, target

@@ -29,14 +29,22 @@ OF_FAIRSEQ = {
 def _fields() -> list[tuple[str, Any, Any]]:
     """Names, types and defaults for fairseq: options of this plugin have a help text, those of fairseq none."""
     found: list[tuple[str, Any, Any]] = [
-        (name, Any, II(f"{part}.{name}")) for part, names in OF_FAIRSEQ.items() for name in names.split()
+        (name, Any, II(f"{part}.{name}"))
+        for part, names in OF_FAIRSEQ.items()
+        for name in names.split()
     ]
     for option in fields(Decoding):
         kind, may_be_none = type_of(option)
         text = help_of(option)
         if text is not None:
             annotation = Optional[kind] if may_be_none else kind  # noqa: UP045 (fairseq reads it)
-            found.append((name_of(option), annotation, field(default=option.default, metadata={"help": text})))
+            found.append(
+                (
+                    name_of(option),
+                    annotation,
+                    field(default=option.default, metadata={"help": text}),
+                )
+            )
     return found
 
 
@@ -63,13 +71,19 @@ def options_of(given: Any) -> Namespace:
             value = getattr(given, option.name, option.default)
         except InterpolationKeyError:
             value = None
-        setattr(options, option.name, None if isinstance(value, str) and value.startswith("${") else value)
+        setattr(
+            options,
+            option.name,
+            None if isinstance(value, str) and value.startswith("${") else value,
+        )
     return options
 
 
 def decoding_of(options: Namespace) -> Decoding:
     """How to decode by `options_of`."""
-    return Decoding.from_args(options, on_gpu=torch.cuda.is_available() and not options.cpu)
+    return Decoding.from_args(
+        options, on_gpu=torch.cuda.is_available() and not options.cpu
+    )
 
 
 def check_options(given: Any) -> None:
@@ -78,12 +92,18 @@ def check_options(given: Any) -> None:
     decoding = decoding_of(options)
     faults = decoding.faults()
     # --score-reference decodes nothing
-    if decoding.mode in MODES and not decoding.row.is_fairseqs and not options.score_reference:
+    if (
+        decoding.mode in MODES
+        and not decoding.row.is_fairseqs
+        and not options.score_reference
+    ):
         faults += refused(decoding.row, options)
     refuse_all(faults)
 
 
-def refused(mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> list[str]:
+def refused(
+    mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None
+) -> list[str]:
     """A sentence for each value that makes no sense, and one for all options that a mode of this plugin cannot honour.
 
     `options`: fairseq's; absent ones and None have their defaults.
@@ -96,7 +116,8 @@ def refused(mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable 
     faults = too_small(options, 1, "beam", "nbest")
     for name in ("lenpen", "unkpen", "temperature", "max_len_a"):
         number = value(name, 0.0)
-        if not math.isfinite(number) and not (name == "unkpen" and number > 0):  # infinity bans unknown words
+        # infinity bans unknown words
+        if not math.isfinite(number) and not (name == "unkpen" and number > 0):
             faults.append(f"{option_name(name)} {number}: must be a finite number")
     wanted = {
         "--sampling": value("sampling"),
@@ -112,5 +133,7 @@ def refused(mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable 
     }
     names = [name for name, is_set in wanted.items() if is_set]
     if names:
-        faults.append(f"--decoding {mode.name} cannot honour {', '.join(names)}: leave it out, or use --decoding beam")
+        faults.append(
+            f"--decoding {mode.name} cannot honour {', '.join(names)}: leave it out, or use --decoding beam"
+        )
     return faults

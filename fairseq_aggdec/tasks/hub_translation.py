@@ -26,15 +26,27 @@ from fairseq_aggdec.tasks.data_folder import language_pair
 class TemplatedDataset(BaseWrapperDataset):
     """One side of a split with the tokens around its texts; `dataset` has the texts, EOS last."""
 
-    def __init__(self, dataset: Any, before: Sequence[int], after: Sequence[int], longest: int | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        before: Sequence[int],
+        after: Sequence[int],
+        longest: int | None = None,
+    ) -> None:
         """`longest`: the most tokens of a sentence, which is cut to it; None: no limit."""
         super().__init__(dataset)
         added = len(before) + len(after)
-        self._before, self._after, self._longest = before, after, None if longest is None else longest - added
+        self._before, self._after, self._longest = (
+            before,
+            after,
+            None if longest is None else longest - added,
+        )
         self._sizes = added + np.clip(np.asarray(dataset.sizes) - 1, 0, self._longest)
 
     def __getitem__(self, index: int) -> Tensor:
-        return _between(self._before, self.dataset[index][:-1][: self._longest], self._after)
+        return _between(
+            self._before, self.dataset[index][:-1][: self._longest], self._after
+        )
 
     @property
     def sizes(self) -> np.ndarray:
@@ -60,8 +72,12 @@ class HubTemplateMixin(FairseqTask):
             around = settings.around(cfg.source_lang, cfg.target_lang)
             source, target = self.source_dictionary, self.target_dictionary
             sides = zip(around, (source, source, target), strict=True)
-            self.form = PromptTemplate(*([side.index(token) for token in tokens] for tokens, side in sides))
-            self.hidden = frozenset(map(target.index, settings.languages.values())) - {target.unk()}
+            self.form = PromptTemplate(
+                *([side.index(token) for token in tokens] for tokens, side in sides)
+            )
+            self.hidden = frozenset(map(target.index, settings.languages.values())) - {
+                target.unk()
+            }
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
@@ -71,24 +87,36 @@ class HubTemplateMixin(FairseqTask):
         """
         if _settings(cfg) is None:
             if cls.needs_settings:
-                raise AggdecError(f"{cfg.data}: has no {FILE}; make it by aggdec binarize, or copy the model's {FILE}")
+                raise AggdecError(
+                    f"{cfg.data}: has no {FILE}; make it by aggdec binarize, or copy the model's {FILE}"
+                )
             return super().setup_task(cfg, **kwargs)
         folder = Path(utils.split_paths(cfg.data)[0])
-        cfg.source_lang, cfg.target_lang = language_pair(folder, cfg.source_lang, cfg.target_lang)
+        cfg.source_lang, cfg.target_lang = language_pair(
+            folder, cfg.source_lang, cfg.target_lang
+        )
         sides = {"source": cfg.source_lang, "target": cfg.target_lang}
-        paths = [str(dictionary_file(folder, side, language)) for side, language in sides.items()]
+        paths = [
+            str(dictionary_file(folder, side, language))
+            for side, language in sides.items()
+        ]
         loaded = {path: cls.load_dictionary(path) for path in dict.fromkeys(paths)}
         return cls(cfg, *(loaded[path] for path in paths))
 
     @property
     def added(self) -> int:
         """The number of a source's tokens beside its text and EOS."""
-        return 0 if self.form is None else len(self.form.before) + len(self.form.after) - 1
+        return (
+            0 if self.form is None else len(self.form.before) + len(self.form.after) - 1
+        )
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
         """As fairseq's; the limit of --truncate-source counts all tokens of a source."""
-        if self.form is not None and self.cfg.num_batch_buckets:  # fairseq would pad before a text's form is there
-            raise AggdecError("--num-batch-buckets: cannot be used on an imported model's data; leave it out")
+        # fairseq would pad before a text's form is there
+        if self.form is not None and self.cfg.num_batch_buckets:
+            raise AggdecError(
+                "--num-batch-buckets: cannot be used on an imported model's data; leave it out"
+            )
         super().load_dataset(split, *args, **kwargs)
         if self.form is None:
             return
@@ -99,33 +127,59 @@ class HubTemplateMixin(FairseqTask):
         if data.tgt is None or not (self.needs_targets or np.any(data.tgt.sizes > 1)):
             data.tgt = data.tgt_sizes = None  # empty ones would be scored
         else:
-            data.tgt = TemplatedDataset(data.tgt, forced, [self.target_dictionary.eos()])
+            data.tgt = TemplatedDataset(
+                data.tgt, forced, [self.target_dictionary.eos()]
+            )
             data.tgt_sizes = data.tgt.sizes
             data.sizes = np.vstack((data.src_sizes, data.tgt_sizes)).T
 
-    def build_dataset_for_inference(self, src_tokens: Any, src_lengths: Any, *args: Any, **kwargs: Any) -> Any:
+    def build_dataset_for_inference(
+        self, src_tokens: Any, src_lengths: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """As fairseq's, of texts, EOS last."""
         if self.form is not None:
-            src_tokens = [_between(self.form.before, text[:-1], self.form.after) for text in src_tokens]
+            src_tokens = [
+                _between(self.form.before, text[:-1], self.form.after)
+                for text in src_tokens
+            ]
             src_lengths = list(map(len, src_tokens))
-        return super().build_dataset_for_inference(src_tokens, src_lengths, *args, **kwargs)
+        return super().build_dataset_for_inference(
+            src_tokens, src_lengths, *args, **kwargs
+        )
 
     def build_generator(
-        self, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Any = None, **given: Any
+        self,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Any = None,
+        **given: Any,
     ) -> Any:
         """As fairseq's; languages are left out of an output's text."""
         if self.hidden:
-            extra_gen_cls_kwargs = {"symbols_to_strip_from_output": self.hidden, **(extra_gen_cls_kwargs or {})}
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **given)
+            extra_gen_cls_kwargs = {
+                "symbols_to_strip_from_output": self.hidden,
+                **(extra_gen_cls_kwargs or {}),
+            }
+        return super().build_generator(
+            models, args, seq_gen_cls, extra_gen_cls_kwargs, **given
+        )
 
     def inference_step(
-        self, generator: Any, models: Any, sample: dict[str, Any], prefix_tokens: Tensor | None = None, **given: Any
+        self,
+        generator: Any,
+        models: Any,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        **given: Any,
     ) -> Any:
         """As fairseq's; without a prefix, which would begin with them, the first tokens are the model's forced ones."""
         if prefix_tokens is None and self.form is not None and self.form.forced:
             source = sample["net_input"]["src_tokens"]
             prefix_tokens = source.new_tensor([self.form.forced]).repeat(len(source), 1)
-        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, **given)
+        return super().inference_step(
+            generator, models, sample, prefix_tokens=prefix_tokens, **given
+        )
 
 
 def _between(before: Sequence[int], text: Tensor, after: Sequence[int]) -> Tensor:

@@ -24,14 +24,19 @@ class InteractiveTask(FairseqTask):
 
     def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
         super().__init__(cfg, *rest, **named)
-        self._buffer: list[str] = []  # the current buffer; empty outside of fairseq-interactive
+        # the current buffer; empty outside of fairseq-interactive
+        self._buffer: list[str] = []
         self._lines_before = 0  # number of lines in earlier buffers
-        self._batch_ids: Tensor | None = None  # index in the buffer of each sentence of the current batch
+        # index in the buffer of each sentence of the current batch
+        self._batch_ids: Tensor | None = None
         self._nbest = 1  # number of hypotheses printed for a sentence
         self._as_written: AsWrittenTokenizer | None = None
-        self._may_lack_subwords = False  # no --bpe is given, and the warning is not yet logged
+        # no --bpe is given, and the warning is not yet logged
+        self._may_lack_subwords = False
 
-    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
+    def get_interactive_tokens_and_lengths(
+        self, lines: list[str], encode_fn: Callable[[str], str]
+    ) -> Any:
         """As fairseq's; the lines become the current buffer."""
         self._lines_before += len(self._buffer)
         self._buffer = lines
@@ -51,7 +56,9 @@ class InteractiveTask(FairseqTask):
     def build_tokenizer(self, args: Any) -> Any:
         """As fairseq's; an `AsWrittenTokenizer` will get the line of each answer."""
         tokenizer = super().build_tokenizer(args)
-        self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
+        self._as_written = (
+            tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
+        )
         return tokenizer
 
     def build_bpe(self, args: Any) -> Any:
@@ -61,10 +68,16 @@ class InteractiveTask(FairseqTask):
         return bpe
 
     def inference_step(
-        self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
+        self,
+        generator: Any,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         """As fairseq's; samples of fairseq-interactive, which have no `id`, get the numbers of their lines."""
-        if not isinstance(generator, AggressiveGenerator):  # that one decides by its engines
+        # that one decides by its engines
+        if not isinstance(generator, AggressiveGenerator):
             shorten_waits(False)
         if "id" not in sample and self._batch_ids is not None:
             ids = self._batch_ids + self._lines_before
@@ -72,7 +85,9 @@ class InteractiveTask(FairseqTask):
         found = super().inference_step(generator, models, sample, *args, **kwargs)
         if self._as_written is not None and self._batch_ids is not None:
             for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):
-                self._as_written.answered(number, self._buffer[number], min(len(hypotheses), self._nbest))
+                self._as_written.answered(
+                    number, self._buffer[number], min(len(hypotheses), self._nbest)
+                )
         return found
 
 

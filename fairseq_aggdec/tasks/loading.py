@@ -17,7 +17,10 @@ from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.generation.modes import AGGRESSIVE
 from fairseq_aggdec.generation.options import Decoding
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from fairseq_aggdec.tasks.aggressive_translation import (
+    AggressiveTranslationConfig,
+    AggressiveTranslationTask,
+)
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 PRECISIONS = (*DTYPES, "int8")
@@ -55,13 +58,18 @@ def load(
     if task_name == "translation":
         config = AggressiveTranslationConfig(**given)
         # these refer to fairseq's whole configuration, which only its command lines build
-        config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+        config.train_subset, config.dataset_impl, config.required_seq_len_multiple = (
+            "train",
+            None,
+            1,
+        )
         task = AggressiveTranslationTask.setup_task(config)
     else:
         task = _task_as_trained(task_name, path.split(":")[0], given)
     models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
     for model in models:
-        model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
+        # fairseq-generate's defaults
+        model.prepare_for_inference_(Namespace(generation=Namespace()))
     return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]
 
 
@@ -69,11 +77,19 @@ def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> Any:
     """The plugin's task for fairseq's legacy task `name`, with a checkpoint's options but for those of `given`."""
     kind = TASK_REGISTRY.get(f"aggressive_{name}")
     if kind is None or f"aggressive_{name}" in TASK_DATACLASS_REGISTRY:
-        known = sorted(task for task in TASK_REGISTRY if f"aggressive_{task}" in TASK_REGISTRY)
-        raise AggdecError(f"task {name}: this plugin loads models of {', '.join(known)}")
+        known = sorted(
+            task for task in TASK_REGISTRY if f"aggressive_{task}" in TASK_REGISTRY
+        )
+        raise AggdecError(
+            f"task {name}: this plugin loads models of {', '.join(known)}"
+        )
     options = trained_options(path)
     # fairseq reads these from words, and precisions are those of this run
-    options |= {side: str(options[side]) for side in ("left_pad_source", "left_pad_target") if side in options}
+    options |= {
+        side: str(options[side])
+        for side in ("left_pad_source", "left_pad_target")
+        if side in options
+    }
     args = Namespace(**{**options, "fp16": False, "bf16": False, **given})
     _set_legacy_defaults(args, kind)
     try:
@@ -116,4 +132,7 @@ def batches_of(
     if by_length and order is None:
         numbers = sorted(numbers, key=lengths.__getitem__)
     starts = range(0, len(sentences), size)
-    return [dataset.collater([dataset[i] for i in numbers[first : first + size]]) for first in starts]
+    return [
+        dataset.collater([dataset[i] for i in numbers[first : first + size]])
+        for first in starts
+    ]

@@ -13,16 +13,29 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationCon
 class SuperResolutionConfig(AggressiveTranslationConfig):
     """Options of the task beside those of decoding; `data` is an .npz file or a folder of images."""
 
-    input_size: int = field(default=8, metadata={"help": "pixels on a side of the small image"})
-    output_size: int = field(
-        default=32, metadata={"help": "pixels on a side of the large image: a multiple of --input-size"}
+    input_size: int = field(
+        default=8, metadata={"help": "pixels on a side of the small image"}
     )
-    grey: bool = field(default=False, metadata={"help": "one channel instead of red, green and blue"})
-    valid_images: int = field(default=100, metadata={"help": "number of different images in the split valid"})
-    test_images: int = field(default=100, metadata={"help": "number of different images in the split test"})
+    output_size: int = field(
+        default=32,
+        metadata={
+            "help": "pixels on a side of the large image: a multiple of --input-size"
+        },
+    )
+    grey: bool = field(
+        default=False, metadata={"help": "one channel instead of red, green and blue"}
+    )
+    valid_images: int = field(
+        default=100, metadata={"help": "number of different images in the split valid"}
+    )
+    test_images: int = field(
+        default=100, metadata={"help": "number of different images in the split test"}
+    )
     coordinate_positions: bool = field(
         default=False,
-        metadata={"help": "training: initialise learned position embeddings as sines of row and column"},
+        metadata={
+            "help": "training: initialise learned position embeddings as sines of row and column"
+        },
     )
 
 
@@ -33,5 +46,7 @@ class SuperResolution(FairseqTask):
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> FairseqTask:
         """The task; raises `AggdecError` where the plugin was installed without its checkout."""
-        task: FairseqTask = load_part("super_resolution.task").SuperResolutionTask.setup_task(cfg)
+        task: FairseqTask = load_part(
+            "super_resolution.task"
+        ).SuperResolutionTask.setup_task(cfg)
         return task

@@ -2,7 +2,9 @@
 
 import unicodedata
 
-READ = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !\"$%&'()+,-./:;?")
+READ = frozenset(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !\"$%&'()+,-./:;?"
+)
 """all characters that the corrector is shown; its dictionary has a few more, which were too rare for it to learn"""
 
 PUNCTUATION = {
@@ -11,11 +13,16 @@ PUNCTUATION = {
     **dict.fromkeys("‐‑‒–−", "-"),
     **dict.fromkeys("—―", " - "),
     "…": "...",
-    **dict.fromkeys("\u00ad\u200b\ufeff", ""),  # soft hyphen, zero-width space, byte order mark
+    # soft hyphen, zero-width space, byte order mark
+    **dict.fromkeys("\u00ad\u200b\ufeff", ""),
 }
 """punctuation of word processors, and a keyboard's characters for it; white space is what `str.isspace` says"""
 
-STAND_INS = {**dict.fromkeys("[{", "("), **dict.fromkeys("]}", ")"), **dict.fromkeys("€£¥", "$")}
+STAND_INS = {
+    **dict.fromkeys("[{", "("),
+    **dict.fromkeys("]}", ")"),
+    **dict.fromkeys("€£¥", "$"),
+}
 """other characters that are shown as a similar one"""
 
 
@@ -28,7 +35,11 @@ def plain(character: str) -> str | None:
     if character in STAND_INS:
         return STAND_INS[character]
     if character.isalpha() or unicodedata.combining(character):
-        letters = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+        letters = "".join(
+            c
+            for c in unicodedata.normalize("NFKD", character)
+            if not unicodedata.combining(c)
+        )
         if not letters or (letters.isascii() and letters.isalpha()):
             return letters
     return None

@@ -8,9 +8,12 @@ from dataclasses import replace
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.spacing import aligned, common_start
 
-_MARK = "\u0300-\u036f\u200d\ufe0f"  # accents and what emoji are joined by: they go with the character before them
+# accents and what emoji are joined by: they go with the character before them
+_MARK = "\u0300-\u036f\u200d\ufe0f"
 _WORD = rf"\w[\w{_MARK}]*"
-_TOKEN = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|{_WORD}(?:['’-]{_WORD})*|[^\w\s][{_MARK}]*")
+_TOKEN = re.compile(
+    rf"[\u3040-\u30ff\u3400-\u9fff]|{_WORD}(?:['’-]{_WORD})*|[^\w\s][{_MARK}]*"
+)
 """a character of Chinese or Japanese, a word, or another character; white space is between them"""
 
 
@@ -28,9 +31,13 @@ def find_edits(source: str, output: str) -> list[Edit]:
     return edits
 
 
-def _counterparts(old: list[re.Match[str]], new: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def _counterparts(
+    old: list[re.Match[str]], new: list[re.Match[str]]
+) -> Iterator[tuple[int, int]]:
     """Pairs of token numbers (old, new): equal tokens, and tokens of a replacement by the same number of tokens."""
-    for _, i1, i2, j1, j2 in aligned([match[0] for match in old], [match[0] for match in new]):
+    for _, i1, i2, j1, j2 in aligned(
+        [match[0] for match in old], [match[0] for match in new]
+    ):
         if i2 - i1 == j2 - j1:
             yield from zip(range(i1, i2), range(j1, j2), strict=True)
 
@@ -66,14 +73,23 @@ def marked(result: Result, marks: Sequence[tuple[str, str]] = PLAIN_MARKS) -> st
     edits = []
     for edit in result.edits:
         texts = (result.source[edit.offset : edit.end], edit.replacement)
-        shown = [text and text.join(around) for text, around in zip(texts, marks, strict=True)]
+        shown = [
+            text and text.join(around)
+            for text, around in zip(texts, marks, strict=True)
+        ]
         edits.append(replace(edit, replacement="".join(shown)))
     return apply_edits(result.source, edits)
 
 
-def result_of(source: str, sentences: list[Sentence], edits: list[Edit] | None) -> Result:
+def result_of(
+    source: str, sentences: list[Sentence], edits: list[Edit] | None
+) -> Result:
     """Join the results of a text's sentences. `edits` are those of a correction; None: the text is translated."""
-    made = [Edit(one.start, one.end - one.start, one.text) for one in sentences] if edits is None else edits
+    made = (
+        [Edit(one.start, one.end - one.start, one.text) for one in sentences]
+        if edits is None
+        else edits
+    )
     return Result(source, apply_edits(source, made), sentences, edits or [])
 
 
@@ -107,7 +123,11 @@ def _beside(tokens: list[tuple[int, int]], insertion: Edit) -> tuple[int, int]:
     following = bisect_left(tokens, (place, place))
     touches_next = following < len(tokens) and tokens[following][0] == place
     ends_in_space = insertion.replacement[-1:].isspace()
-    if following and tokens[following - 1][1] >= place and not (touches_next and ends_in_space):
+    if (
+        following
+        and tokens[following - 1][1] >= place
+        and not (touches_next and ends_in_space)
+    ):
         return tokens[following - 1]
     if following < len(tokens):
         return place, tokens[following][1]
@@ -120,7 +140,11 @@ def to_utf16(text: str, edits: Sequence[Edit]) -> list[Edit]:
     for edit in edits:
         offset += utf16_units(text[place : edit.offset])
         place = edit.offset
-        result.append(Edit(offset, utf16_units(text[place : place + edit.length]), edit.replacement))
+        result.append(
+            Edit(
+                offset, utf16_units(text[place : place + edit.length]), edit.replacement
+            )
+        )
     return result
 
 

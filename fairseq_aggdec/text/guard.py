@@ -18,7 +18,9 @@ _CODE = re.compile(r"[_\\/@<>{}\[\]=|~^$]|\w\(|^--?\w|\w\.[a-z]|\w::")
 _SIGN = re.compile(r"[^\w\s.,;:!?'’\"“”()-]|([^\w\s])\1")
 _PAIRED = re.compile(r"[\"“”()\n]")
 _FIRST_PERSON = re.compile(r"I(?:'\w+)?")
-_NEGATION = re.compile(r"(?:not?|never|none|nobody|nothing|without|cannot|\w+n't)", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"(?:not?|never|none|nobody|nothing|without|cannot|\w+n't)", re.IGNORECASE
+)
 _NUMBERS = frozenset(
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety "
     "hundred thousand million billion dozen half twice percent".split()
@@ -34,7 +36,10 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
         return f"the output is too long: {len(output)} words for {len(source)}"
     if 2 * len(output) < len(source) and (len(source) > 3 or not output):
         return f"the output lost words: {len(output)} are left of {len(source)}"
-    known, found = (Counter(zip(some, some[1:], some[2:], strict=False)) for some in (source, output))
+    known, found = (
+        Counter(zip(some, some[1:], some[2:], strict=False))
+        for some in (source, output)
+    )
     for trigram, count in found.items():
         if count >= 4 and trigram not in known:
             return f"the output repeats '{' '.join(trigram)}' {count} times"
@@ -50,7 +55,11 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     as a sentence does, an end that an edit adds to it is cut from the edit.
     """
     is_sentence, first = bool(_END.search(source)), re.search(r"\w", source)
-    if first is None or source.startswith((">", "|")) or not (is_sentence or _is_fragment_of_prose(source)):
+    if (
+        first is None
+        or source.startswith((">", "|"))
+        or not (is_sentence or _is_fragment_of_prose(source))
+    ):
         return []
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
     takes_capital = is_sentence and not _MARK.match(source)
@@ -64,8 +73,13 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
             new != old
             and not any(char.isdigit() for char in new)
             and not _NOT_PROSE.search(_chunk(source, edit.offset, end, new))
-            and not any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
-            and _is_trusted(old, new, edit.offset <= first.start() < end, is_sentence, takes_capital)
+            and not any(
+                start < max(end, edit.offset + 1) and edit.offset < stop
+                for start, stop in code
+            )
+            and _is_trusted(
+                old, new, edit.offset <= first.start() < end, is_sentence, takes_capital
+            )
         ):
             kept.append(Edit(edit.offset, edit.length, new))
     return kept
@@ -74,10 +88,16 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
 def _is_fragment_of_prose(source: str) -> bool:
     found, chunks = words(source), _CODE_SPAN.sub("", source).split()
     is_code = 4 * len(list(filter(_CODE.search, chunks))) >= max(1, len(chunks))
-    return 2 * sum(map(_is_capital, found)) < len(found) and not is_code and not _CELLS.search(source)
+    return (
+        2 * sum(map(_is_capital, found)) < len(found)
+        and not is_code
+        and not _CELLS.search(source)
+    )
 
 
-def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_capital: bool) -> bool:
+def _is_trusted(
+    old: str, new: str, is_first: bool, is_sentence: bool, takes_capital: bool
+) -> bool:
     """Whether an edit does no visible harm.
 
     Every new word is in the list of words. Within a sentence, a word with a capital stays; an unknown word, and the
@@ -91,12 +111,19 @@ def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_cap
         takes_capital: whether its first word may get a capital.
     """
     was, now = words(old), words(new)
-    gone, came = (list((Counter(one) - Counter(other)).elements()) for one, other in ((was, now), (now, was)))
-    if _SIGN.search("".join((Counter(new) - Counter(old)).elements())) or _paired(old) != _paired(new):
+    gone, came = (
+        list((Counter(one) - Counter(other)).elements())
+        for one, other in ((was, now), (now, was))
+    )
+    if _SIGN.search("".join((Counter(new) - Counter(old)).elements())) or _paired(
+        old
+    ) != _paired(new):
         return False
     respaced = _letters(old) == _letters(new)  # "alot", "dont", and capitals
     unknown = [word for word in gone if not is_common(word)]
-    if not respaced and (_held(gone) - _held(came) or (_held(came) - _held(gone) and not unknown)):
+    if not respaced and (
+        _held(gone) - _held(came) or (_held(came) - _held(gone) and not unknown)
+    ):
         return False
     for word in gone:
         capital = _is_capital(word)
@@ -104,12 +131,22 @@ def _is_trusted(old: str, new: str, is_first: bool, is_sentence: bool, takes_cap
             return False
         if respaced or not (capital or word in unknown):
             continue
-        least = 0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
-        if is_name(word) or not any(is_near(word, other, least) for other in (*came, "".join(came))):
+        least = (
+            0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
+        )
+        if is_name(word) or not any(
+            is_near(word, other, least) for other in (*came, "".join(came))
+        ):
             return False
     for word in came:
-        as_first = is_first and word == now[0] and (takes_capital or _is_capital(was[0]))
-        as_name = is_sentence and is_name(word) and any(is_near(word, other, 0.7) for other in gone)
+        as_first = (
+            is_first and word == now[0] and (takes_capital or _is_capital(was[0]))
+        )
+        as_name = (
+            is_sentence
+            and is_name(word)
+            and any(is_near(word, other, 0.7) for other in gone)
+        )
         if not is_listed(word) or (_is_capital(word) and not as_first and not as_name):
             return False
     return True

@@ -27,7 +27,8 @@ from fairseq_aggdec.text.spacing import aligned, match_spacing
 
 WORD = "X"
 """the word that the model is shown for one that it cannot read; it nearly always copies it"""
-_WORD = "\ufffc"  # its stand-in for the tokeniser, which would take "X." for an abbreviation
+# its stand-in for the tokeniser, which would take "X." for an abbreviation
+_WORD = "\ufffc"
 _CHUNK = re.compile(r"\s*([—―]|[^\s—―]+)")
 _CORE = re.compile(r"[#@]?\w(?:.*\w)?")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)\s+[^\w\s]+(?=\s+\w)")
@@ -63,7 +64,9 @@ class WrittenLine:
     def __init__(self, line: str) -> None:
         self._line = _MISTYPED.sub("'", line.strip())
         self._pieces = list(_tokens(self._line))
-        self._shown = [number for number, piece in enumerate(self._pieces) if piece.plain]
+        self._shown = [
+            number for number, piece in enumerate(self._pieces) if piece.plain
+        ]
 
     @property
     def tokens(self) -> str:
@@ -129,13 +132,20 @@ def _tokens(line: str) -> Iterator[_Piece]:
     text = ""
     for match in _CHUNK.finditer(line):
         chunk = match[1]
-        symbol = _BETWEEN_WORDS.match(line, match.start()) and all(plain(character) is None for character in chunk)
+        symbol = _BETWEEN_WORDS.match(line, match.start()) and all(
+            plain(character) is None for character in chunk
+        )
         found = [_Piece(_WORD, chunk, kept=True)] if symbol else list(_readable(chunk))
         characters += found
         text += " " + "".join(piece.plain or " " for piece in found)
     waiting = iter(characters)
-    over = 0  # characters of the token that belong to the piece before: an ellipsis is three
-    for token in moses()[0].tokenize(text, aggressive_dash_splits=False, return_str=True, escape=False).split():
+    # characters of the token that belong to the piece before: an ellipsis is three
+    over = 0
+    for token in (
+        moses()[0]
+        .tokenize(text, aggressive_dash_splits=False, return_str=True, escape=False)
+        .split()
+    ):
         whole = _Piece(token.replace(_WORD, WORD), "")
         while over < len(token):
             piece = next(waiting)

@@ -69,4 +69,6 @@ class Result:
     @property
     def notes(self) -> list[str]:
         """What was not decoded, a line a sentence, and why."""
-        return [f"'{s.source[:60]}': {s.note}" for s in self.sentences if s.note is not None]
+        return [
+            f"'{s.source[:60]}': {s.note}" for s in self.sentences if s.note is not None
+        ]

@@ -9,7 +9,23 @@ from sentencex import segment
 _LIST_ITEM = re.compile(r"\s*\w{1,2}[.)]\s")
 _LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|\w)[.)]")
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
-_LANGUAGES_WITH_ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr")
+_LANGUAGES_WITH_ORDINALS = (
+    "cs",
+    "da",
+    "de",
+    "et",
+    "fi",
+    "hr",
+    "hu",
+    "lv",
+    "nb",
+    "nn",
+    "no",
+    "pl",
+    "sk",
+    "sl",
+    "sr",
+)
 _MARKER = re.compile(r"(?:(?:[>#*+•|–—-]+|\d{1,3}[.)]|\(?[a-z][.)])\s+)+")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.DOTALL | re.MULTILINE)
 _WORD = re.compile(r"(?<!\S)[^\w\s]*(\w+(?:-+\w+)*)[^\w\s]*(?!\S)")
@@ -23,7 +39,9 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 )
 
 
-def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
+def split_text(
+    text: str, language: str = "en", markers: bool = True
+) -> list[tuple[int, int]]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -44,7 +62,8 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
         if text[start:end].isspace():
             continue
         line = re.sub(r"\s", " ", text[start:end])
-        line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
+        # sentencex takes no halves of characters (JSON has them)
+        line = re.sub("[\ud800-\udfff]", "\ufffd", line)
         for piece in _pieces(line, language):
             words = piece.strip()
             begin = start + len(piece) - len(piece.lstrip())
@@ -60,7 +79,10 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
 
 def has_words(text: str) -> bool:
     """Whether a text has a word of letters, signs around it aside; a URL is no word."""
-    return any(word.replace("-", "").isalpha() for word in _WORD.findall(re.sub("['’]", "", text)))
+    return any(
+        word.replace("-", "").isalpha()
+        for word in _WORD.findall(re.sub("['’]", "", text))
+    )
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -68,7 +90,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     start = end = 0
     before = ""
     for line in text.splitlines(keepends=True):
-        if before.rstrip("\r\n").endswith("  ") or not _goes_on(before.strip(), line):  # Markdown's line break
+        # Markdown's line break
+        if before.rstrip("\r\n").endswith("  ") or not _goes_on(before.strip(), line):
             yield start, end
             start = end
         end += len(line)
@@ -90,7 +113,9 @@ def _pieces(line: str, language: str) -> list[str]:
     """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
     for piece in _segments(line, language):
-        if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
+        if pieces and (
+            _is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)
+        ):
             pieces[-1] += piece
         else:
             pieces.append(piece)
@@ -110,7 +135,11 @@ def _segments(line: str, language: str) -> list[str]:
                 pieces = [window[: window.rfind(" ") + 1 or _WINDOW]]
             else:  # a quotation may end after it: only the first half is sure
                 ends = accumulate(map(len, pieces))
-                sure = [piece for piece, end in zip(pieces, ends, strict=True) if 2 * end <= _WINDOW]
+                sure = [
+                    piece
+                    for piece, end in zip(pieces, ends, strict=True)
+                    if 2 * end <= _WINDOW
+                ]
                 pieces = [*(sure or pieces[:1]), ""]
         found[-1] += pieces[0]
         found += pieces[1:]
@@ -152,7 +181,9 @@ def _cut(sentence: str, start: int, end: int) -> tuple[int, int] | None:
     for pattern in _CUTS:
         gaps = [found.span(found.lastindex or 0) for found in pattern.finditer(part)]
         margin = 0 if pattern is _CUTS[-1] else len(part) // 5
-        gaps = [gap for gap in gaps if margin <= gap[0] and gap[1] <= len(part) - margin]
+        gaps = [
+            gap for gap in gaps if margin <= gap[0] and gap[1] <= len(part) - margin
+        ]
         if gaps:
             first, last = min(gaps, key=lambda gap: abs(gap[0] + gap[1] - len(part)))
             return start + first, start + last

@@ -39,4 +39,11 @@ CAREFUL: dict[str, Any] = {"mode": IAD_PLUS, "top_beta": 5, "tolerance": 2.0}
 
 def longest_learnt(checkpoint: Path) -> int | None:
     """The `longest` of a shipped model by its checkpoint; None for any other, which does not say what it has learnt."""
-    return next((own.longest for own in SHIPPED.values() if own.folder == checkpoint.resolve().parent), None)
+    return next(
+        (
+            own.longest
+            for own in SHIPPED.values()
+            if own.folder == checkpoint.resolve().parent
+        ),
+        None,
+    )

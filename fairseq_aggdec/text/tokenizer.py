@@ -20,7 +20,8 @@ class AsWrittenTokenizer:
     """
 
     def __init__(self, config: Any = None) -> None:
-        self._answered: list[tuple[int, int, str]] = []  # a heap of line number, rank of the hypothesis, line
+        # a heap of line number, rank of the hypothesis, line
+        self._answered: list[tuple[int, int, str]] = []
         self._has_read = False
 
     def encode(self, line: str) -> str:

@@ -25,8 +25,10 @@ _ADDRESS = re.compile(
 )
 _NUMBER = re.compile(r"(?:(?<!\S)[+-])?\d+(?:[.,:/-]\d+)*")
 _SIGNS = {"%": "prozent", "$": "dollar", "€": "euro", "£": "pfund", "°": "grad"}
-_BEGINS = re.compile(r"(?:^|[.!?:\"(])[\W\d]*$")  # what stands before a word that has a capital for its place
-_BEYOND = re.compile(r"\d ?[ap]\.?m\b|\bhalf past\b|\w+ty-one\b", re.IGNORECASE)  # they become other times and numbers
+# what stands before a word that has a capital for its place
+_BEGINS = re.compile(r"(?:^|[.!?:\"(])[\W\d]*$")
+# they become other times and numbers
+_BEYOND = re.compile(r"\d ?[ap]\.?m\b|\bhalf past\b|\w+ty-one\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\b(\w{4,}) \1\b", re.IGNORECASE)
 _NUMERALS = dict(pair.split("=") for pair in (
     "two=zwei three=drei four=vier five=fünf six=sechs seven=sieben eight=acht nine=neun ten=zehn eleven=elf "
@@ -34,7 +36,9 @@ _NUMERALS = dict(pair.split("=") for pair in (
     "eighteen=achtzehn nineteen=neunzehn twenty=zwanzig thirty=dreißig forty=vierzig fifty=fünfzig sixty=sechzig "
     "seventy=siebzig eighty=achtzig ninety=neunzig hundred=hundert thousand=tausend million=million billion=milliarde"
 ).split())  # fmt: skip
-_GERMAN_NUMERAL = re.compile("|".join(sorted(_NUMERALS.values(), key=len, reverse=True)))
+_GERMAN_NUMERAL = re.compile(
+    "|".join(sorted(_NUMERALS.values(), key=len, reverse=True))
+)
 _NAMES = dict(pair.split("=") for pair in (
     "Monday=montag Tuesday=dienstag Wednesday=mittwoch Thursday=donnerstag Friday=freitag Saturday=samstag "
     "Sunday=sonntag January=januar February=februar March=märz May=mai June=juni July=juli October=oktober "
@@ -58,9 +62,15 @@ def guarded(text: str, result: Result) -> Result:
     sentences = []
     for one in result.sentences:
         source = text[one.start : one.end]
-        reason = None if one.note else next(_reasons(one.source, one.text, one.score), None)
+        reason = (
+            None if one.note else next(_reasons(one.source, one.text, one.score), None)
+        )
         note = one.note if reason is None else f"{reason}; not translated"
-        sentences.append(replace(one, source=source, text=one.text if note is None else source, note=note))
+        sentences.append(
+            replace(
+                one, source=source, text=one.text if note is None else source, note=note
+            )
+        )
     return result_of(text, sentences, None)
 
 
@@ -71,12 +81,22 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
     """
     english, model = _dictionary("gec", "en"), _dictionary("mt", "de")
     words = _WORD.findall(source)
-    yield from (f"'{address}' would be lost" for address in _ADDRESS.findall(source) if address not in output)
+    yield from (
+        f"'{address}' would be lost"
+        for address in _ADDRESS.findall(source)
+        if address not in output
+    )
     yield from _numbers(source, output)
-    foreign = sum(word.lower() in _GERMAN or (word.islower() and word in model - english) for word in words)
+    foreign = sum(
+        word.lower() in _GERMAN or (word.islower() and word in model - english)
+        for word in words
+    )
     if foreign > 1 and 10 * foreign >= 3 * len(words):
         yield "it looks German"
-    known = sum(_in(english, word) and _in(model, word) and word.lower() not in _GERMAN for word in words)
+    known = sum(
+        _in(english, word) and _in(model, word) and word.lower() not in _GERMAN
+        for word in words
+    )
     if len(words) > 3 and 2 * known < len(words):
         yield "most of its words are unknown to the model"
     strange = sorted(set("".join(source.split())) - set("".join(model)))
@@ -88,7 +108,11 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
         yield f"the output has '{doubled[0]}'"
     often = max([2, *Counter(words).values()])
     written = Counter(word for word in _WORD.findall(output) if len(word) > 3)
-    yield from (f"the output repeats '{word}'" for word, count in written.items() if count > often)
+    yield from (
+        f"the output repeats '{word}'"
+        for word, count in written.items()
+        if count > often
+    )
     yield from filter(None, [degenerated(source.split(), output.split())])
     if score < UNSURE:
         yield "the model is unsure of it"
@@ -99,19 +123,37 @@ def _numbers(source: str, output: str) -> Iterator[str]:
     made = Counter(_NUMBER.findall(output))
     for number in _NUMBER.findall(source):
         swapped = number.translate(str.maketrans(".,", ",."))
-        forms = [swapped, swapped.replace(".", ""), *([] if "," in number else [number, number.replace(":", ".")])]
+        forms = [
+            swapped,
+            swapped.replace(".", ""),
+            *([] if "," in number else [number, number.replace(":", ".")]),
+        ]
         form = next((form for form in forms if made[form]), None)
         if form is None:
             yield f"the number {number} would be lost"
         else:
             made[form] -= 1
-    yield from (f"the number {number} would be made up" for number, count in made.items() if count)
+    yield from (
+        f"the number {number} would be made up"
+        for number, count in made.items()
+        if count
+    )
     for sign, word in _SIGNS.items():
-        if sign in source and source.count(sign) != output.count(sign) + output.lower().count(word):
+        if sign in source and source.count(sign) != output.count(
+            sign
+        ) + output.lower().count(word):
             yield f"the sign {sign} would not come out right"
-    numerals = Counter(_NUMERALS[word] for word in _WORD.findall(source.lower()) if word in _NUMERALS)
-    lost = numerals - Counter(_GERMAN_NUMERAL.findall(output.lower().replace("beide", "zwei")))
-    yield from (f"the number '{word}' would be lost" for word, german in _NUMERALS.items() if german in lost)
+    numerals = Counter(
+        _NUMERALS[word] for word in _WORD.findall(source.lower()) if word in _NUMERALS
+    )
+    lost = numerals - Counter(
+        _GERMAN_NUMERAL.findall(output.lower().replace("beide", "zwei"))
+    )
+    yield from (
+        f"the number '{word}' would be lost"
+        for word, german in _NUMERALS.items()
+        if german in lost
+    )
     yield from (f"'{found}' is beyond the model" for found in _BEYOND.findall(source))
 
 
@@ -122,10 +164,18 @@ def _names(source: str, output: str) -> Iterator[str]:
     for found in _WORD.finditer(source):
         word = found[0]
         lower = word[0].lower() + word[1:]
-        if len(word) == 1 or word.islower() or (lower in model | english and _BEGINS.search(source[: found.start()])):
+        if (
+            len(word) == 1
+            or word.islower()
+            or (lower in model | english and _BEGINS.search(source[: found.start()]))
+        ):
             continue
         german = _NAMES.get(word) or _NAMES.get(word[:-1])  # Mondays
-        stands = german in output.lower() if german else word in model or any(own.startswith(word) for own in written)
+        stands = (
+            german in output.lower()
+            if german
+            else word in model or any(own.startswith(word) for own in written)
+        )
         if not stands:
             yield f"'{word}' would be lost"
 
@@ -138,5 +188,13 @@ def _in(dictionary: frozenset[str], word: str) -> bool:
 @cache
 def _dictionary(name: str, language: str) -> frozenset[str]:
     """The whole words of a shipped model's dictionary: frequent ones, and ends of others."""
-    lines = (SHIPPED[name].folder / f"dict.{language}.txt").read_text(encoding="utf-8").splitlines()
-    return frozenset(word for word in (line.split(" ")[0] for line in lines) if not word.endswith("@@"))
+    lines = (
+        (SHIPPED[name].folder / f"dict.{language}.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    return frozenset(
+        word
+        for word in (line.split(" ")[0] for line in lines)
+        if not word.endswith("@@")
+    )

@@ -12,7 +12,9 @@ _SIGNS = re.compile(r"[\d_/\\@<>=]|\w\.\w")
 """of code, versions and addresses"""
 _SHORT_FORM = re.compile(r"'(?:s|m|d|ll|re|ve)?$")
 _ENDING = re.compile(r"(?<=...)(?:e?s|e?d|ing|e?r|e?rs|ly|e?st)$")
-_ENGLISH_ALONE = frozenset("i the of and is are my you he she it they this that with have has dont".split())
+_ENGLISH_ALONE = frozenset(
+    "i the of and is are my you he she it they this that with have has dont".split()
+)
 """frequent words that few languages share: they make up for misspelt ones"""
 
 
@@ -23,7 +25,9 @@ def words(text: str) -> list[str]:
 
 @cache
 def _listed() -> frozenset[str]:
-    with gzip.open(SHIPPED["gec"].folder / "words.txt.gz", "rt", encoding="ascii") as file:
+    with gzip.open(
+        SHIPPED["gec"].folder / "words.txt.gz", "rt", encoding="ascii"
+    ) as file:
         return frozenset(file.read().split("\n"))
 
 
@@ -48,7 +52,10 @@ def is_name(word: str) -> bool:
 def is_near(old: str, new: str, ratio: float) -> bool:
     """Whether a word may be a misspelling of another: the same letters, or by difflib's ratio; capitals aside."""
     old, new = old.lower(), new.lower()
-    return sorted(old) == sorted(new) or SequenceMatcher(None, old, new, autojunk=False).ratio() >= ratio
+    return (
+        sorted(old) == sorted(new)
+        or SequenceMatcher(None, old, new, autojunk=False).ratio() >= ratio
+    )
 
 
 def foreign(sentence: str) -> str | None:
@@ -57,8 +64,14 @@ def foreign(sentence: str) -> str | None:
     A word with a capital can be a name, except the first.
     """
     prose = " ".join(chunk for chunk in sentence.split() if not _SIGNS.search(chunk))
-    plain = [word for place, word in enumerate(words(prose)) if place == 0 or not word[0].isupper()]
+    plain = [
+        word
+        for place, word in enumerate(words(prose))
+        if place == 0 or not word[0].isupper()
+    ]
     unknown = sum(not is_listed(word) and not is_name(word) for word in plain)
-    if len(plain) < 4 or 2 * unknown < len(plain) + sum(word.lower() in _ENGLISH_ALONE for word in plain):
+    if len(plain) < 4 or 2 * unknown < len(plain) + sum(
+        word.lower() in _ENGLISH_ALONE for word in plain
+    ):
         return None
     return f"not English: {unknown} of {len(plain)} words are in no list of its words; left as it was"

@@ -24,16 +24,24 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
     by_epoch = _numbered(folder, r"checkpoint(\d+)")
     by_update = _numbered(folder, r"checkpoint_\d+_(\d+)")
     if by_epoch and by_update:
-        by_update = {**{_updates(path): path for path in list(by_epoch.values())[-number:]}, **by_update}
+        by_update = {
+            **{_updates(path): path for path in list(by_epoch.values())[-number:]},
+            **by_update,
+        }
     found = sorted((by_update or by_epoch).items())
     if len(found) < number:
-        raise AggdecError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
+        raise AggdecError(
+            f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for"
+        )
     return [path for _, path in found[-number:]]
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
     """The folder's checkpoints with a name of this form, sorted by the number in it."""
-    matches = [(re.fullmatch(pattern, path.stem), path) for path in folder.glob("checkpoint*.pt")]
+    matches = [
+        (re.fullmatch(pattern, path.stem), path)
+        for path in folder.glob("checkpoint*.pt")
+    ]
     return dict(sorted((int(match.group(1)), path) for match, path in matches if match))
 
 
@@ -60,10 +68,14 @@ def write_average(paths: Sequence[Path], output: Path) -> None:
         state = read_checkpoint(path)
         weights = state["model"]
         if total and weights.keys() != total.keys():
-            raise AggdecError(f"{path} has other parameters than {paths[0]}: average checkpoints of one training run")
+            raise AggdecError(
+                f"{path} has other parameters than {paths[0]}: average checkpoints of one training run"
+            )
         for name, value in weights.items():
             if value.is_floating_point():
-                total[name] = total[name] + value.double() if name in total else value.double()
+                total[name] = (
+                    total[name] + value.double() if name in total else value.double()
+                )
             elif name in total and value.dim() > 0 and not value.equal(total[name]):
                 raise AggdecError(
                     f"{path}: `{name}` differs from that of {paths[0]} and cannot be averaged, as it holds integers: "

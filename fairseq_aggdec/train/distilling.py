@@ -20,7 +20,11 @@ import fairseq_aggdec
 from fairseq_aggdec.bulk.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.bulk.data_bin import DataBin, Side, Tokens
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
-from fairseq_aggdec.bulk.running import decode_shards, device_of_environment, rank_of_environment
+from fairseq_aggdec.bulk.running import (
+    decode_shards,
+    device_of_environment,
+    rank_of_environment,
+)
 from fairseq_aggdec.bulk.settings import MAX_TOKENS, SHARD_SENTENCES
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
@@ -61,7 +65,11 @@ class Teacher:
         Raises `AggdecError` where a checkpoint cannot be read or does not fit, or fairseq's search would ban nothing.
         """
         decoding = Decoding(self.decoding, block_ngrams=True)
-        if decoding.row.is_fairseqs and self.search.no_repeat_ngram_size and not is_cuda_extension_usable():
+        if (
+            decoding.row.is_fairseqs
+            and self.search.no_repeat_ngram_size
+            and not is_cuda_extension_usable()
+        ):
             raise AggdecError(
                 "--no-repeat-ngram-size: fairseq's search ignores it without its CUDA extension, and the targets would "
                 "repeat themselves; add --decoding aggressive-beam"
@@ -71,7 +79,9 @@ class Teacher:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        return load(self.path, folder, *languages, device, self.precision, decoding=decoding)
+        return load(
+            self.path, folder, *languages, device, self.precision, decoding=decoding
+        )
 
     @cached_property
     def _sources(self) -> dict[str, Side]:
@@ -92,12 +102,16 @@ class Teacher:
         targets = [
             target
             for batch in shard.batches
-            for target in self.translate(batch, [sources[sentence] for sentence in batch])
+            for target in self.translate(
+                batch, [sources[sentence] for sentence in batch]
+            )
         ]
         return Decoded([" ".join(map(str, target.tolist())) for target in targets])
 
     @torch.inference_mode()
-    def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
+    def translate(
+        self, numbers: Sequence[int], sources: Sequence[Tokens]
+    ) -> list[Tokens]:
         """The tokens, EOS included, of the best hypothesis for each source, which depends on no other batch.
 
         `numbers`: the sentences', for error messages. Raises `AggdecError` where all scores of a sentence were NaN.
@@ -105,17 +119,32 @@ class Teacher:
         task, models = self._loaded
         # a new one, because what a draft schedule has learnt from other batches decides which near-ties round up
         generator = task.build_generator(models, Namespace(**asdict(self.search)))
-        (sample,) = batches_of(task, [torch.from_numpy(source) for source in sources], len(sources))
+        (sample,) = batches_of(
+            task, [torch.from_numpy(source) for source in sources], len(sources)
+        )
         device = next(models[0].parameters()).device
         sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
-        found = dict(zip(sample["id"].tolist(), task.inference_step(generator, models, sample), strict=True))
-        for name in ("tasks", "generation"):  # each generator would repeat what the first one has said
+        found = dict(
+            zip(
+                sample["id"].tolist(),
+                task.inference_step(generator, models, sample),
+                strict=True,
+            )
+        )
+        # each generator would repeat what the first one has said
+        for name in ("tasks", "generation"):
             logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
         for position, hypotheses in found.items():
             if not hypotheses:
-                raise AggdecError(f"sentence {numbers[position]}: the model gives no finite score; try without --fp16")
-        forced = 0 if task.form is None else len(task.form.forced)  # data has texts alone
-        return [found[position][0]["tokens"][forced:].cpu().numpy() for position in range(len(sources))]
+                raise AggdecError(
+                    f"sentence {numbers[position]}: the model gives no finite score; try without --fp16"
+                )
+        # data has texts alone
+        forced = 0 if task.form is None else len(task.form.forced)
+        return [
+            found[position][0]["tokens"][forced:].cpu().numpy()
+            for position in range(len(sources))
+        ]
 
 
 def distil(
@@ -148,21 +177,28 @@ def distil(
     loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
     made: dict[str, Any] = {
         "teacher": fingerprints(teacher.path),
-        "longest_source": min(loaded.longest_source, max_source_len or loaded.longest_source),
+        "longest_source": min(
+            loaded.longest_source, max_source_len or loaded.longest_source
+        ),
         "max_tokens": max_tokens,
         "batch_size": batch_size,
         "precision": teacher.precision,
         "decoding": teacher.decoding,
     }
     search = asdict(teacher.search)
-    origins = {split: {"data": teacher.data.fingerprint(split), **made, "search": search} for split in splits}
+    origins = {
+        split: {"data": teacher.data.fingerprint(split), **made, "search": search}
+        for split in splits
+    }
     if _is_there(output, origins):
         return
     plans: dict[str, BatchPlan] = {}
     shards: list[BatchShard] = []
     for split in splits:
         sources = teacher.data.source(split)
-        plans[split] = plan_batches(sources, made["longest_source"], max_tokens, batch_size)
+        plans[split] = plan_batches(
+            sources, made["longest_source"], max_tokens, batch_size
+        )
         shards += plans[split].shards(split, shard_sentences)
         batches, skipped = plans[split].batches, len(plans[split].skipped)
         logger.info(
@@ -176,17 +212,28 @@ def distil(
     )
     rank, ranks = rank_of_environment()
     if until < math.inf:  # something of each split is always decoded
-        decode_shards([shard for shard in shards if shard.number == 0], folder, teacher, workers, "sentences")
+        decode_shards(
+            [shard for shard in shards if shard.number == 0],
+            folder,
+            teacher,
+            workers,
+            "sentences",
+        )
     decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
     if ranks > 1:
-        logger.info("when all ranks have ended, start the command once more, without RANK, to put them together")
+        logger.info(
+            "when all ranks have ended, start the command once more, without RANK, to put them together"
+        )
         return
     targets: dict[str, list[Tokens | None]] = {}
     for split, plan in plans.items():
         found: dict[int, Tokens] = {}
         for shard in shards:
             if shard.split == split and folder.is_finished(shard):
-                outputs = (np.array(line.split(), dtype=np.int32) for line in folder.read(shard))
+                outputs = (
+                    np.array(line.split(), dtype=np.int32)
+                    for line in folder.read(shard)
+                )
                 found.update(zip(shard.sentences, outputs, strict=True))
         targets[split] = [found.get(number) for number in plan.representative]
         skipped = sum(target is None for target in targets[split])
@@ -207,13 +254,17 @@ def _is_there(output: Path, origins: Mapping[str, dict[str, Any]]) -> bool:
         return False
     path = output / RECORD
     if not path.is_file():
-        raise AggdecError(f"{output}: is there, and was not made by aggdec distill; choose another folder")
+        raise AggdecError(
+            f"{output}: is there, and was not made by aggdec distill; choose another folder"
+        )
     record = read(path, dict[str, Any], "delete the folder, or choose another")
     made = record["splits"]
     for entry in made.values():
         del entry["sentences"], entry["skipped"]
     if made != origins:
-        raise AggdecError(f"{output}: is there, made in another way; delete it or choose another folder")
+        raise AggdecError(
+            f"{output}: is there, made in another way; delete it or choose another folder"
+        )
     logger.info(f"{output} is complete")
     return True
 
@@ -242,17 +293,39 @@ def write_data_bin(
     with folder_written_whole(folder) as partial:
         for path in sorted(data.folder.iterdir()):
             split = path.name.split(".")[0]
-            if path.is_file() and split not in distilled and path.name not in (RECORD, SKIPPED):
+            if (
+                path.is_file()
+                and split not in distilled
+                and path.name not in (RECORD, SKIPPED)
+            ):
                 shutil.copyfile(path, partial / path.name)
-            elif path.is_file() and split in distilled and not path.name.startswith(f"{split}.{data.pair}."):
-                logger.warning(f"{path} is not copied: it does not fit the distilled targets")
+            elif (
+                path.is_file()
+                and split in distilled
+                and not path.name.startswith(f"{split}.{data.pair}.")
+            ):
+                logger.warning(
+                    f"{path} is not copied: it does not fit the distilled targets"
+                )
         listed, made = [], {}
         for split, targets in distilled.items():
-            skipped = [number for number, target in enumerate(targets) if target is None]
+            skipped = [
+                number for number, target in enumerate(targets) if target is None
+            ]
             sources = data.source(split)
-            listed += [f"{split}\t{number}\t{sources.sizes[number]}\n" for number in skipped]
-            made[split] = {"sentences": len(targets), "skipped": len(skipped), **origins[split]}
-            kept = {number: target for number, target in enumerate(targets) if target is not None}
+            listed += [
+                f"{split}\t{number}\t{sources.sizes[number]}\n" for number in skipped
+            ]
+            made[split] = {
+                "sentences": len(targets),
+                "skipped": len(skipped),
+                **origins[split],
+            }
+            kept = {
+                number: target
+                for number, target in enumerate(targets)
+                if target is not None
+            }
             written = DataBin(partial, data.source_lang, data.target_lang)
             written.write(split, (sources[number] for number in kept), kept.values())
         (partial / SKIPPED).write_text("".join(listed), encoding="utf-8")

@@ -34,10 +34,14 @@ def export(
     """
     state = read_checkpoint(checkpoint)
     if state.get("cfg") is None:
-        raise AggdecError(f"{checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first")
+        raise AggdecError(
+            f"{checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first"
+        )
     extras = sorted(data.glob("dict.*.txt"))
     if not extras:
-        raise AggdecError(f"{data}: has no dict.*.txt; --data is the folder that fairseq-preprocess made")
+        raise AggdecError(
+            f"{data}: has no dict.*.txt; --data is the folder that fairseq-preprocess made"
+        )
     verifier = None if shared_with is None else read_checkpoint(shared_with)["model"]
     slim = slim_state(state, dtype, verifier)
     if verifier is not None and len(slim["model"]) == len(state["model"]):
@@ -49,16 +53,22 @@ def export(
         try:
             slim = with_draft_length(slim, draft_length)
         except AggdecError as error:
-            raise AggdecError(f"--decoding-block-size {draft_length}: {checkpoint}: {error}") from None
+            raise AggdecError(
+                f"--decoding-block-size {draft_length}: {checkpoint}: {error}"
+            ) from None
     if (folder / "model.pt").exists():
-        raise AggdecError(f"{folder / 'model.pt'}: is there already; name another folder, or delete it first")
+        raise AggdecError(
+            f"{folder / 'model.pt'}: is there already; name another folder, or delete it first"
+        )
     with written_whole(folder / "model.pt") as partial:
         torch.save(slim, partial)
         copies = [(extra, folder / extra.name) for extra in extras]
-        if (data / "codes").is_file():  # the name by which fairseq's from_pretrained finds them
+        # the name by which fairseq's from_pretrained finds them
+        if (data / "codes").is_file():
             copies.append((data / "codes", folder / "bpecodes"))
         for extra, copy in copies:
-            with suppress(shutil.SameFileError):  # the data folder itself is exported into
+            # the data folder itself is exported into
+            with suppress(shutil.SameFileError):
                 shutil.copyfile(extra, copy)
 
 
@@ -68,14 +78,22 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
     Raises `AggdecError` where it is no drafter, or was trained for shorter blocks.
     """
     if "decoder.mask_embedding" not in state["model"]:
-        raise AggdecError("an ordinary model: only a block drafter has a length of drafts")
+        raise AggdecError(
+            "an ordinary model: only a block drafter has a length of drafts"
+        )
     options = state["cfg"]["model"]
-    settings = dict(vars(options) if isinstance(options, argparse.Namespace) else options)
+    settings = dict(
+        vars(options) if isinstance(options, argparse.Namespace) else options
+    )
     longest = settings["block_size"]
     if not 1 <= length <= longest:
         raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
     settings["decoding_block_size"] = length  # of `NarDrafterConfig`
-    changed = argparse.Namespace(**settings) if isinstance(options, argparse.Namespace) else settings
+    changed = (
+        argparse.Namespace(**settings)
+        if isinstance(options, argparse.Namespace)
+        else settings
+    )
     return {**state, "cfg": {**state["cfg"], "model": changed}}
 
 
@@ -92,7 +110,9 @@ def keep_draft_length(checkpoint: Path, length: int) -> None:
 
 
 def slim_state(
-    state: dict[str, Any], dtype: torch.dtype = torch.float16, verifier: Mapping[str, torch.Tensor] | None = None
+    state: dict[str, Any],
+    dtype: torch.dtype = torch.float16,
+    verifier: Mapping[str, torch.Tensor] | None = None,
 ) -> dict[str, Any]:
     """A checkpoint for inference only.
 
@@ -104,9 +124,20 @@ def slim_state(
     weights: dict[str, torch.Tensor] = {}
     for name, value in state["model"].items():
         value = _converted(value, dtype)
-        if verifier is not None and name in verifier and _converted(verifier[name], dtype).equal(value):
+        if (
+            verifier is not None
+            and name in verifier
+            and _converted(verifier[name], dtype).equal(value)
+        ):
             continue
-        twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
+        twin = next(
+            (
+                w
+                for w in weights.values()
+                if w.shape == value.shape and w.dim() > 1 and w.equal(value)
+            ),
+            None,
+        )
         weights[name] = value if twin is None else twin
     return without_training(
         {
@@ -124,7 +155,8 @@ def _converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _without_paths(setting: Any) -> Any:
-    if isinstance(setting, argparse.Namespace):  # what the model of an argparse-configured run has
+    # what the model of an argparse-configured run has
+    if isinstance(setting, argparse.Namespace):
         return argparse.Namespace(**_without_paths(vars(setting)))
     if hasattr(setting, "items"):
         return {name: _without_paths(value) for name, value in setting.items()}

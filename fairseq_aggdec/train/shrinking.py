@@ -38,7 +38,11 @@ def read_layers(text: str, available: int) -> list[int]:
     """
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) for part in parts if re.fullmatch(r"\d+", part, re.ASCII)]
-    if len(numbers) < len(parts) or numbers != sorted(set(numbers)) or numbers[-1] >= available:
+    if (
+        len(numbers) < len(parts)
+        or numbers != sorted(set(numbers))
+        or numbers[-1] >= available
+    ):
         raise AggdecError(
             f"--decoder-layers-to-keep {text}: give layers of the checkpoint, which are 0 to {available - 1}, each "
             "once and in ascending order, separated by commas"
@@ -46,7 +50,9 @@ def read_layers(text: str, available: int) -> list[int]:
     return numbers
 
 
-def rewrite(checkpoint: Path, output: Path, change: Callable[[State], State]) -> tuple[State, State]:
+def rewrite(
+    checkpoint: Path, output: Path, change: Callable[[State], State]
+) -> tuple[State, State]:
     """Write what `change` makes of a checkpoint; returns the old and the new state.
 
     Raises `AggdecError` where the checkpoint cannot be read or changed, or would be overwritten.
@@ -89,12 +95,20 @@ def shrink(state: Mapping[str, Any], keep: str) -> dict[str, Any]:
     weights: Mapping[str, Tensor] = state["model"]
     counts = layer_counts(weights)
     if not all(counts.values()):
-        raise AggdecError("no Transformer encoder-decoder: it has no encoder.layers.0 or no decoder.layers.0")
+        raise AggdecError(
+            "no Transformer encoder-decoder: it has no encoder.layers.0 or no decoder.layers.0"
+        )
     kept = read_layers(keep, counts["decoder"])
     shrunk = without_training(state)
-    shrunk |= {"model": _renumbered(weights, kept), "args": _with_depth(state.get("args"), len(kept))}
+    shrunk |= {
+        "model": _renumbered(weights, kept),
+        "args": _with_depth(state.get("args"), len(kept)),
+    }
     if state.get("cfg") is not None:
-        shrunk["cfg"] = {**state["cfg"], "model": _with_depth(state["cfg"]["model"], len(kept))}
+        shrunk["cfg"] = {
+            **state["cfg"],
+            "model": _with_depth(state["cfg"]["model"], len(kept)),
+        }
     return shrunk
 
 
@@ -105,7 +119,9 @@ def _renumbered(weights: Mapping[str, Tensor], kept: list[int]) -> dict[str, Ten
         if match is None or match[1] != "decoder":
             result[name] = value
         elif int(match[2]) in kept:
-            result[f"decoder.layers.{kept.index(int(match[2]))}.{name[match.end() :]}"] = value
+            result[
+                f"decoder.layers.{kept.index(int(match[2]))}.{name[match.end() :]}"
+            ] = value
     return result
 
 

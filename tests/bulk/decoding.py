@@ -10,10 +10,28 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.text.shipped import SHIPPED
 
 GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
-TOKENS = ["--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt", "--bpe-codes"]
+TOKENS = [
+    "--tokenizer",
+    "moses",
+    "--moses-no-escape",
+    "--moses-no-dash-splits",
+    "--bpe",
+    "subword_nmt",
+    "--bpe-codes",
+]
 SUBWORDS = [GEC, "--path", GEC / "model.pt", "-s", "en", "-t", "en"]
 CORRECT = [*SUBWORDS, *TOKENS, GEC / "bpecodes"]
-TRANSLATE = [MT, "--path", MT / "model.pt", "-s", "en", "-t", "de", *TOKENS, MT / "bpecodes"]
+TRANSLATE = [
+    MT,
+    "--path",
+    MT / "model.pt",
+    "-s",
+    "en",
+    "-t",
+    "de",
+    *TOKENS,
+    MT / "bpecodes",
+]
 IN_SHARDS = ["--cpu", "--decoding", "iad", "--shard-lines", 4]
 SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24]
 
@@ -25,7 +43,11 @@ def run(*options: object) -> None:
 def outputs(folder: Path) -> list[str]:
     """Of all shards, in order; none may be unfinished."""
     assert not list(folder.rglob("*.partial"))
-    return [line for path in sorted(folder.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        line
+        for path in sorted(folder.glob("*.txt"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def count(folder: Path) -> int:

@@ -24,18 +24,27 @@ def test_training_splits_in_their_order(data: DataBin) -> None:
     assert data.training_splits() == ["train", "train1", "train2", "train10"]
     for path in data.folder.glob("train*"):
         path.unlink()
-    with pytest.raises(AggdecError, match=r"has no training split \(train\.src-tgt\.src\.idx\)"):
+    with pytest.raises(
+        AggdecError, match=r"has no training split \(train\.src-tgt\.src\.idx\)"
+    ):
         data.training_splits()
 
 
 def test_what_cannot_be_used_is_named(data: DataBin) -> None:
     with pytest.raises(AggdecError, match=r"has no dict\.xx\.txt; check --source-lang"):
         DataBin.find(data.folder, "xx", "tgt")
-    with pytest.raises(AggdecError, match=r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"):
+    with pytest.raises(
+        AggdecError, match=r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"
+    ):
         data.source("dev")
     for suffix in ("idx", "bin"):
-        shutil.copyfile(data.folder / f"test.src-tgt.tgt.{suffix}", data.folder / f"valid.src-tgt.tgt.{suffix}")
-    with pytest.raises(AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"):
+        shutil.copyfile(
+            data.folder / f"test.src-tgt.tgt.{suffix}",
+            data.folder / f"valid.src-tgt.tgt.{suffix}",
+        )
+    with pytest.raises(
+        AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"
+    ):
         data.target("valid")
     for size, message in (
         (100, r"test\.src-tgt\.tgt\.bin: truncated: shorter than its \.idx says"),
@@ -48,10 +57,15 @@ def test_what_cannot_be_used_is_named(data: DataBin) -> None:
 
 def sentences(data: DataBin, split: str) -> list[tuple[list[int], list[int]]]:
     source, target = data.source(split), data.target(split)
-    return [(source[number].tolist(), target[number].tolist()) for number in range(len(source))]
+    return [
+        (source[number].tolist(), target[number].tolist())
+        for number in range(len(source))
+    ]
 
 
-def test_a_sample_has_whole_pairs_in_their_order_and_always_the_same(toy_data: Path, tmp_path: Path) -> None:
+def test_a_sample_has_whole_pairs_in_their_order_and_always_the_same(
+    toy_data: Path, tmp_path: Path
+) -> None:
     data = DataBin.find(toy_data)
     sample = write_sample(tmp_path / "part", data, {"train": 50, "valid": 1000})
     drawn, pairs = sentences(sample, "train"), iter(sentences(data, "train"))
@@ -63,4 +77,7 @@ def test_a_sample_has_whole_pairs_in_their_order_and_always_the_same(toy_data: P
     assert not list(sample.folder.glob("test*"))
     (tmp_path / "again.partial").mkdir()  # of a run that was killed
     (tmp_path / "again.partial/train").touch()
-    assert sentences(write_sample(tmp_path / "again", data, {"train": 50}), "train") == drawn
+    assert (
+        sentences(write_sample(tmp_path / "again", data, {"train": 50}), "train")
+        == drawn
+    )

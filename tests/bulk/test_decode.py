@@ -25,14 +25,26 @@ from tests.bulk.decoding import (
     count,
     outputs,
     run,
-    wait_for,
 )
 from tests.support.helpers import ToBeKilled, run_cli
 
 
-def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
-    stock = run_cli("fairseq-interactive", *CORRECT, "--beam", 1, "--cpu", stdin="\n".join(SENTENCES) + "\n")
-    detokenised = [line.split("\t")[2] for line in stock.stdout.splitlines() if line.startswith("D-")]
+def test_the_outputs_are_those_of_stock_fairseq_interactive(
+    text: Path, whole: list[str]
+) -> None:
+    stock = run_cli(
+        "fairseq-interactive",
+        *CORRECT,
+        "--beam",
+        1,
+        "--cpu",
+        stdin="\n".join(SENTENCES) + "\n",
+    )
+    detokenised = [
+        line.split("\t")[2]
+        for line in stock.stdout.splitlines()
+        if line.startswith("D-")
+    ]
     assert whole == [*detokenised[:10], "", "  ", *detokenised[10:]]
     assert len({*whole}) == 26, "and no two sentences alike"
 
@@ -49,13 +61,18 @@ def slowly(arguments: list[str]) -> None:
     aggdec(["decode", *arguments])
 
 
-def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Path) -> None:
-    arguments = [*map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])]
+def test_a_run_that_is_killed_goes_on(
+    text: Path, whole: list[str], tmp_path: Path
+) -> None:
+    arguments = [
+        *map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])
+    ]
     program = f"from tests.bulk.test_decode import slowly; slowly({arguments!r})"
     rng, finished = random.Random(3), [0]
     for more in (1, 2):
         child = ToBeKilled(program, tmp_path)
-        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or not child.is_alive())  # noqa: B023
+        while count(tmp_path / "out") < finished[-1] + more and child.is_alive():
+            time.sleep(0.001)
         time.sleep(rng.random() * 0.05)
         child.kill()
         finished.append(count(tmp_path / "out"))
@@ -63,7 +80,9 @@ def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Pa
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}
     run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
     assert outputs(tmp_path / "out") == whole
-    kept = [path for path, changed in files.items() if path.stat().st_mtime_ns == changed]
+    kept = [
+        path for path, changed in files.items() if path.stat().st_mtime_ns == changed
+    ]
     assert len(kept) >= finished[-1], "what was finished is not done again"
 
 
@@ -72,16 +91,30 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
 ) -> None:
     many = tmp_path / "text"  # so many that there is time to kill
     many.write_bytes(4 * text.read_bytes())
-    options = [*CORRECT, *IN_SHARDS, "--input", many, "--output", tmp_path / "out", "--workers", 2]
+    options = [
+        *CORRECT,
+        *IN_SHARDS,
+        "--input",
+        many,
+        "--output",
+        tmp_path / "out",
+        "--workers",
+        2,
+    ]
     others = multiprocessing.active_children()  # data loaders of earlier tests
 
     def workers() -> list[Any]:
-        return [child for child in multiprocessing.active_children() if child not in others]
+        return [
+            child for child in multiprocessing.active_children() if child not in others
+        ]
 
     def kill_a_child() -> None:
         workers()[0].kill()
 
-    with at_the_first_shard(tmp_path / "out", kill_a_child), pytest.raises(AggdecError, match="a worker has died"):
+    with (
+        at_the_first_shard(tmp_path / "out", kill_a_child),
+        pytest.raises(AggdecError, match="a worker has died"),
+    ):
         run(*options)
     assert 0 < count(tmp_path / "out") < 7 * 4
     assert not workers()
@@ -91,28 +124,44 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
 
 @pytest.mark.parametrize("options", ["beam --beam 1 --max-len-b 50", "gad"])
 def test_by_a_beam_and_with_a_drafter(options: str, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("The weather is nice today.\nWhere is the station?\n", encoding="utf-8")
+    (tmp_path / "text").write_text(
+        "The weather is nice today.\nWhere is the station?\n", encoding="utf-8"
+    )
     mode, *others = options.split()
     drafter = ["--drafter-path", MT / "drafter.pt"] if mode != "beam" else []
     files = ["--input", tmp_path / "text", "--output", tmp_path / "out"]
     run(*TRANSLATE, "--cpu", "--decoding", mode, *others, *drafter, *files)
-    assert outputs(tmp_path / "out") == ["Das Wetter ist heute schön.", "Wo ist der Bahnhof?"]
+    assert outputs(tmp_path / "out") == [
+        "Das Wetter ist heute schön.",
+        "Wo ist der Bahnhof?",
+    ]
 
 
 def test_lines_that_cannot_be_decoded_are_named_and_cost_no_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for number, lines in enumerate((["abcdefgh" * 200, SENTENCES[0]], [SENTENCES[1], "B\xe4r", SENTENCES[2]])):
+    for number, lines in enumerate(
+        (["abcdefgh" * 200, SENTENCES[0]], [SENTENCES[1], "B\xe4r", SENTENCES[2]])
+    ):
         (tmp_path / f"text{number}").write_bytes("\n".join(lines).encode("latin-1"))
     files = [tmp_path / "text0", tmp_path / "text1"]
     with caplog.at_level(logging.INFO):
         run(*CORRECT, *IN_SHARDS, "--input", *files, "--output", tmp_path / "out")
     found = outputs(tmp_path / "out")
     assert [bool(line) for line in found] == [True, True, True, False, True]
-    assert found[0] == "abcdefgh" * 200  # where a model corrects; a translation would be empty
-    skipped = [line.split("\t") for line in (tmp_path / "out" / "skipped.tsv").read_text().splitlines()]
-    assert [(Path(path).name, number) for path, number, _ in skipped] == [("text0", "1"), ("text1", "2")]
-    assert re.search(r"too long: \d+ tokens, and the model takes 81; copied", caplog.text)
+    # where a model corrects; a translation would be empty
+    assert found[0] == "abcdefgh" * 200
+    skipped = [
+        line.split("\t")
+        for line in (tmp_path / "out" / "skipped.tsv").read_text().splitlines()
+    ]
+    assert [(Path(path).name, number) for path, number, _ in skipped] == [
+        ("text0", "1"),
+        ("text1", "2"),
+    ]
+    assert re.search(
+        r"too long: \d+ tokens, and the model takes 81; copied", caplog.text
+    )
     assert f"{tmp_path / 'text1'}, line 2: not valid UTF-8" in caplog.text
 
 
@@ -125,11 +174,17 @@ def test_ranks_of_torchrun_share_a_file(
         run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
         assert count(tmp_path / "out") == (4, 7)[int(rank)]
     assert outputs(tmp_path / "out") == whole
-    with pytest.raises(AggdecError, match=r"--input -: several commands \(RANK, WORLD_SIZE\) cannot share"):
+    with pytest.raises(
+        AggdecError,
+        match=r"--input -: several commands \(RANK, WORLD_SIZE\) cannot share",
+    ):
         run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "other")
     for rank in ("2", "-1", "one"):
         monkeypatch.setenv("RANK", rank)
-        with pytest.raises(AggdecError, match=f"RANK={rank} and WORLD_SIZE=2 in the environment: give each of"):
+        with pytest.raises(
+            AggdecError,
+            match=f"RANK={rank} and WORLD_SIZE=2 in the environment: give each of",
+        ):
             run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "other")
 
 
@@ -143,6 +198,8 @@ def test_another_standard_input_does_not_replace_the_decoded_one(
     decode("I has a dog .\n")
     decode("I has a dog .\n")
     for other in ("", "I has a cat .\n"):
-        with pytest.raises(AggdecError, match="holds outputs of stdin as it was before a change"):
+        with pytest.raises(
+            AggdecError, match="holds outputs of stdin as it was before a change"
+        ):
             decode(other)
     assert (tmp_path / "out/stdin").read_text() == "I has a dog .\n"

@@ -13,7 +13,10 @@ from fairseq_aggdec.bulk.batches import plan_batches
 from fairseq_aggdec.bulk.text import cut
 from fairseq_aggdec.errors import AggdecError
 
-SENTENCES = st.lists(st.lists(st.integers(4, 6), max_size=6).map(lambda words: np.array([*words, 2])), max_size=30)
+SENTENCES = st.lists(
+    st.lists(st.integers(4, 6), max_size=6).map(lambda words: np.array([*words, 2])),
+    max_size=30,
+)
 
 
 @given(SENTENCES, st.integers(1, 8), st.integers(1, 30), st.none() | st.integers(1, 5))
@@ -21,28 +24,40 @@ def test_every_source_is_decoded_once_or_skipped(
     sources: list[np.ndarray], longest: int, max_tokens: int, batch_size: int | None
 ) -> None:
     plan = plan_batches(sources, longest, max_tokens, batch_size)
-    assert plan.skipped == [number for number, source in enumerate(sources) if len(source) > longest]
+    assert plan.skipped == [
+        number for number, source in enumerate(sources) if len(source) > longest
+    ]
     decoded = [number for batch in plan.batches for number in batch]
     texts = [sources[number].tobytes() for number in decoded]
     assert len(set(texts)) == len(texts)
-    assert set(texts) == {source.tobytes() for source in sources if len(source) <= longest}
+    assert set(texts) == {
+        source.tobytes() for source in sources if len(source) <= longest
+    }
     for number, representative in enumerate(plan.representative):
         if representative >= 0:
             assert representative in decoded
             assert sources[representative].tobytes() == sources[number].tobytes()
     for batch in plan.batches:
-        assert len(batch) == 1 or len(batch) * max(len(sources[i]) for i in batch) <= max_tokens
+        assert (
+            len(batch) == 1
+            or len(batch) * max(len(sources[i]) for i in batch) <= max_tokens
+        )
         assert len(batch) <= (batch_size or len(batch))
 
 
 def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:
-    text = "".join(f"line {number}\u2028\n" for number in range(7)).encode() + b"\xff\n\nno line feed at the end"
+    text = (
+        "".join(f"line {number}\u2028\n" for number in range(7)).encode()
+        + b"\xff\n\nno line feed at the end"
+    )
     (tmp_path / "text").write_bytes(text)
     for size in (1, 3, 10, 11):
         shards = list(cut(tmp_path / "text", size))
         assert [line for shard in shards for line in shard.read()] == text.split(b"\n")
         assert [shard.first_line for shard in shards] == list(range(1, 11, size))
-        assert [shard.name for shard in shards] == sorted(shard.name for shard in shards)
+        assert [shard.name for shard in shards] == sorted(
+            shard.name for shard in shards
+        )
         assert sum(shard.size for shard in shards) == 10
 
 
@@ -51,5 +66,7 @@ def test_a_gzipped_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"pipe: is a pipe; give a file"):
         list(cut(tmp_path / "pipe", 5))
     (tmp_path / "text.gz").write_bytes(gzip.compress(b"one\n"))
-    with pytest.raises(AggdecError, match=r"text.gz: is gzipped; unpack it, or pipe it"):
+    with pytest.raises(
+        AggdecError, match=r"text.gz: is gzipped; unpack it, or pipe it"
+    ):
         list(cut(tmp_path / "text.gz", 5))

@@ -23,14 +23,24 @@ def correction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def correction_model(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
-    return made_once(tmp_path_factory, "correction_model", partial(train_correction_model, correction_data))
+def correction_model(
+    correction_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> ToyModel:
+    return made_once(
+        tmp_path_factory,
+        "correction_model",
+        partial(train_correction_model, correction_data),
+    )
 
 
 @pytest.fixture(scope="session")
-def correction_drafter(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def correction_drafter(
+    correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A block drafter on that model's encoder."""
-    return made_once(tmp_path_factory, "drafter", partial(train_drafter, correction_model))
+    return made_once(
+        tmp_path_factory, "drafter", partial(train_drafter, correction_model)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +50,10 @@ def heads(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def beam_one(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Process:
+def beam_one(
+    correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory
+) -> Process:
     """What stock fairseq gives for the test set."""
-    return made_once(tmp_path_factory, "beam_one", lambda _: generate(correction_model, None))
+    return made_once(
+        tmp_path_factory, "beam_one", lambda _: generate(correction_model, None)
+    )

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.support import helpers
-from tests.support.helpers import PLUGIN, TRAINING, ToyModel, parse_generate, run_cli, train_toy
+from tests.support.helpers import (
+    PLUGIN,
+    TRAINING,
+    ToyModel,
+    parse_generate,
+    run_cli,
+    train_toy,
+)
 
 Process = subprocess.CompletedProcess[str]
 
@@ -22,7 +29,8 @@ LONGEST = 64  # positions of the model, EOS included
 BLOCK_SIZE = 6  # of the drafter
 HEADS = 4
 
-AT_THE_END = "--validate-interval 1000 --save-interval 1000".split()  # not after every epoch of a few updates
+# not after every epoch of a few updates
+AT_THE_END = "--validate-interval 1000 --save-interval 1000".split()
 MODEL = (
     "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
     "--encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 "
@@ -47,16 +55,33 @@ EARLIER = "checkpoint_*_100.pt"
 def make_correction_data(folder: Path) -> Path:
     """Sentences in which one word of ten carries an error (`ba` -> `bax`), binarised; the target has none."""
     rng = random.Random(1)
-    for split, count in (("train", TRAINED_ON), ("valid", VALIDATED), ("test", SENTENCES)):
+    for split, count in (
+        ("train", TRAINED_ON),
+        ("valid", VALIDATED),
+        ("test", SENTENCES),
+    ):
         lengths = [1, LONGEST - 2, *(rng.randint(1, 8) for _ in range(count - 2))]
         targets = [rng.choices(WORDS, k=length) for length in lengths]
-        sources = [[word + "x" if rng.random() < 0.1 else word for word in words] for words in targets]
+        sources = [
+            [word + "x" if rng.random() < 0.1 else word for word in words]
+            for words in targets
+        ]
         for language, sentences in (("src", sources), ("tgt", targets)):
             text = "".join(" ".join(words) + "\n" for words in sentences)
             (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    prefixes = [
+        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
+    ]
     languages = ["-s", "src", "-t", "tgt", "--joined-dictionary"]
-    run_cli("fairseq-preprocess", *languages, *prefixes, "--destdir", folder / "bin", "--workers", 1)
+    run_cli(
+        "fairseq-preprocess",
+        *languages,
+        *prefixes,
+        "--destdir",
+        folder / "bin",
+        "--workers",
+        1,
+    )
     return folder / "bin"
 
 
@@ -67,7 +92,13 @@ def train_correction_model(data: Path, folder: Path) -> ToyModel:
 
 def train_drafter(verifier: ToyModel, folder: Path) -> Path:
     """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
-    from_verifier = ["--encoder-from", verifier.checkpoint, "--decoder-from", verifier.checkpoint, "--freeze-encoder"]
+    from_verifier = [
+        "--encoder-from",
+        verifier.checkpoint,
+        "--decoder-from",
+        verifier.checkpoint,
+        "--freeze-encoder",
+    ]
     _train(verifier.data, folder, *DRAFTER, *from_verifier)
     return folder / "checkpoint_last.pt"
 
@@ -87,9 +118,17 @@ def _train(data: Path, folder: Path, *options: object) -> None:
     run_cli("fairseq-train", data, *TRAINING, *size, *saving, *options)
 
 
-def generate(model: ToyModel, decoding: str | None, *options: object, check: bool = True) -> Process:
+def generate(
+    model: ToyModel, decoding: str | None, *options: object, check: bool = True
+) -> Process:
     """fairseq-generate with the plugin: under `decoding`, or stock with a beam of one where that is None."""
-    return run_cli("fairseq-generate", model.data, *_arguments(model, decoding), *options, check=check)
+    return run_cli(
+        "fairseq-generate",
+        model.data,
+        *_arguments(model, decoding),
+        *options,
+        check=check,
+    )
 
 
 def generate_here(model: ToyModel, decoding: str | None, *options: object) -> str:
@@ -98,11 +137,17 @@ def generate_here(model: ToyModel, decoding: str | None, *options: object) -> st
 
 
 def interact(
-    model: ToyModel, decoding: str | None, *options: object, stdin: str | bytes | None = None, check: bool = True
+    model: ToyModel,
+    decoding: str | None,
+    *options: object,
+    stdin: str | bytes | None = None,
+    check: bool = True,
 ) -> Process:
     """fairseq-interactive with the plugin."""
     arguments = ["-s", "src", "-t", "tgt", *_arguments(model, decoding), *options]
-    return run_cli("fairseq-interactive", model.data, *arguments, stdin=stdin, check=check)
+    return run_cli(
+        "fairseq-interactive", model.data, *arguments, stdin=stdin, check=check
+    )
 
 
 def _arguments(model: ToyModel, decoding: str | None) -> list[object]:
@@ -112,21 +157,31 @@ def _arguments(model: ToyModel, decoding: str | None) -> list[object]:
     return ["--path", model.checkpoint, "--user-dir", PLUGIN, *task]
 
 
-def assert_same_hypotheses(output: str, reference: str, tolerance: float = 1e-3) -> None:
+def assert_same_hypotheses(
+    output: str, reference: str, tolerance: float = 1e-3
+) -> None:
     """Tokens of all H- lines equal, and scores close; they are logarithms to base 2."""
     found, expected = parse_generate(output), parse_generate(reference)
     assert expected
-    assert {number: mine.tokens for number, mine in found.items()} == {n: own.tokens for n, own in expected.items()}
+    assert {number: mine.tokens for number, mine in found.items()} == {
+        n: own.tokens for n, own in expected.items()
+    }
     for number, own in expected.items():
         assert found[number].score == pytest.approx(own.score, abs=tolerance)
-        assert found[number].positional == pytest.approx(own.positional, abs=10 * tolerance)
+        assert found[number].positional == pytest.approx(
+            own.positional, abs=10 * tolerance
+        )
 
 
 def assert_same_lists(output: str, reference: str, hypotheses: int) -> None:
     """As many n-best lists of so many hypotheses each, equal in texts and order, with the same scores."""
     found, expected = map(_lists, (output, reference))
-    assert {number: len(texts) for number, (texts, _) in expected.items()} == dict.fromkeys(expected, hypotheses)
-    assert {number: texts for number, (texts, _) in found.items()} == {n: texts for n, (texts, _) in expected.items()}
+    assert {
+        number: len(texts) for number, (texts, _) in expected.items()
+    } == dict.fromkeys(expected, hypotheses)
+    assert {number: texts for number, (texts, _) in found.items()} == {
+        n: texts for n, (texts, _) in expected.items()
+    }
     for number, (_, scores) in expected.items():
         assert found[number][1] == pytest.approx(scores, abs=1e-5)
 
@@ -134,7 +189,9 @@ def assert_same_lists(output: str, reference: str, hypotheses: int) -> None:
 def _lists(output: str) -> dict[int, tuple[list[str], list[float]]]:
     """Texts and scores of the H- lines, by sentence."""
     lists: dict[int, tuple[list[str], list[float]]] = {}
-    for number, score, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE):
+    for number, score, text in re.findall(
+        r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE
+    ):
         texts, scores = lists.setdefault(int(number), ([], []))
         texts.append(text)
         scores.append(float(score))
@@ -149,7 +206,10 @@ def summaries(text: str) -> list[dict[str, float]]:
         r"acceptance rate ([\d.]+)%"
     )
     names = ("sentences", "iterations", "mean_accepted", "acceptance_rate")
-    return [dict(zip(names, map(float, figures), strict=True)) for figures in re.findall(pattern, text)]
+    return [
+        dict(zip(names, map(float, figures), strict=True))
+        for figures in re.findall(pattern, text)
+    ]
 
 
 def at_once(*runs: Callable[[], Process]) -> list[Process]:

@@ -24,21 +24,50 @@ class MyTask(TranslationTask):
 """
 
 
-def test_a_task_that_no_one_here_knows(correction_model: ToyModel, tmp_path: Path) -> None:
+def test_a_task_that_no_one_here_knows(
+    correction_model: ToyModel, tmp_path: Path
+) -> None:
     """By the lines of docs/options.md, in processes that know only the other user directory."""
     page = (PLUGIN.parent / "docs/options.md").read_text(encoding="utf-8")
-    [lines] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "MyTask" in code]
+    [lines] = [
+        code
+        for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        if "MyTask" in code
+    ]
     user = tmp_path / "of_mine"
     user.mkdir()
     (user / "my_task.py").write_text(OWN)
     (user / "__init__.py").write_text(lines)
-    command = [correction_model.data, "--path", correction_model.checkpoint, "--user-dir", user, "--never", "ba"]
-    ours = ["--task", "aggressive_my_task", "--decoding", "iad", "--print-step", "--batch-size", 1]
+    command = [
+        correction_model.data,
+        "--path",
+        correction_model.checkpoint,
+        "--user-dir",
+        user,
+        "--never",
+        "ba",
+    ]
+    ours = [
+        "--task",
+        "aggressive_my_task",
+        "--decoding",
+        "iad",
+        "--print-step",
+        "--batch-size",
+        1,
+    ]
     kinds = (["--task", "my_task", "--beam", 1], ours)
-    runs = at_once(*(partial(run_cli, "fairseq-generate", *command, "--cpu", *kind) for kind in kinds))
+    runs = at_once(
+        *(
+            partial(run_cli, "fairseq-generate", *command, "--cpu", *kind)
+            for kind in kinds
+        )
+    )
     stock, found = (run.stdout for run in runs)
     assert_same_hypotheses(found, stock)
     sentences = parse_generate(found).values()
     assert not any("ba" in sentence.tokens for sentence in sentences)
     assert any("ba" in sentence.source.split() for sentence in sentences)
-    assert sum(sentence.steps or 0 for sentence in sentences) < 0.8 * sum(len(one.positional) for one in sentences)
+    assert sum(sentence.steps or 0 for sentence in sentences) < 0.8 * sum(
+        len(one.positional) for one in sentences
+    )

@@ -20,7 +20,9 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
     script = Path(__file__).resolve().parents[2] / "scripts" / "demo.sh"
     command = ["bash", str(script), SENTENCE, "--rounds", "1"]
     environment = os.environ | {"LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=900, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=900, env=environment
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "demo: about half a minute" in done.stderr
     assert "1 of 1" in done.stdout
@@ -32,18 +34,34 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
 def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sentences = (SHIPPED[task].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::14]
+    sentences = (
+        (SHIPPED[task].folder / "sentences.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()[::14]
+    )
     (tmp_path / "input").write_text("\n\n".join(sentences), encoding="utf-8")
-    aggdec(["demo", "--task", task, "--input", str(tmp_path / "input"), "--rounds", "1"])
+    aggdec(
+        ["demo", "--task", task, "--input", str(tmp_path / "input"), "--rounds", "1"]
+    )
     blocks, _, table = capsys.readouterr().out.partition("\nmode ")
     rows = {line.split()[0]: line for line in table.splitlines()[3:]}
-    assert list(rows) == ["beam5", "aggressive-beam:5", "beam1", "greedy", *DRAFTED[task]]
+    assert list(rows) == [
+        "beam5",
+        "aggressive-beam:5",
+        "beam1",
+        "greedy",
+        *DRAFTED[task],
+    ]
     for mode in ("greedy", DRAFTED[task][0]):
-        assert re.search(r" (\d+) of \1$", rows[mode]), "of all, or of a few on a busy machine"
+        assert re.search(r" (\d+) of \1$", rows[mode]), (
+            "of all, or of a few on a busy machine"
+        )
     accepted = re.findall(r"^ +1  \[", blocks, flags=re.MULTILINE)
     assert len(accepted) >= 3, "of first drafts"
     if task == "mt":
-        assert re.search(r"/[^/]+/$", blocks, flags=re.MULTILINE), "and something rejected"
+        assert re.search(r"/[^/]+/$", blocks, flags=re.MULTILINE), (
+            "and something rejected"
+        )
 
 
 def test_fairseq_decodes_what_fits_into_its_time_and_a_busy_machine_is_said(
@@ -54,6 +72,11 @@ def test_fairseq_decodes_what_fits_into_its_time_and_a_busy_machine_is_said(
         monkeypatch.setattr(time, "thread_time", clock)
         aggdec(["demo", SENTENCE, "He go to school.", "--show", "0"])
         printed = capsys.readouterr().out
-        assert "2 of 2 sentences corrected\n\nTimed sentences: 1, as many as beam5" in printed
+        assert (
+            "2 of 2 sentences corrected\n\nTimed sentences: 1, as many as beam5"
+            in printed
+        )
         assert "ms a sentence" in printed
-        assert ("THE MACHINE WAS BUSY: this program had a processor for 0%" in printed) == is_busy
+        assert (
+            "THE MACHINE WAS BUSY: this program had a processor for 0%" in printed
+        ) == is_busy

@@ -26,13 +26,27 @@ LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
 
 
 def command(model: ToyModel, out: Path, *options: object) -> list[str]:
-    fixed = ["--verifier", model.checkpoint, "--data", model.data, "--out", out, "--cpu", "--block-size", LARGEST]
+    fixed = [
+        "--verifier",
+        model.checkpoint,
+        "--data",
+        model.data,
+        "--out",
+        out,
+        "--cpu",
+        "--block-size",
+        LARGEST,
+    ]
     return ["drafter", *map(str, [*fixed, *options])]
 
 
 def stamps(folder: Path) -> dict[str, int]:
     """When each file was written."""
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path): path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def stopping(logged: Any) -> Any:
@@ -50,20 +64,28 @@ def stopping(logged: Any) -> Any:
 
 @pytest.mark.usefixtures("quick_commands")
 def test_a_stopped_run_goes_on_to_a_measured_drafter(
-    correction_model: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    correction_model: ToyModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = command(correction_model, tmp_path, "--updates", UPDATES)
     with monkeypatch.context() as patch:
-        patch.setattr(fairseq_train, "logged", stopping(trial.logged))  # but not that of the trial
+        # but not that of the trial
+        patch.setattr(fairseq_train, "logged", stopping(trial.logged))
         with pytest.raises(SystemExit) as exit_:
             aggdec(words)
     assert exit_.value.code == 130
     printed = capsys.readouterr().out
     assert re.search(
-        rf"distil +about .* minutes? .*{TRAINED_ON} of {TRAINED_ON} training sentences, translated by", printed
+        rf"distil +about .* minutes? .*{TRAINED_ON} of {TRAINED_ON} training sentences, translated by",
+        printed,
     )
     assert re.search(rf"train +about .* minutes? .*{UPDATES} updates in", printed)
-    assert re.search(r"faster than greedy, gad will need about \d+\.\d tokens an iteration, with drafts of 4", printed)
+    assert re.search(
+        r"faster than greedy, gad will need about \d+\.\d tokens an iteration, with drafts of 4",
+        printed,
+    )
     assert not (tmp_path / "drafter.pt").exists()
     distilled = stamps(tmp_path / "distilled")
     assert distilled
@@ -71,11 +93,16 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     aggdec(words)
     printed = capsys.readouterr().out
     assert stamps(tmp_path / "distilled") == distilled
-    loaded = re.findall(r"Loaded checkpoint .*checkpoint_last.pt \(epoch \d+ @ (\d+) updates\)", log := _log(tmp_path))
+    loaded = re.findall(
+        r"Loaded checkpoint .*checkpoint_last.pt \(epoch \d+ @ (\d+) updates\)",
+        log := _log(tmp_path),
+    )
     assert len(loaded) == 1
     assert STOPPED_AT - 1 <= int(loaded[0]) < UPDATES
     assert f'"num_updates": "{UPDATES}"' in log
-    rows = re.findall(r"^gad +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)x$", printed, re.MULTILINE)
+    rows = re.findall(
+        r"^gad +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)x$", printed, re.MULTILINE
+    )
     assert [int(size) for size, *_ in rows] == [2, 3, 4, 5]
     for _, tokens, needed, speed in rows:
         assert float(tokens) >= 1
@@ -87,18 +114,26 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     aggdec(words)
     assert capsys.readouterr().out == printed
     assert stamps(tmp_path) == done
-    untold = read_checkpoint(tmp_path / "drafter.pt")  # as if it had been stopped before the length was kept
+    # as if it had been stopped before the length was kept
+    untold = read_checkpoint(tmp_path / "drafter.pt")
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
     aggdec(words)
     assert _log(tmp_path) == log
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
-    with pytest.raises(AggdecError, match=rf"was begun with {UPDATES} updates in .*give more than that"):
+    with pytest.raises(
+        AggdecError, match=rf"was begun with {UPDATES} updates in .*give more than that"
+    ):
         aggdec([*words, "--updates", "9"])
-    with pytest.raises(AggdecError, match=r"other settings \(decoder_layers: 1 now, 2 there\); go on with those"):
+    with pytest.raises(
+        AggdecError,
+        match=r"other settings \(decoder_layers: 1 now, 2 there\); go on with those",
+    ):
         aggdec([*words, "--decoder-layers", "1"])
     capsys.readouterr()
     aggdec([*words, "--updates", str(2 * UPDATES)])
-    assert f"What {2 * UPDATES} updates will bring is not known" in capsys.readouterr().out
+    assert (
+        f"What {2 * UPDATES} updates will bring is not known" in capsys.readouterr().out
+    )
     assert f'"num_updates": "{2 * UPDATES}"' in _log(tmp_path)
     assert stamps(tmp_path / "distilled") == distilled
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
@@ -106,14 +141,21 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
 
 @pytest.mark.usefixtures("quick_commands")
 def test_when_the_minutes_are_over_every_stage_ends(
-    correction_model: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    correction_model: ToyModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """They are over at once here, and it would train for days."""
-    monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60))
+    monkeypatch.setattr(
+        train, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60)
+    )
     monkeypatch.setattr(plan, "_FEWEST_UPDATES", 1_000_000)
     aggdec(command(correction_model, tmp_path, "--minutes", 1))
     printed, said = capsys.readouterr()
-    assert re.search(r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said)
+    assert re.search(
+        r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said
+    )
     assert re.search(rf"^gad +{LARGEST} ", printed, re.MULTILINE)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
@@ -121,7 +163,9 @@ def test_when_the_minutes_are_over_every_stage_ends(
 def _drafted_by(folder: Path) -> int:
     """How many tokens the drafter has decoding draft."""
     model = read_checkpoint(folder / "drafter.pt")["cfg"]["model"]
-    return dict(model if isinstance(model, Mapping) else vars(model))["decoding_block_size"]
+    return dict(model if isinstance(model, Mapping) else vars(model))[
+        "decoding_block_size"
+    ]
 
 
 def _fastest(folder: Path) -> int:

@@ -105,11 +105,17 @@ FAMILIES = {
 def made(family: Family, data: Path, folder: Path, sizes: str = SIZES) -> list[Path]:
     """The checkpoints of a family and, last, one whose weights differ a little from the first's."""
     arguments = f"{family.model} {sizes} --task {family.task} {family.options} {family.languages}"
-    args = options.parse_args_and_arch(options.get_training_parser(), [str(data), *arguments.split()])
+    args = options.parse_args_and_arch(
+        options.get_training_parser(), [str(data), *arguments.split()]
+    )
     cfg = convert_namespace_to_omegaconf(args)
     task = tasks.setup_task(cfg.task)
     words = task.target_dictionary
-    eos = words.index("[tgt]") if family.task == "translation_from_pretrained_bart" else words.eos()
+    eos = (
+        words.index("[tgt]")
+        if family.task == "translation_from_pretrained_bart"
+        else words.eos()
+    )
     paths = [folder / f"model{number}.pt" for number in range(family.models + 1)]
     for number, path in enumerate(paths):
         torch.manual_seed(number % family.models)
@@ -130,9 +136,12 @@ def made(family: Family, data: Path, folder: Path, sizes: str = SIZES) -> list[P
 def vary(decoder: Any, speech: bool) -> None:
     """Change a random decoder so that it does not repeat one word, and that its words depend on the source."""
     last = decoder.layers[-1].fc2.weight
-    last.sub_(last.mean(dim=1, keepdim=True)).mul_(30)  # by shared embeddings the same word would win again otherwise
+    # by shared embeddings the same word would win again otherwise
+    last.sub_(last.mean(dim=1, keepdim=True)).mul_(30)
     for layer in decoder.layers:
-        layer.encoder_attn.out_proj.weight.mul_(10 if layer.normalize_before or speech else 1)
+        layer.encoder_attn.out_proj.weight.mul_(
+            10 if layer.normalize_before or speech else 1
+        )
 
 
 def single(model: Any) -> Any:
@@ -140,15 +149,24 @@ def single(model: Any) -> Any:
     return model.models["src-tgt"] if hasattr(model, "models") else model
 
 
-def save(family: Family, args: Namespace, cfg: Any, weights: dict[str, Tensor], path: Path) -> None:
+def save(
+    family: Family, args: Namespace, cfg: Any, weights: dict[str, Tensor], path: Path
+) -> None:
     """Save as fairseq did in those years."""
     history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "best_loss": 3.9}
     extra = {"epoch": 28, "batch_offset": 0, "val_loss": 3.9}
-    state: dict[str, Any] = {"model": weights, "args": None, "optimizer_history": [history], "extra_state": extra}
+    state: dict[str, Any] = {
+        "model": weights,
+        "args": None,
+        "optimizer_history": [history],
+        "extra_state": extra,
+    }
     if family.saved == "cfg":
         state["cfg"] = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     else:
-        state["args"] = Namespace(**{name: value for name, value in vars(args).items() if is_old(name)})
+        state["args"] = Namespace(
+            **{name: value for name, value in vars(args).items() if is_old(name)}
+        )
     if family.saved == "2018":
         state["model"] = in_the_form_of_2018(weights)
     torch.save(state, path, _use_new_zipfile_serialization=family.saved == "cfg")
@@ -157,7 +175,9 @@ def save(family: Family, args: Namespace, cfg: Any, weights: dict[str, Tensor], 
 def is_old(option: str) -> bool:
     """Whether an option is one of the model's or the task's that existed in 2020."""
     parts = "encoder decoder share dropout activation max_ lang dict left_pad adaptive norm no_scale extra_data".split()
-    return option in ("arch", "task", "data", "criterion") or any(part in option for part in parts)
+    return option in ("arch", "task", "data", "criterion") or any(
+        part in option for part in parts
+    )
 
 
 def in_the_form_of_2018(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -165,9 +185,15 @@ def in_the_form_of_2018(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     old = {"encoder.version": torch.Tensor([2]), "decoder.version": torch.Tensor([2])}
     for name, value in weights.items():
         if ".q_proj." in name:
-            parts = [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"]
+            parts = [
+                weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"
+            ]
             old[name.replace(".q_proj.", ".in_proj_")] = torch.cat(parts)
-        elif ".k_proj." not in name and ".v_proj." not in name and "output_projection" not in name:
+        elif (
+            ".k_proj." not in name
+            and ".v_proj." not in name
+            and "output_projection" not in name
+        ):
             old[name] = value
     return old
 
@@ -178,17 +204,34 @@ def command(family: Family, path: object, decoding: str | None) -> list[object]:
     if decoding is not None:
         task = f"--task aggressive_{family.task} --decoding {decoding} --print-step"
         given = family.ours or family.options
-    return ["--path", path, "--user-dir", PLUGIN, *f"--cpu {task} {given} {family.languages}".split(), *LENGTH]
+    return [
+        "--path",
+        path,
+        "--user-dir",
+        PLUGIN,
+        *f"--cpu {task} {given} {family.languages}".split(),
+        *LENGTH,
+    ]
 
 
-def decode(family: Family, data: Path, path: object, decoding: str | None, *rest: object) -> str:
+def decode(
+    family: Family, data: Path, path: object, decoding: str | None, *rest: object
+) -> str:
     return generate_here(data, *command(family, path, decoding), *rest)
 
 
 def interact(family: Family, data: Path, path: object, decoding: str) -> str:
     """fairseq-interactive in this process, of the test set."""
-    arguments = [data, *command(family, path, decoding), "--input", data.parent / "test.src"]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
+    arguments = [
+        data,
+        *command(family, path, decoding),
+        "--input",
+        data.parent / "test.src",
+    ]
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()) as output,
+    ):
         patch.setattr(sys, "argv", ["fairseq-interactive", *map(str, arguments)])
         interactive.cli_main()
     return output.getvalue()
@@ -197,23 +240,34 @@ def interact(family: Family, data: Path, path: object, decoding: str) -> str:
 def iterations(output: str) -> float:
     """Iterations for a token."""
     found = parse_generate(output).values()
-    return sum(sentence.steps or 0 for sentence in found) / sum(len(sentence.positional) for sentence in found)
+    return sum(sentence.steps or 0 for sentence in found) / sum(
+        len(sentence.positional) for sentence in found
+    )
 
 
 def write_drafts(output: str, path: Path) -> Path:
     """What stock fairseq answers, with every sixth word changed."""
     answers = [answer.tokens for _, answer in sorted(parse_generate(output).items())]
     assert len(set(map(tuple, answers))) > 8, "answers vary"
-    changed = [["ba" if n % 6 == 5 else word for n, word in enumerate(answer)] for answer in answers]
+    changed = [
+        ["ba" if n % 6 == 5 else word for n, word in enumerate(answer)]
+        for answer in answers
+    ]
     path.write_text("".join(" ".join(draft) + "\n" for draft in changed))
     return path
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_family(name: str, correction_data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_family(
+    name: str, correction_data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     family = FAMILIES[name]
     dictionary = (correction_data / "dict.src.txt").read_text()
-    for file, text in {"LANGUAGES": "ar\nsrc\ntgt\n", "PAIRS": "x-tgt,src-tgt", "DICTIONARY": dictionary}.items():
+    for file, text in {
+        "LANGUAGES": "ar\nsrc\ntgt\n",
+        "PAIRS": "x-tgt,src-tgt",
+        "DICTIONARY": dictionary,
+    }.items():
         (tmp_path / f"{file}.txt").write_text(text)
         family = family._replace(
             options=family.options.replace(file, str(tmp_path / f"{file}.txt")),
@@ -222,14 +276,21 @@ def test_family(name: str, correction_data: Path, tmp_path: Path, caplog: pytest
     *paths, small = made(family, correction_data, tmp_path)
     run = partial(decode, family, correction_data, ":".join(map(str, paths)))
     stock = run(None, "--beam", 1, "--batch-size", 16)
-    assert len({len(answer.tokens) for answer in parse_generate(stock).values()}) > 2, "answers end"
+    assert len({len(answer.tokens) for answer in parse_generate(stock).values()}) > 2, (
+        "answers end"
+    )
     drafts = write_drafts(stock, tmp_path / "drafts")
     found = run("iad", "--draft-file", drafts, "--batch-size", 1)
     assert_same_hypotheses(found, stock)
     assert iterations(found) < 0.7
-    speculative = partial(run, "speculative", "--drafter-path", small, *WHOLE, "--batch-size", 16)
+    speculative = partial(
+        run, "speculative", "--drafter-path", small, *WHOLE, "--batch-size", 16
+    )
     if family.task == "multilingual_translation":
-        with pytest.raises(AggdecError, match="several encoder-decoders, one for each pair of languages"):
+        with pytest.raises(
+            AggdecError,
+            match="several encoder-decoders, one for each pair of languages",
+        ):
             speculative()
     else:
         found = speculative()
@@ -239,18 +300,24 @@ def test_family(name: str, correction_data: Path, tmp_path: Path, caplog: pytest
     beam = [*family.search.split(), "--nbest", 4, "--batch-size", 16]
     assert_same_lists(run("aggressive-beam", *beam), run(None, *beam), 4)
     if name in ("M2M-100", "mBART-25"):
-        assert_same_hypotheses(interact(family, correction_data, paths[0], "greedy"), stock)
+        assert_same_hypotheses(
+            interact(family, correction_data, paths[0], "greedy"), stock
+        )
 
 
 COPYING = (
     "--arch transformer --encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
     "--max-target-positions 64"
 )
-COPYING_SIZES = SIZES.replace("64", "128").replace("32", "64").replace("layers 2", "layers 1")
+COPYING_SIZES = (
+    SIZES.replace("64", "128").replace("32", "64").replace("layers 2", "layers 1")
+)
 
 
 @pytest.mark.parametrize("name", ["M2M-100", "IWSLT17"])
-def test_the_source_is_copied_past_the_language_tokens(name: str, correction_model: ToyModel, tmp_path: Path) -> None:
+def test_the_source_is_copied_past_the_language_tokens(
+    name: str, correction_model: ToyModel, tmp_path: Path
+) -> None:
     """A corrector's weights in a model of several languages, with rows for the languages' tokens."""
     task, arch, languages = {
         "M2M-100": (MULTI, COPYING, f"--langs src,tgt --lang-pairs src-tgt {TOKENS}"),
@@ -261,12 +328,18 @@ def test_the_source_is_copied_past_the_language_tokens(name: str, correction_mod
     }[name]  # fmt: skip
     family, data = Family(arch, task, languages, "cfg"), correction_model.data
     path, _ = made(family, data, tmp_path, COPYING_SIZES)
-    state, trained = read_checkpoint(path), read_checkpoint(correction_model.checkpoint)["model"]
+    state, trained = (
+        read_checkpoint(path),
+        read_checkpoint(correction_model.checkpoint)["model"],
+    )
     for key, value in state["model"].items():
         weight = trained[key.removeprefix("models.src-tgt.")]
         value[: len(weight)] = weight
-        if len(value) > len(weight):  # tokens that stand for the end, or beside the text
-            value[len(weight) :] = 0.9 * weight[2] if task == "multilingual_translation" else 0
+        # tokens that stand for the end, or beside the text
+        if len(value) > len(weight):
+            value[len(weight) :] = (
+                0.9 * weight[2] if task == "multilingual_translation" else 0
+            )
     torch.save(state, path)
     stock = decode(family, data, path, None, "--beam", 1)
     found = decode(family, data, path, "iad", "--batch-size", 1, "--drafts", "whole")
@@ -274,10 +347,16 @@ def test_the_source_is_copied_past_the_language_tokens(name: str, correction_mod
     assert sum(sentence.steps == 1 for sentence in parse_generate(found).values()) > 4
     assert iterations(found) < 0.8
 
-    model = load(path, data, source_lang="src", target_lang="tgt", task=task, device="cpu")
+    model = load(
+        path, data, source_lang="src", target_lang="tgt", task=task, device="cpu"
+    )
     lines = (data.parent / "test.src").read_text(encoding="utf-8").splitlines()
-    answers = [" ".join(answer.tokens) for _, answer in sorted(parse_generate(stock).items())]
-    assert [result.text for result in model.decode(lines, mode="iad", max_len_b=12)] == answers
+    answers = [
+        " ".join(answer.tokens) for _, answer in sorted(parse_generate(stock).items())
+    ]
+    assert [
+        result.text for result in model.decode(lines, mode="iad", max_len_b=12)
+    ] == answers
 
 
 def make_speech(folder: Path) -> Path:
@@ -288,13 +367,25 @@ def make_speech(folder: Path) -> Path:
     for number in range(36):
         words = rng.integers(12, size=rng.integers(1, 7))
         frames = np.concatenate([voices[word] for word in words])
-        np.save(folder / f"{number}.npy", (frames + 0.1 * rng.normal(size=frames.shape)).astype(np.float32))
+        np.save(
+            folder / f"{number}.npy",
+            (frames + 0.1 * rng.normal(size=frames.shape)).astype(np.float32),
+        )
         text = " ".join(f"w{word}" for word in words)
         rows.append(f"test{number}\t{number}.npy\t{len(frames)}\t{text}\tde")
     (folder / "test.tsv").write_text("\n".join(rows) + "\n")
-    (folder / "dict.txt").write_text("".join(f"w{word} 1\n" for word in range(12)) + "<lang:de> 1\n")
-    settings = {"vocab_filename": "dict.txt", "audio_root": folder, "input_feat_per_channel": 8}
-    lines = [f"{name}: {value}" for name, value in {**settings, "prepend_tgt_lang_tag": "true"}.items()]
+    (folder / "dict.txt").write_text(
+        "".join(f"w{word} 1\n" for word in range(12)) + "<lang:de> 1\n"
+    )
+    settings = {
+        "vocab_filename": "dict.txt",
+        "audio_root": folder,
+        "input_feat_per_channel": 8,
+    }
+    lines = [
+        f"{name}: {value}"
+        for name, value in {**settings, "prepend_tgt_lang_tag": "true"}.items()
+    ]
     (folder / "config.yaml").write_text("\n".join(lines))
     return folder
 
@@ -303,7 +394,9 @@ def make_speech(folder: Path) -> Path:
 def test_speech(arch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As MuST-C's models, whose outputs begin with their language."""
     data = make_speech(tmp_path)
-    family = Family(f"--arch {arch}", "speech_to_text", languages="--max-source-positions 600")
+    family = Family(
+        f"--arch {arch}", "speech_to_text", languages="--max-source-positions 600"
+    )
     [path, _] = made(family, data, tmp_path)
     run = partial(decode, family, data, path)
     stats = tmp_path / "stats.jsonl"
@@ -320,19 +413,37 @@ def test_speech(arch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     assert "fairseq's own" not in caplog.text, "the engine decodes the text"
     records = list(map(json.loads, stats.read_text().splitlines()))
     assert all(record["source_length"] % 4 == 0 for record in records), "frames"
-    with pytest.raises(AggdecError, match="--decoding aggressive drafts from the source's text"):
+    with pytest.raises(
+        AggdecError, match="--decoding aggressive drafts from the source's text"
+    ):
         run("aggressive")
 
 
-def test_what_is_too_large_is_refused_by_name(correction_data: Path, tmp_path: Path) -> None:
+def test_what_is_too_large_is_refused_by_name(
+    correction_data: Path, tmp_path: Path
+) -> None:
     """M2M-100's 12B with its pipeline, and NLLB's mixture of experts."""
-    family = Family(f"--arch transformer {PRE_NORM}", MULTI, f"--langs src,tgt --lang-pairs src-tgt {TOKENS}", "cfg")
+    family = Family(
+        f"--arch transformer {PRE_NORM}",
+        MULTI,
+        f"--langs src,tgt --lang-pairs src-tgt {TOKENS}",
+        "cfg",
+    )
     path, _ = made(family, correction_data, tmp_path)
     with pytest.raises(AggdecError, match="cannot honour --pipeline-model-parallel"):
-        decode(family, correction_data, path, "greedy", "--pipeline-model-parallel", "--distributed-no-spawn")
+        decode(
+            family,
+            correction_data,
+            path,
+            "greedy",
+            "--pipeline-model-parallel",
+            "--distributed-no-spawn",
+        )
     state = read_checkpoint(path)
     for number in range(2):
-        state["model"][f"encoder.layers.1.moe_layer.experts.{number}.fc1.weight"] = torch.zeros(2)
+        state["model"][f"encoder.layers.1.moe_layer.experts.{number}.fc1.weight"] = (
+            torch.zeros(2)
+        )
     torch.save(state, path)
     with pytest.raises(AggdecError, match="a mixture of experts"):
         decode(family, correction_data, path, "greedy")

@@ -51,17 +51,37 @@ def models(correction_model: ToyModel, correction_drafter: Path, heads: Path) ->
     return Models(correction_model, correction_drafter, heads, small)
 
 
-def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(tmp_path: Path) -> None:
+def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(
+    tmp_path: Path,
+) -> None:
     """By a shipped model, which fairseq can read without this plugin, too."""
     model = PLUGIN / "demo" / "mt"
     sentences = (model / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
-    (tmp_path / "input").write_text("".join(line + "\n" for line in sentences), encoding="utf-8")
+    (tmp_path / "input").write_text(
+        "".join(line + "\n" for line in sentences), encoding="utf-8"
+    )
     command = [model, "-s", "en", "-t", "de", "--path", model / "model.pt", "--cpu"]
-    command += ["--beam", 3, "--nbest", 2, "--buffer-size", 4, "--input", tmp_path / "input"]
+    command += [
+        "--beam",
+        3,
+        "--nbest",
+        2,
+        "--buffer-size",
+        4,
+        "--input",
+        tmp_path / "input",
+    ]
     ours = ["--user-dir", PLUGIN]
     beam = [*ours, "--task", "aggressive_translation", "--decoding", "beam"]
-    runs = at_once(*(partial(run_cli, "fairseq-interactive", *command, *options) for options in ([], ours, beam)))
-    stock, translation, searched = (re.findall(r"^[SHDP]-.*$", run.stdout, re.MULTILINE) for run in runs)
+    runs = at_once(
+        *(
+            partial(run_cli, "fairseq-interactive", *command, *options)
+            for options in ([], ours, beam)
+        )
+    )
+    stock, translation, searched = (
+        re.findall(r"^[SHDP]-.*$", run.stdout, re.MULTILINE) for run in runs
+    )
     assert len(stock) == len(sentences) * (1 + 2 * 3)
     assert stock == translation == searched
 
@@ -71,13 +91,24 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
 ) -> None:
     """By a model that corrects and copies: most drafts are accepted, and some sentences take one iteration."""
     stats = tmp_path / "stats.jsonl"
-    stats.write_text('{"id": 999}\n', encoding="utf-8")  # of an earlier run, and replaced
-    options = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
+    # of an earlier run, and replaced
+    stats.write_text('{"id": 999}\n', encoding="utf-8")
+    options = [
+        "--print-step",
+        "--retain-iter-history",
+        "--decoding-stats",
+        stats,
+        "--batch-size",
+        1,
+    ]
     process = generate(correction_model, "iad", *options, "--drafts", "whole")
     assert_same_hypotheses(process.stdout, beam_one.stdout)
     assert (process.stdout + process.stderr).count("--beam is set to 1") == 1
     assert "Generate test with beam=1: BLEU" in process.stdout
-    records = {record["id"]: record for record in map(json.loads, stats.read_text(encoding="utf-8").splitlines())}
+    records = {
+        record["id"]: record
+        for record in map(json.loads, stats.read_text(encoding="utf-8").splitlines())
+    }
     traces = {trace.number: trace for trace in read_traces(stats)}
     sentences = parse_generate(process.stdout)
     assert records.keys() == traces.keys() == sentences.keys()
@@ -85,11 +116,25 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     for number, sentence in sentences.items():
         record, source = records[number], sentence.source.split()
         assert sentence.history[0].split() == source, "the first draft is the source"
-        assert (traces[number].source, traces[number].output) == (source, [*sentence.tokens, "</s>"])
-        assert (record["source_length"], record["output_length"]) == (len(source), len(sentence.tokens))
-        steps = (sentence.steps, len(sentence.history), len(record["accepted_per_iteration"]))
+        assert (traces[number].source, traces[number].output) == (
+            source,
+            [*sentence.tokens, "</s>"],
+        )
+        assert (record["source_length"], record["output_length"]) == (
+            len(source),
+            len(sentence.tokens),
+        )
+        steps = (
+            sentence.steps,
+            len(sentence.history),
+            len(record["accepted_per_iteration"]),
+        )
         assert steps == (record["iterations"],) * 3
-        assert record["accepted"] == sum(record["accepted_per_iteration"]) <= record["drafted"]
+        assert (
+            record["accepted"]
+            == sum(record["accepted_per_iteration"])
+            <= record["drafted"]
+        )
         # every iteration adds one token of the verifier's own, unless an accepted EOS ends the sentence
         own = len(sentence.tokens) + 1 - record["accepted"]
         assert own in (record["iterations"], record["iterations"] - 1)
@@ -97,17 +142,26 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     [summary] = summaries(process.stdout + process.stderr)
     assert summary["sentences"] == SENTENCES
     assert summary["mean_accepted"] > 1.5
-    accepted, drafted = (sum(record[name] for record in records.values()) for name in ("accepted", "drafted"))
-    assert summary["acceptance_rate"] == pytest.approx(100 * accepted / drafted, abs=0.1)
+    accepted, drafted = (
+        sum(record[name] for record in records.values())
+        for name in ("accepted", "drafted")
+    )
+    assert summary["acceptance_rate"] == pytest.approx(
+        100 * accepted / drafted, abs=0.1
+    )
 
 
-def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, beam_one: Process, tmp_path: Path) -> None:
+def test_greedy_gives_the_hypotheses_of_beam_one(
+    correction_model: ToyModel, beam_one: Process, tmp_path: Path
+) -> None:
     """With --results-path, which moves all output to a file, the summary line included."""
     process = generate(correction_model, "greedy", "--results-path", tmp_path)
     results = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
     assert_same_hypotheses(results, beam_one.stdout)
     assert not parse_generate(process.stdout)
-    assert (process.stdout + process.stderr + results).count("mean accepted tokens") == 1
+    assert (process.stdout + process.stderr + results).count(
+        "mean accepted tokens"
+    ) == 1
     assert "Generate test with beam=1: BLEU" in results
 
 
@@ -120,7 +174,12 @@ def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, bea
     ],
 )
 def test_a_drafter_gives_the_hypotheses_of_beam_one_and_its_drafts_are_told(
-    models: Models, beam_one: Process, decoding: str, options: str, longest: int, accepted: float
+    models: Models,
+    beam_one: Process,
+    decoding: str,
+    options: str,
+    longest: int,
+    accepted: float,
 ) -> None:
     """`--decoding aggressive` sees what drafts there are."""
     told = ["--print-step", "--retain-iter-history", "--batch-size", 1]
@@ -137,7 +196,9 @@ def test_a_drafter_gives_the_hypotheses_of_beam_one_and_its_drafts_are_told(
         assert max(map(len, drafts)) <= longest
     if decoding == "speculative":
         assert "drafts of at most 4 tokens by a model" in log
-        assert re.search(r"--drafter-path \S+: 0\.\d million weights; of the verifier 0\.\d", log)
+        assert re.search(
+            r"--drafter-path \S+: 0\.\d million weights; of the verifier 0\.\d", log
+        )
 
 
 @pytest.mark.parametrize(
@@ -145,18 +206,28 @@ def test_a_drafter_gives_the_hypotheses_of_beam_one_and_its_drafts_are_told(
     [
         ("aggressive", "--drafter-path DRAFTER --block-size 3 --drafts whole"),
         ("gad++", "--drafter-path DRAFTER --top-beta 1 --tolerance 9"),
-        ("speculative", "--drafter-path SMALL --drafts whole --block-size 2 --batch-size 16"),
+        (
+            "speculative",
+            "--drafter-path SMALL --drafts whole --block-size 2 --batch-size 16",
+        ),
         ("blockwise", "--path HEADS --min-block 1 --tolerance 0"),
         (None, "--path HEADS"),  # to stock fairseq an ordinary Transformer
     ],
 )
-def test_what_equals_it(models: Models, beam_one: Process, decoding: str | None, options: str) -> None:
-    assert_same_hypotheses(generate_here(models.verifier, decoding, *models.options(options)), beam_one.stdout)
+def test_what_equals_it(
+    models: Models, beam_one: Process, decoding: str | None, options: str
+) -> None:
+    assert_same_hypotheses(
+        generate_here(models.verifier, decoding, *models.options(options)),
+        beam_one.stdout,
+    )
 
 
 def test_the_drafter_alone(models: Models) -> None:
     """As --path, or beside a verifier that is not asked."""
-    alone = generate_here(models.verifier, "nar", "--print-step", "--path", models.drafter)
+    alone = generate_here(
+        models.verifier, "nar", "--print-step", "--path", models.drafter
+    )
     beside = generate_here(models.verifier, "nar", "--drafter-path", models.drafter)
     assert_same_hypotheses(beside, alone)
     for sentence in parse_generate(alone).values():
@@ -166,7 +237,9 @@ def test_the_drafter_alone(models: Models) -> None:
 def test_aggressive_beam_gives_the_lists_of_the_beam(models: Models) -> None:
     lists = ["--beam", 4, "--nbest", 4, *WITHOUT_LONG]
     stock = generate_here(models.verifier, None, *lists)
-    output = generate_here(models.verifier, "aggressive-beam", *lists, "--batch-size", 6)
+    output = generate_here(
+        models.verifier, "aggressive-beam", *lists, "--batch-size", 6
+    )
     assert_same_lists(output, stock, hypotheses=4)
     assert "Generate test with beam=4: BLEU" in output
 
@@ -176,6 +249,12 @@ def test_search_options_and_an_ensemble(models: Models) -> None:
     lengths = "--min-len 3 --max-len-a 0.5 --max-len-b 4 --lenpen 0.4"
     options = f"{lengths} --prefix-size 2 --unkpen 2 --temperature 1.3 --no-repeat-ngram-size 2".split()
     stock = generate_here(models.verifier, None, *options, *ensemble)
-    for mode in ("iad", "gad --drafter-path DRAFTER", "speculative --drafter-path SMALL --drafts whole"):
-        found = generate_here(models.verifier, *models.options(mode), *options, *ensemble)
+    for mode in (
+        "iad",
+        "gad --drafter-path DRAFTER",
+        "speculative --drafter-path SMALL --drafts whole",
+    ):
+        found = generate_here(
+            models.verifier, *models.options(mode), *options, *ensemble
+        )
         assert_same_hypotheses(found, stock, tolerance=5e-3)

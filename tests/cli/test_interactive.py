@@ -43,26 +43,46 @@ def stock(correction_model: ToyModel) -> str:
     return interact(correction_model, None, stdin=as_input(AWKWARD)).stdout
 
 
-def test_awkward_lines_have_the_whole_lists_of_a_beam(correction_model: ToyModel) -> None:
+def test_awkward_lines_have_the_whole_lists_of_a_beam(
+    correction_model: ToyModel,
+) -> None:
     run = partial(interact, correction_model, stdin=as_input(AWKWARD))
     lists = ["--beam", 4, "--nbest", 3]
-    expected, ours = at_once(partial(run, None, *lists), partial(run, "aggressive-beam", *lists))
+    expected, ours = at_once(
+        partial(run, None, *lists), partial(run, "aggressive-beam", *lists)
+    )
     assert_same_lists(ours.stdout, expected.stdout, hypotheses=3)
 
 
-def test_a_file_in_batches_without_too_long_lines(correction_model: ToyModel, stock: str, tmp_path: Path) -> None:
+def test_a_file_in_batches_without_too_long_lines(
+    correction_model: ToyModel, stock: str, tmp_path: Path
+) -> None:
     """Short and long lines share batches, too long ones are left out, and statistics have the numbers of the lines."""
     lines = [*AWKWARD, "ba " * LONGEST, "ba"]
     (tmp_path / "input.txt").write_bytes(as_input(lines))
     options = ["--input", tmp_path / "input.txt", "--buffer-size", 6, "--batch-size", 4]
-    options += ["--skip-invalid-size-inputs-valid-test", "--decoding-stats", tmp_path / "stats.jsonl"]
+    options += [
+        "--skip-invalid-size-inputs-valid-test",
+        "--decoding-stats",
+        tmp_path / "stats.jsonl",
+    ]
     done = interact(correction_model, "iad", *options)
-    assert (done.stdout + done.stderr).count("name the subwords") == 1, "unknown words are pointed out once"
+    assert (done.stdout + done.stderr).count("name the subwords") == 1, (
+        "unknown words are pointed out once"
+    )
     found = parse_generate(done.stdout)
-    assert [summary["sentences"] for summary in summaries(done.stdout + done.stderr)] == [len(found)]
+    assert [
+        summary["sentences"] for summary in summaries(done.stdout + done.stderr)
+    ] == [len(found)]
     assert found.keys() == set(range(len(AWKWARD))) | {len(lines) - 1}
     expected = parse_generate(stock)
-    assert [found[number].tokens for number in expected] == [sentence.tokens for sentence in expected.values()]
-    records = map(json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [found[number].tokens for number in expected] == [
+        sentence.tokens for sentence in expected.values()
+    ]
+    records = map(
+        json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     lengths = {record["id"]: record["output_length"] for record in records}
-    assert lengths == {number: len(sentence.tokens) for number, sentence in found.items()}
+    assert lengths == {
+        number: len(sentence.tokens) for number, sentence in found.items()
+    }

@@ -74,7 +74,9 @@ VERBS = {
     "export MODEL FILES/out --data BIN --decoding-block-size 2": "an ordinary model: only",
 }
 if not torch.cuda.is_available():
-    VERBS["bench --random-model big --keep FILES/new --device cuda"] = "--device cuda: PyTorch finds no CUDA device"
+    VERBS["bench --random-model big --keep FILES/new --device cuda"] = (
+        "--device cuda: PyTorch finds no CUDA device"
+    )
 DRAFTS = "--draft-file FILES"
 MULTI = "iad --task aggressive_translation_multi_simple_epoch --encoder-langtok src --decoder-langtok"
 GENERATE = {
@@ -112,14 +114,23 @@ GENERATE = {
 
 
 @pytest.fixture
-def names(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> dict[str, str]:
+def names(
+    correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
+) -> dict[str, str]:
     """What the words in capitals stand for."""
     (tmp_path / "short").write_text("ba\n")
     (tmp_path / "latin").write_bytes("ba\nB\xe4r\n".encode("latin-1"))
     (tmp_path / "dict.txt").write_text("the 12\n")
     (tmp_path / "empty.json").write_text("{}")
     model = {"MODEL": correction_model.checkpoint, "BIN": correction_model.data}
-    return {name: str(path) for name, path in {**model, "DRAFTER": correction_drafter, "FILES": tmp_path}.items()}
+    return {
+        name: str(path)
+        for name, path in {
+            **model,
+            "DRAFTER": correction_drafter,
+            "FILES": tmp_path,
+        }.items()
+    }
 
 
 def with_names(text: str, names: dict[str, str]) -> str:
@@ -140,17 +151,23 @@ def test_options_without_meaning(
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_verbs(words: str, names: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbs(
+    words: str, names: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(AggdecError) as caught:
         aggdec(with_names(words, names).split())
     assert with_names(VERBS[words], names) in str(caught.value)
     assert not capsys.readouterr().out
     files = {path.name for path in Path(names["FILES"]).iterdir()}
-    assert files - {"out"} == {"short", "latin", "dict.txt", "empty.json"}, "nothing is written"
+    assert files - {"out"} == {"short", "latin", "dict.txt", "empty.json"}, (
+        "nothing is written"
+    )
 
 
 @pytest.mark.parametrize("options", GENERATE)
-def test_fairseq_generate(options: str, names: dict[str, str], correction_model: ToyModel) -> None:
+def test_fairseq_generate(
+    options: str, names: dict[str, str], correction_model: ToyModel
+) -> None:
     mode, *others = shlex.split(with_names(options, names))
     with pytest.raises(AggdecError) as caught:
         generate_here(correction_model, mode, *others)
@@ -158,31 +175,61 @@ def test_fairseq_generate(options: str, names: dict[str, str], correction_model:
     assert Path(names["FILES"], "short").read_text() == "ba\n"
 
 
-def test_dictionaries_of_another_model(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:
+def test_dictionaries_of_another_model(
+    correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
+) -> None:
     """A model finds out by its weights, a drafter by the files beside it, exported or an ordinary model."""
 
     def add_a_word(path: Path) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write("onemore 1\n")
 
-    other = ToyModel(Path(shutil.copytree(correction_model.data, tmp_path / "data")), correction_model.checkpoint)
-    reasons = {"src": "--share-all-embeddings requires a joined dict", "tgt": "size mismatch for decoder.output_proj"}
+    other = ToyModel(
+        Path(shutil.copytree(correction_model.data, tmp_path / "data")),
+        correction_model.checkpoint,
+    )
+    reasons = {
+        "src": "--share-all-embeddings requires a joined dict",
+        "tgt": "size mismatch for decoder.output_proj",
+    }
     for language, reason in reasons.items():
         add_a_word(other.data / f"dict.{language}.txt")
         with pytest.raises(AggdecError) as caught:
             generate_here(other, "iad")
         assert f"checkpoint {other.checkpoint}: {reason}" in str(caught.value)
-        assert str(caught.value).endswith(f"check whether the dictionaries in {other.data} are those of its training")
-    with pytest.raises(AggdecError, match=r"--verifier .*: its encoder has \d+ symbols"):
+        assert str(caught.value).endswith(
+            f"check whether the dictionaries in {other.data} are those of its training"
+        )
+    with pytest.raises(
+        AggdecError, match=r"--verifier .*: its encoder has \d+ symbols"
+    ):
         aggdec(
-            ["drafter", "--verifier", str(other.checkpoint), "--data", str(other.data), "--out", str(tmp_path / "o")]
+            [
+                "drafter",
+                "--verifier",
+                str(other.checkpoint),
+                "--data",
+                str(other.data),
+                "--out",
+                str(tmp_path / "o"),
+            ]
         )
     beside = tmp_path / "drafter"
-    aggdec(["export", str(correction_drafter), str(beside), "--data", str(correction_model.data)])
+    aggdec(
+        [
+            "export",
+            str(correction_drafter),
+            str(beside),
+            "--data",
+            str(correction_model.data),
+        ]
+    )
     add_a_word(beside / "dict.src.txt")
     shutil.copy(correction_model.checkpoint, beside / "small.pt")
     for decoding, name in {"gad": "model.pt", "speculative": "small.pt"}.items():
-        with pytest.raises(AggdecError, match=r"source dictionary \(.*drafter/dict\.src\.txt\)"):
+        with pytest.raises(
+            AggdecError, match=r"source dictionary \(.*drafter/dict\.src\.txt\)"
+        ):
             generate_here(correction_model, decoding, "--drafter-path", beside / name)
 
 
@@ -190,4 +237,6 @@ def test_the_command_line_has_all_names_of_fairseq() -> None:
     fairseq_aggdec.register()
     assert set(TOKENIZERS) == set(TOKENIZER_REGISTRY)
     assert set(SUBWORDS) == set(BPE_REGISTRY)
-    assert [option.name for option in fields(Search)] == [option.name for option in fields(SearchOptions)[1:]]
+    assert [option.name for option in fields(Search)] == [
+        option.name for option in fields(SearchOptions)[1:]
+    ]

@@ -11,13 +11,26 @@ from tests.lab.bench.tiny import made_up_record, made_up_run
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     path = tmp_path / "small.json"
-    iad = made_up_run("iad", 0.06, iterations=10, speed_up_by_edit_ratio=[[0.1, 3.0]], speed_ups=[0, 4])
-    runs = [made_up_run("beam5", 0.4), made_up_run("greedy", 0.2), iad, made_up_run("beam5", 0.8, batch_size=8)]
+    iad = made_up_run(
+        "iad",
+        0.06,
+        iterations=10,
+        speed_up_by_edit_ratio=[[0.1, 3.0]],
+        speed_ups=[0, 4],
+    )
+    runs = [
+        made_up_run("beam5", 0.4),
+        made_up_run("greedy", 0.2),
+        iad,
+        made_up_run("beam5", 0.8, batch_size=8),
+    ]
     made_up_record(runs).save(path)
     return path
 
 
-def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_of_stored_records(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(stored.read_bytes())
     aggdec(["report", str(stored), str(other)])
@@ -32,6 +45,8 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
     aggdec(["report", str(stored), "--figures", str(tmp_path / "figures")])
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     figures = ("batch_sizes", "edit_ratio", "sentences")
-    assert names == [f"small_{name}.{suffix}" for name in figures for suffix in ("png", "svg")]
+    assert names == [
+        f"small_{name}.{suffix}" for name in figures for suffix in ("png", "svg")
+    ]
     printed = capsys.readouterr().out
     assert all(str(tmp_path / "figures" / name) in printed for name in names)

@@ -34,12 +34,31 @@ def test_the_help_names_every_metric() -> None:
     assert METRICS.split(", ") == list(all_metrics())
 
 
-def test_files_against_gold_edits_and_references(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    m2, out = write(tmp_path / "gold.m2", M2), write(tmp_path / "out", "a b x d e f", "p q r s s")
-    reference, source = write(tmp_path / "ref", *TARGET), write(tmp_path / "src", *SOURCE)
-    generated = write(tmp_path / "generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b c d e f")
+def test_files_against_gold_edits_and_references(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    m2, out = (
+        write(tmp_path / "gold.m2", M2),
+        write(tmp_path / "out", "a b x d e f", "p q r s s"),
+    )
+    reference, source = (
+        write(tmp_path / "ref", *TARGET),
+        write(tmp_path / "src", *SOURCE),
+    )
+    generated = write(
+        tmp_path / "generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b c d e f"
+    )
     path = tmp_path / "scores.json"
-    options = ["--m2", m2, "--references", reference, "--sources", source, "--json", str(path)]
+    options = [
+        "--m2",
+        m2,
+        "--references",
+        reference,
+        "--sources",
+        source,
+        "--json",
+        str(path),
+    ]
     aggdec(["score", "files", out, generated, *options, "--metrics", "m2,gleu"])
     output = capsys.readouterr().out
     assert row(output, out)[:3] == ["50.00", "100.00", "55.56"]
@@ -49,9 +68,21 @@ def test_files_against_gold_edits_and_references(tmp_path: Path, capsys: pytest.
     assert table["rows"][0]["sentences"] == 2
     aggdec(["score", "files", out, *options])
     heading, *lines = capsys.readouterr().out.splitlines()
-    for column in ("BLEU", "compound BLEU", "R-1", "SARI", "GLEU", "M2 F0.5", "repetition %", "edit ratio %"):
+    for column in (
+        "BLEU",
+        "compound BLEU",
+        "R-1",
+        "SARI",
+        "GLEU",
+        "M2 F0.5",
+        "repetition %",
+        "edit ratio %",
+    ):
         assert column in heading
-    assert "BLEU: of the tokens, case:mixed|eff:no|tok:none|smooth:none|version:" in "\n".join(lines), "what it is"
+    assert (
+        "BLEU: of the tokens, case:mixed|eff:no|tok:none|smooth:none|version:"
+        in "\n".join(lines)
+    ), "what it is"
 
 
 class Scored:
@@ -73,11 +104,20 @@ class Scored:
 
     def decode(self, subset: str, mode: str, *hypotheses: str) -> None:
         """In fairseq's order, by length; without the first sentences where there are few."""
-        lines = [f"H-{number}\t-1\t{text}" for number, text in zip((1, 0), hypotheses, strict=False)]
+        lines = [
+            f"H-{number}\t-1\t{text}"
+            for number, text in zip((1, 0), hypotheses, strict=False)
+        ]
         write(self.work / "decode" / subset / mode / f"generate-{subset}.txt", *lines)
 
     def table(self, *options: object) -> str:
-        files = [self._folder / "prepare.py", "--work", self.work, "--data", self._folder]
+        files = [
+            self._folder / "prepare.py",
+            "--work",
+            self.work,
+            "--data",
+            self._folder,
+        ]
         aggdec(["score", "experiment", *map(str, [*files, *options])])
         return self._capsys.readouterr().out
 
@@ -105,7 +145,14 @@ def test_experiment_table(scored: Scored) -> None:
     output = output.partition("\nBLEU: ")[0]
     assert "real" not in output, "not decoded"
     # metrics, edit ratio (1/6 and 0), unchanged, equal to a reference
-    assert row(output, "beam5") == ["100.00", "100.00", "0.00", "8.33", "50.00", "100.00"]
+    assert row(output, "beam5") == [
+        "100.00",
+        "100.00",
+        "0.00",
+        "8.33",
+        "50.00",
+        "100.00",
+    ]
     assert row(output, "source, unchanged")[3:] == ["0.00", "100.00", "50.00"]
     assert float(row(output, "greedy")[0]) < 100
     scored.decode("test1", "iad", "p q r s t")
@@ -118,15 +165,26 @@ def test_experiment_table(scored: Scored) -> None:
         scored.table("--write", written)
     scored.decode("test1", "iad", "p q r s t", "a b x d e f")
     scored.table("--write", written)
-    assert (written / "hidden/gad.txt").read_text() == "a b c d\np qr s\n", "for a scorer elsewhere"
+    assert (written / "hidden/gad.txt").read_text() == "a b c d\np qr s\n", (
+        "for a scorer elsewhere"
+    )
 
 
 def test_an_experiments_m2_file(scored: Scored, tmp_path: Path) -> None:
-    scored.prepare('("m2",), test_sets=(TestSet("real", m2="real.m2"),)', real_src=SOURCE, real_tgt=TARGET)
+    scored.prepare(
+        '("m2",), test_sets=(TestSet("real", m2="real.m2"),)',
+        real_src=SOURCE,
+        real_tgt=TARGET,
+    )
     scored.decode("test1", "iad", "p q r s t", "a b x d e f")
     write(tmp_path / "real.m2", M2)
-    assert row(scored.table("--json", tmp_path / "scores.json"), "iad") == ["100.00"] * 3
+    assert (
+        row(scored.table("--json", tmp_path / "scores.json"), "iad") == ["100.00"] * 3
+    )
     assert json.loads((tmp_path / "scores.json").read_text())[0]["test_set"] == "real"
     write(tmp_path / "real.m2", M2.replace("S p q", "S pq"))
-    with pytest.raises(AggdecError, match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*real\.src"):
+    with pytest.raises(
+        AggdecError,
+        match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*real\.src",
+    ):
         scored.table()

@@ -42,15 +42,43 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     data = write_npz(folder / "images.npz", make_images(120))
     base, heads = (folder / name / "checkpoint_last.pt" for name in ("base", "heads"))
     for path, model in ((base, BASE.split()), (heads, [*BLOCKWISE.split(), base])):
-        options = [*TASK, *model, *TRAINING, *SAVING.split(), "--lr", 0.01, "--batch-size", 16]
-        run_cli("fairseq-train", data, "--user-dir", PLUGIN, *options, "--save-dir", path.parent)
+        options = [
+            *TASK,
+            *model,
+            *TRAINING,
+            *SAVING.split(),
+            "--lr",
+            0.01,
+            "--batch-size",
+            16,
+        ]
+        run_cli(
+            "fairseq-train",
+            data,
+            "--user-dir",
+            PLUGIN,
+            *options,
+            "--save-dir",
+            path.parent,
+        )
     return Trained(data, base, heads)
 
 
 def test_the_command_writes_pictures_and_measures(
     trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--path", trained.heads, "--output", tmp_path, "--repeats", 1, "--accept-distance", 12, "--pictures", 7]
+    options = [
+        "--path",
+        trained.heads,
+        "--output",
+        tmp_path,
+        "--repeats",
+        1,
+        "--accept-distance",
+        12,
+        "--pictures",
+        7,
+    ]
     aggdec(["super-resolve", *map(str, [trained.data, *options])])
     printed = capsys.readouterr().out
     assert "test of" in printed
@@ -58,7 +86,12 @@ def test_the_command_writes_pictures_and_measures(
     record = load_record(tmp_path / "record.json")
     runs = {run.mode: run for run in record.runs}
     exact = runs["blockwise"]
-    assert (exact.same_pixels, exact.identical, exact.tokens) == (1.0, 5, 5 * (TOKENS + 1))  # lossless
+    # lossless
+    assert (exact.same_pixels, exact.identical, exact.tokens) == (
+        1.0,
+        5,
+        5 * (TOKENS + 1),
+    )
     blocks = {mode: run.mean_accepted_block or 0.0 for mode, run in runs.items()}
     assert blocks["greedy"] == 1
     assert 1 < blocks["blockwise"] <= blocks["approximate"] <= HEADS
@@ -66,7 +99,9 @@ def test_the_command_writes_pictures_and_measures(
     with pytest.raises(AggdecError, match="a model without proposal heads"):
         load(str(trained.base), str(trained.data))
     if not torch.cuda.is_available():
-        with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
+        with pytest.raises(
+            AggdecError, match="--device cuda: PyTorch finds no CUDA device"
+        ):
             load(str(trained.heads), str(trained.data), "cuda")
     with Image.open(tmp_path / "pictures.png") as picture:
         assert picture.size == (8 + 4 * 136, 8 + 5 * 136)

@@ -48,20 +48,43 @@ def test_json_gives_offsets(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["text"] == "😀 She has two brothers."
     assert found["edits"][0] == {"offset": 6, "length": 4, "replacement": "has"}
-    assert [sentence["source"] for sentence in found["sentences"]] == ["😀 She have two brother."]
+    assert [sentence["source"] for sentence in found["sentences"]] == [
+        "😀 She have two brother."
+    ]
 
 
-def test_translation_by_the_shipped_model_and_by_ones_own_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_translation_by_the_shipped_model_and_by_ones_own_is_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     aggdec(["translate", "Where do you live?\nI live in Berlin."])
     shipped = capsys.readouterr().out
     assert shipped == "Wo wohnt ihr?\nIch wohne in Berlin.\n"
-    own = ["--path", str(MT / "model.pt"), "-s", "en", "-t", "de", "--tokenizer", "moses", "--moses-no-escape"]
-    aggdec(["translate", *own, "--mode", "greedy", "Where do you live?\nI live in Berlin."])
+    own = [
+        "--path",
+        str(MT / "model.pt"),
+        "-s",
+        "en",
+        "-t",
+        "de",
+        "--tokenizer",
+        "moses",
+        "--moses-no-escape",
+    ]
+    aggdec(
+        ["translate", *own, "--mode", "greedy", "Where do you live?\nI live in Berlin."]
+    )
     assert capsys.readouterr().out == shipped
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    program = "from fairseq_aggdec.cli.verbs import main; main(['correct', *['a.'] * 300])"
+    program = (
+        "from fairseq_aggdec.cli.verbs import main; main(['correct', *['a.'] * 300])"
+    )
     command = f'{sys.executable} -c "{program}" | head -n 1'
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=os.environ)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    )
     assert (done.returncode, done.stderr) == (0, "")

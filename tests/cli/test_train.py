@@ -16,8 +16,23 @@ def train_on(model: ToyModel, decoding: str, folder: Path) -> Process:
     """Two epochs from `model`, with BLEU after each."""
     architecture = MODEL[: MODEL.index("--save-interval-updates")]
     training = "--eval-bleu --optimizer adam --clip-norm 1 --max-epoch 2 --seed 1 --cpu --no-progress-bar".split()
-    saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--finetune-from-model", model.checkpoint]
-    return run_cli("fairseq-train", model.data, *BLEU, "--decoding", decoding, *architecture, *training, *saving)
+    saving = [
+        "--save-dir",
+        folder,
+        "--no-epoch-checkpoints",
+        "--finetune-from-model",
+        model.checkpoint,
+    ]
+    return run_cli(
+        "fairseq-train",
+        model.data,
+        *BLEU,
+        "--decoding",
+        decoding,
+        *architecture,
+        *training,
+        *saving,
+    )
 
 
 def bleu(process: Process) -> list[float]:
@@ -25,19 +40,41 @@ def bleu(process: Process) -> list[float]:
     log = process.stdout + process.stderr
     modes = re.findall(rf"--decoding (\S+): {VALIDATED} sentences", log)
     assert modes or "--decoding" not in log
-    return [float(value) for value in re.findall(r"valid on 'valid' subset.*? \| bleu ([\d.]+)", log)]
+    return [
+        float(value)
+        for value in re.findall(r"valid on 'valid' subset.*? \| bleu ([\d.]+)", log)
+    ]
 
 
-def test_bleu_on_validation_is_that_of_the_beam(correction_model: ToyModel, tmp_path: Path) -> None:
+def test_bleu_on_validation_is_that_of_the_beam(
+    correction_model: ToyModel, tmp_path: Path
+) -> None:
     """After each epoch, as the weights have changed in between; and by fairseq-validate with a mode of its own."""
-    start = ToyModel(correction_model.data, tmp_path / "start.pt")  # as a shallow model is trained on
-    aggdec(["shrink", str(correction_model.checkpoint), str(start.checkpoint), "--decoder-layers-to-keep", "0"])
+    # as a shallow model is trained on
+    start = ToyModel(correction_model.data, tmp_path / "start.pt")
+    aggdec(
+        [
+            "shrink",
+            str(correction_model.checkpoint),
+            str(start.checkpoint),
+            "--decoder-layers-to-keep",
+            "0",
+        ]
+    )
     modes = ("aggressive-beam", "beam")
-    ours, stock = map(bleu, at_once(*(partial(train_on, start, mode, tmp_path / mode) for mode in modes)))
+    ours, stock = map(
+        bleu,
+        at_once(*(partial(train_on, start, mode, tmp_path / mode) for mode in modes)),
+    )
     assert len(stock) == 2
     assert 10 < stock[0] != stock[1], "with the weights of the model"
     assert ours == stock
     validate = partial(run_cli, "fairseq-validate", correction_model.data, *BLEU)
-    runs = (partial(validate, "--path", tmp_path / "beam/checkpoint_last.pt", "--decoding", mode) for mode in modes)
+    runs = (
+        partial(
+            validate, "--path", tmp_path / "beam/checkpoint_last.pt", "--decoding", mode
+        )
+        for mode in modes
+    )
     ours, stock = map(bleu, at_once(*runs))
     assert ours == stock != []

@@ -11,7 +11,14 @@ from tests.lab.bench.tiny import TINY
 from tests.support.engine_faults import blocks_see_what_follows
 from tests.support.helpers import ToyModel
 
-MODES = {"greedy", "iad", "speculative", "aggressive-beam:5", "iad+whole", "speculative+whole"}
+MODES = {
+    "greedy",
+    "iad",
+    "speculative",
+    "aggressive-beam:5",
+    "iad+whole",
+    "speculative+whole",
+}
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(
@@ -20,14 +27,23 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     """A drafter adds the modes for its kind."""
     out, checkpoint = tmp_path / "verified.json", str(toy_model_dir.checkpoint)
     paths = ["--path", checkpoint, "--drafter-path", checkpoint]
-    aggdec(["verify", str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)])
+    aggdec(
+        ["verify", str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)]
+    )
     printed, said = capsys.readouterr()
     assert said.startswith("9 sentences, 6 modes, fp32, alone, in batches of 8\n")
-    assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
-    assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
+    assert printed.startswith(
+        f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n"
+    )
+    assert printed.rstrip().endswith(
+        "passed: no lossless mode differs from its reference"
+    )
     record = json.loads(out.read_text())
     assert record["passed"]
-    ways = {(check["mode"], check["precision"], check["batch_size"]) for check in record["checks"]}
+    ways = {
+        (check["mode"], check["precision"], check["batch_size"])
+        for check in record["checks"]
+    }
     assert ways == {(mode, "fp32", size) for mode in MODES for size in (1, 8)}
     assert "torch" in record["machine"]["versions"]
 

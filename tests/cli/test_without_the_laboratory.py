@@ -36,20 +36,50 @@ def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
 def test_text_is_corrected_and_translated_and_a_data_set_decoded_and_verified(
     toy_model_dir: ToyModel, tmp_path: Path
 ) -> None:
-    assert run("aggdec", "correct", "She have two brother.").stdout == "She has two brothers.\n"
+    assert (
+        run("aggdec", "correct", "She have two brother.").stdout
+        == "She has two brothers.\n"
+    )
     assert run("aggdec", "translate", "Where do you live?").stdout == "Wo wohnt ihr?\n"
     (tmp_path / "text").write_text("Where do you live?\n")
     for _ in range(2):  # the second time it reads what the first wrote
-        run("aggdec", "decode", *TRANSLATE, "--input", tmp_path / "text", "--output", tmp_path / "out", "--cpu")
+        run(
+            "aggdec",
+            "decode",
+            *TRANSLATE,
+            "--input",
+            tmp_path / "text",
+            "--output",
+            tmp_path / "out",
+            "--cpu",
+        )
     assert next((tmp_path / "out").glob("text.*.txt")).read_text() == "Wo wohnt ihr?\n"
     model = [toy_model_dir.data, "--path", toy_model_dir.checkpoint]
-    options = ["--limit", "2", "--modes", "greedy,iad", "--json", tmp_path / "verified.json"]
+    options = [
+        "--limit",
+        "2",
+        "--modes",
+        "greedy,iad",
+        "--json",
+        tmp_path / "verified.json",
+    ]
     assert "passed" in run("aggdec", "verify", *model, *options).stdout
-    plugin = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "--decoding", "iad", "--cpu"]
+    plugin = [
+        "--user-dir",
+        PLUGIN,
+        "--task",
+        "aggressive_translation",
+        "--decoding",
+        "iad",
+        "--cpu",
+    ]
     assert "H-0" in run("fairseq-generate", *model, *plugin, "--max-len-b", "5").stdout
 
 
 def test_a_verb_that_draws_or_measures_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("{}")
     error = run("aggdec", "report", tmp_path / "record.json", status=1).stderr
-    assert error == "error: aggdec report needs cattrs: pip install 'fairseq-aggdec[lab]'\n"
+    assert (
+        error
+        == "error: aggdec report needs cattrs: pip install 'fairseq-aggdec[lab]'\n"
+    )

@@ -18,7 +18,10 @@ def take(models: list[nn.Module], times: int = 1) -> None:
 
 
 def test_ensembles_in_another_order_do_not_wait_for_each_other() -> None:
-    both = [Thread(target=take, args=(models, 3000), daemon=True) for models in (MODELS, MODELS[::-1])]
+    both = [
+        Thread(target=take, args=(models, 3000), daemon=True)
+        for models in (MODELS, MODELS[::-1])
+    ]
     for one in both:
         one.start()
     for one in both:

@@ -18,16 +18,24 @@ DESCRIPTIONS = {"languages", "answers", "data_sets", "tables"}
 
 def experiments() -> list[str]:
     """All folders of configs/ but `shared`."""
-    return sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "shared")
+    return sorted(
+        path.name
+        for path in CONFIGS.iterdir()
+        if path.is_dir() and path.name != "shared"
+    )
 
 
 def models(experiment: str) -> list[str]:
     """Names of the models' YAML files."""
     files = (CONFIGS / experiment).glob("*.yaml")
-    return sorted(path.stem for path in files if not DESCRIPTIONS & set(OmegaConf.load(path)))
+    return sorted(
+        path.stem for path in files if not DESCRIPTIONS & set(OmegaConf.load(path))
+    )
 
 
-ALL = [(experiment, model) for experiment in experiments() for model in models(experiment)]
+ALL = [
+    (experiment, model) for experiment in experiments() for model in models(experiment)
+]
 
 
 @cache
@@ -54,8 +62,13 @@ def _without_defaults(experiment: str, model: str) -> Any:
     from hydra.core.config_store import ConfigStore
 
     known = ConfigStore.instance().repo
-    known[f"{model}.yaml"] = known["config.yaml"]  # as `hydra_init(model)` does, which takes a while
-    paths = ["common.user_dir=plugin", "task.data=data-bin", "checkpoint.save_dir=checkpoints"]
+    # as `hydra_init(model)` does, which takes a while
+    known[f"{model}.yaml"] = known["config.yaml"]
+    paths = [
+        "common.user_dir=plugin",
+        "task.data=data-bin",
+        "checkpoint.save_dir=checkpoints",
+    ]
     search = f"hydra.searchpath=[file://{SHARED}]"
     with initialize_config_dir(str(CONFIGS / experiment), version_base="1.1"):
         return hydra_compose(model, overrides=[search, *paths])
@@ -73,7 +86,9 @@ def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     # hydra's own last step: the others do not depend on overrides of single values
-    ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides(list(overrides)), config)
+    ConfigLoaderImpl._apply_overrides_to_config(
+        OverridesParser.create().parse_overrides(list(overrides)), config
+    )
     add_defaults(config)
     return config
 
@@ -82,11 +97,15 @@ def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any
 def written(experiment: str, model: str) -> Any:
     """What the model's YAML file and the shared ones it is made of say, without fairseq's defaults."""
     own = OmegaConf.load(CONFIGS / experiment / f"{model}.yaml")
-    return OmegaConf.merge(*(load for _, load in shared_parts(own)), without_defaults(own))
+    return OmegaConf.merge(
+        *(load for _, load in shared_parts(own)), without_defaults(own)
+    )
 
 
 def without_defaults(config: Any) -> Any:
-    return OmegaConf.create({key: config._get_node(key) for key in config if key != "defaults"})
+    return OmegaConf.create(
+        {key: config._get_node(key) for key in config if key != "defaults"}
+    )
 
 
 def shared_parts(config: Any) -> list[tuple[str, Any]]:
@@ -111,7 +130,11 @@ def leaves(config: Any) -> dict[str, Any]:
     def ends(names: list[str], value: Any) -> list[tuple[str, Any]]:
         if not isinstance(value, dict):
             return [(".".join(names), value)]
-        return [end for name, item in value.items() for end in ends([*names, str(name)], item)]
+        return [
+            end
+            for name, item in value.items()
+            for end in ends([*names, str(name)], item)
+        ]
 
     return dict(ends([], OmegaConf.to_container(config)))
 

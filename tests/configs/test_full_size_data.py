@@ -37,20 +37,40 @@ def content(name: str) -> str:
         return "".join(f'<seg id="{n}">{sentence(name, n)}</seg>\n' for n in numbers)
     if suffix == "tmx":
         units = (
-            "".join(f'<tuv xml:lang="{s}"><seg>{sentence(s, n)}</seg></tuv>' for s in ("en", "ro")) for n in numbers
+            "".join(
+                f'<tuv xml:lang="{s}"><seg>{sentence(s, n)}</seg></tuv>'
+                for s in ("en", "ro")
+            )
+            for n in numbers
         )
-        return f"<tmx><body>{''.join(f'<tu>{unit}</tu>' for unit in units)}</body></tmx>"
+        return (
+            f"<tmx><body>{''.join(f'<tu>{unit}</tu>' for unit in units)}</body></tmx>"
+        )
     if name == "data.train":
-        return "".join(f"{n}\t1\t{sentence('src', n)}\t{sentence('tgt', n)}\n" for n in numbers)
+        return "".join(
+            f"{n}\t1\t{sentence('src', n)}\t{sentence('tgt', n)}\n" for n in numbers
+        )
     if name.startswith("all_"):
         return "".join(f"http://{name}/{n}\n" for n in numbers)
-    return "".join(sentence("src" if suffix == "orig" else name[-9:], n) + "\n" for n in numbers)
+    return "".join(
+        sentence("src" if suffix == "orig" else name[-9:], n) + "\n" for n in numbers
+    )
 
 
 def stories() -> dict[str, str]:
-    addresses = [line for item in SPLITS.values() for line in content(Path(item.path).name).splitlines()]
-    names = [f"stories/{hashlib.sha1(address.encode()).hexdigest()}.story" for address in addresses]
-    return {name: f"{sentence('a', n)}\n\n@highlight\n\n{sentence('b', n)}\n" for n, name in enumerate(names)}
+    addresses = [
+        line
+        for item in SPLITS.values()
+        for line in content(Path(item.path).name).splitlines()
+    ]
+    names = [
+        f"stories/{hashlib.sha1(address.encode()).hexdigest()}.story"
+        for address in addresses
+    ]
+    return {
+        name: f"{sentence('a', n)}\n\n@highlight\n\n{sentence('b', n)}\n"
+        for n, name in enumerate(names)
+    }
 
 
 def publish(item: Original, data: Path) -> None:
@@ -64,13 +84,17 @@ def publish(item: Original, data: Path) -> None:
         members = stories() if item == STORIES[0] else {"stories/other.story": "x"}
     if not members:
         data_of_file = content(path.name.removesuffix(".gz")).encode()
-        path.write_bytes(gzip.compress(data_of_file) if path.suffix == ".gz" else data_of_file)
+        path.write_bytes(
+            gzip.compress(data_of_file) if path.suffix == ".gz" else data_of_file
+        )
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as package:
             for member, text in members.items():
                 package.writestr(member, text)
     else:
-        with tarfile.open(path, "w:bz2" if path.suffix == ".bz2" else "w:gz") as archive:
+        with tarfile.open(
+            path, "w:bz2" if path.suffix == ".bz2" else "w:gz"
+        ) as archive:
             for member, text in [*members.items(), ("unused", "x")]:
                 about = tarfile.TarInfo(member)
                 about.size = len(text.encode())
@@ -89,13 +113,20 @@ def published(monkeypatch: pytest.MonkeyPatch) -> None:
 
     really = downloads.fetch
     monkeypatch.setattr(downloads, "fetch", fetch)
-    for step in ("encode", "binarise", "learn_subwords"):  # they are those of every experiment
+    # they are those of every experiment
+    for step in ("encode", "binarise", "learn_subwords"):
         monkeypatch.setattr(Steps, step, lambda *_, **__: None)
 
 
 def test_punctuation_is_that_of_moses_and_romanian_has_no_marks() -> None:
-    assert wmt.normaliser("ro")("„Aşa ţară”,\u200b și ați… ĂÂÎ") == '"Asa tara", si ati... AAI'
-    assert wmt.normaliser("de")("„So“,\x07 sagt er – „Wie geht’s”") == '"So", sagt er - "Wie geht\'s"'
+    assert (
+        wmt.normaliser("ro")("„Aşa ţară”,\u200b și ați… ĂÂÎ")
+        == '"Asa tara", si ati... AAI'
+    )
+    assert (
+        wmt.normaliser("de")("„So“,\x07 sagt er – „Wie geht’s”")
+        == '"So", sagt er - "Wie geht\'s"'
+    )
 
 
 @pytest.mark.usefixtures("published")
@@ -110,16 +141,26 @@ def test_published_layouts_become_text(name: str, tmp_path: Path) -> None:
         assert (tmp_path / "data/celeba/img_align_celeba/one.txt").is_file()
         return
     for split in ("train", "valid", "test"):
-        sides = [(tmp_path / f"work/tok/{split}.{side}").read_text().splitlines() for side in module.EXPERIMENT.sides]
+        sides = [
+            (tmp_path / f"work/tok/{split}.{side}").read_text().splitlines()
+            for side in module.EXPERIMENT.sides
+        ]
         assert len(sides[0]) == len(sides[1]) >= 5
         assert sides[0] != sides[1]
     for item in module.EXPERIMENT.test_sets:  # their corrections are not published
         for side in module.EXPERIMENT.sides:
-            assert (tmp_path / f"work/tok/{item.name}.{side}").read_text() == content("x.orig")
+            assert (tmp_path / f"work/tok/{item.name}.{side}").read_text() == content(
+                "x.orig"
+            )
     if name.startswith("wmt"):
-        text = {path.name: path.read_text().splitlines()[0] for path in (tmp_path / "work/text").iterdir()}
+        text = {
+            path.name: path.read_text().splitlines()[0]
+            for path in (tmp_path / "work/text").iterdir()
+        }
         for file, line in text.items():
             held_out = name.startswith("wmt14") and not file.startswith("train")
-            assert ("„ş'" if held_out else '"s"' if file.endswith(".ro") else '"ş"') in line
+            assert (
+                "„ş'" if held_out else '"s"' if file.endswith(".ro") else '"ş"'
+            ) in line
     if name == "wikilarge":
         assert len(list((tmp_path / "work/tok").glob("test.ref*"))) == 8

@@ -9,8 +9,12 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.configs.composing import compose
 
-PAPERS = yaml.safe_load(Path(__file__).with_name("hyperparameters.yaml").read_text(encoding="utf-8"))
-MODELS = sorted({model for table in PAPERS["tables"] for model in chain.from_iterable(table["of"])})
+PAPERS = yaml.safe_load(
+    Path(__file__).with_name("hyperparameters.yaml").read_text(encoding="utf-8")
+)
+MODELS = sorted(
+    {model for table in PAPERS["tables"] for model in chain.from_iterable(table["of"])}
+)
 
 
 def value(config: Any, name: str) -> Any:
@@ -29,7 +33,11 @@ def test_a_configuration_is_that_of_the_papers(model: str) -> None:
         said = table.get("says", {})
         if "size" in table:
             size = PAPERS["sizes"][table["size"]]
-            said = {f"model.{side}.{name}": size[name] for side in ("encoder", "decoder") for name in size}
+            said = {
+                f"model.{side}.{name}": size[name]
+                for side in ("encoder", "decoder")
+                for name in size
+            }
             said["model.share_all_embeddings"] = True
         assert {name: value(config, name) for name in said} == said
         for name, choices in table.get("one_of", {}).items():

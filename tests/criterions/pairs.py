@@ -8,10 +8,17 @@ from fairseq.data import Dictionary
 from tests.support.random_models import random_batch
 
 
-def random_pairs(lengths: list[int], words: Dictionary, generator: torch.Generator) -> dict[str, Any]:
+def random_pairs(
+    lengths: list[int], words: Dictionary, generator: torch.Generator
+) -> dict[str, Any]:
     """Targets of the given lengths (EOS not counted), padded on the right, and sources as long."""
     source = random_batch(1, words, [length + 1 for length in lengths])["net_input"]
-    target = torch.randint(words.nspecial, len(words), (len(lengths), max(lengths) + 1), generator=generator)
+    target = torch.randint(
+        words.nspecial,
+        len(words),
+        (len(lengths), max(lengths) + 1),
+        generator=generator,
+    )
     for row, length in enumerate(lengths):
         target[row, length], target[row, length + 1 :] = words.eos(), words.pad()
     previous = target.roll(1, dims=1)

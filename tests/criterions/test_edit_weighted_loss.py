@@ -8,7 +8,11 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
-from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, EditWeightedLossConfig, edits
+from fairseq_aggdec.criterions.edit_weighted_loss import (
+    EditWeightedLoss,
+    EditWeightedLossConfig,
+    edits,
+)
 from tests.criterions.pairs import random_pairs
 from tests.support.random_models import dictionary, random_model
 
@@ -27,11 +31,17 @@ def sample() -> dict[str, Any]:
 
 def test_what_is_edited() -> None:
     """A token is a copy behind the same token only; so what follows an edit counts as one, too."""
-    source = torch.tensor([[PAD, PAD, 5, 6, 7, EOS], [5, 6, 6, 7, 8, EOS]])  # fairseq pads sources on the left
+    # fairseq pads sources on the left
+    source = torch.tensor([[PAD, PAD, 5, 6, 7, EOS], [5, 6, 6, 7, 8, EOS]])
     target = torch.tensor([[5, 6, 7, EOS, PAD], [5, 6, 9, 8, EOS]])
-    assert edits(source, target, PAD).tolist() == [[False] * 5, [False, False, True, True, False]]
+    assert edits(source, target, PAD).tolist() == [
+        [False] * 5,
+        [False, False, True, True, False],
+    ]
     assert edits(source, source.roll(-2, dims=1), PAD)[0].tolist() == [False] * 6
-    assert edits(torch.tensor([[6, EOS]]), torch.tensor([[5, 6, EOS]]), PAD).tolist() == [[True, True, False]]
+    assert edits(
+        torch.tensor([[6, EOS]]), torch.tensor([[5, 6, EOS]]), PAD
+    ).tolist() == [[True, True, False]]
 
 
 @torch.no_grad()
@@ -57,5 +67,7 @@ def test_the_loss_is_the_weighted_mean() -> None:
     with metrics.aggregate() as logged:
         EditWeightedLoss.reduce_metrics([log])
         scores = logged.get_smoothed_values()
-    of_edits = -log_probs.gather(2, batch["target"][..., None])[..., 0][edited].mean() / math.log(2)
+    of_edits = -log_probs.gather(2, batch["target"][..., None])[..., 0][
+        edited
+    ].mean() / math.log(2)
     assert scores["edit_nll_loss"] == pytest.approx(float(of_edits), abs=1e-3)

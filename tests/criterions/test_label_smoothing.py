@@ -23,7 +23,9 @@ def test_equals_fairseqs_loss_and_gradient(smoothing: float) -> None:
     logits = (3 * torch.randn(2, 4, 11)).requires_grad_()
     targets = torch.randint(11, (2, 4))
     targets[0, 2] = targets[1, 3] = PAD
-    theirs, their_nll = label_smoothed_nll_loss(logits.log_softmax(-1), targets, smoothing, ignore_index=PAD)
+    theirs, their_nll = label_smoothed_nll_loss(
+        logits.log_softmax(-1), targets, smoothing, ignore_index=PAD
+    )
     loss, nll = smoothed_loss(logits, targets, smoothing, ignored=PAD)
     torch.testing.assert_close(loss, theirs)
     torch.testing.assert_close(nll, their_nll)
@@ -34,11 +36,19 @@ def test_equals_fairseqs_loss_and_gradient(smoothing: float) -> None:
 
 def test_in_half_precision_the_loss_is_computed_in_single_precision() -> None:
     torch.manual_seed(3)
-    logits, targets = torch.randn(6, 11).bfloat16().requires_grad_(), torch.randint(11, (6,))
+    logits, targets = (
+        torch.randn(6, 11).bfloat16().requires_grad_(),
+        torch.randint(11, (6,)),
+    )
     whole = logits.detach().float().requires_grad_()
-    (loss, _), (expected, _) = (smoothed_loss(each, targets, 0.1) for each in (logits, whole))
+    (loss, _), (expected, _) = (
+        smoothed_loss(each, targets, 0.1) for each in (logits, whole)
+    )
     assert loss.item() == expected.item()
-    [gradient], [exact] = (torch.autograd.grad(each, of) for each, of in ((loss, logits), (expected, whole)))
+    [gradient], [exact] = (
+        torch.autograd.grad(each, of)
+        for each, of in ((loss, logits), (expected, whole))
+    )
     assert torch.equal(gradient, exact.bfloat16())
 
 

@@ -10,7 +10,9 @@ import os
 import pytest
 import torch
 
-_DEVICE = os.environ.get("AGGDEC_TEST_DEVICE") or ("cuda" if torch.cuda.is_available() else None)
+_DEVICE = os.environ.get("AGGDEC_TEST_DEVICE") or (
+    "cuda" if torch.cuda.is_available() else None
+)
 collect_ignore_glob = [] if _DEVICE else ["test_*.py"]
 
 

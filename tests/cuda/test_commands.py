@@ -20,14 +20,23 @@ def where(device: torch.device) -> list[str]:
     return ["--cpu"] if device.type == "cpu" else []
 
 
-def check(found: dict[int, Generated], expected: dict[int, Generated], precision: str) -> None:
+def check(
+    found: dict[int, Generated], expected: dict[int, Generated], precision: str
+) -> None:
     """Outputs are equal, in half precision but for near-ties: the first tokens that differ have much the same score."""
     assert found.keys() == expected.keys()
     for number, wanted in expected.items():
         place = first_difference(wanted.tokens, found[number].tokens)
         if place is not None:
-            gap = math.log(2) * abs(wanted.positional[place] - found[number].positional[place])
-            assert gap < NEAR_TIES.get(precision, 0), (number, place, wanted, found[number])
+            gap = math.log(2) * abs(
+                wanted.positional[place] - found[number].positional[place]
+            )
+            assert gap < NEAR_TIES.get(precision, 0), (
+                number,
+                place,
+                wanted,
+                found[number],
+            )
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +46,21 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split in ("train", "valid", "test"):
         for language in ("en", "de"):
             shutil.copy(MT / "sentences.txt", folder / f"{split}.{language}")
-    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    prefixes = [
+        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
+    ]
     dictionaries = ["--srcdict", MT / "dict.en.txt", "--tgtdict", MT / "dict.de.txt"]
-    run_cli("fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, *dictionaries, "--destdir", folder / "bin")
+    run_cli(
+        "fairseq-preprocess",
+        "-s",
+        "en",
+        "-t",
+        "de",
+        *prefixes,
+        *dictionaries,
+        "--destdir",
+        folder / "bin",
+    )
     return folder / "bin"
 
 
@@ -59,20 +80,42 @@ def test_training_in_half_precision(
     """What comes of it decodes to the output of greedy."""
     options = "--optimizer adam --lr 0.0003 --clip-norm 1 --max-tokens 2000 --seed 1 --no-epoch-checkpoints".split()
     half = ["--fp16"] if device.type == "cuda" else []
-    length = ["--max-update", 6, "--log-format", "simple", "--log-interval", 1, "--dropout", "0.0"]
+    length = [
+        "--max-update",
+        6,
+        "--log-format",
+        "simple",
+        "--log-interval",
+        1,
+        "--dropout",
+        "0.0",
+    ]
     trained = run_cli(
         "fairseq-train", pairs, "--user-dir", PLUGIN, "-s", "en", "-t", "de", *TRAININGS[decoding].split(),
         *options, *length, *half, *where, "--save-dir", tmp_path,
     )  # fmt: skip
     assert "nan" not in trained.stdout.lower()
     checkpoint = tmp_path / "checkpoint_last.pt"
-    models = ["--path", MT / "model.pt", "--drafter-path", checkpoint] if decoding == "gad" else ["--path", checkpoint]
+    models = (
+        ["--path", MT / "model.pt", "--drafter-path", checkpoint]
+        if decoding == "gad"
+        else ["--path", checkpoint]
+    )
     outputs = []
     for mode in ("greedy", decoding):
         common = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "-s", "en", "-t", "de",
                   "--max-len-b", 20]  # fmt: skip
         given = models if mode == decoding else models[:2]
-        done = run_cli("fairseq-generate", pairs, *common, *given, "--decoding", mode, *half, *where)
+        done = run_cli(
+            "fairseq-generate",
+            pairs,
+            *common,
+            *given,
+            "--decoding",
+            mode,
+            *half,
+            *where,
+        )
         outputs.append(parse_generate(done.stdout))
     assert len(outputs[0]) > 10
     check(outputs[1], outputs[0], "fp16" if half else "fp32")

@@ -19,14 +19,23 @@ pytestmark = pytest.mark.usefixtures("graphs")
 
 @pytest.fixture
 def model(device: torch.device) -> Any:
-    return on(device, model_of_shape("pre-norm sinusoidal", 1, FEW_WORDS, FEW_WORDS, 0.05, **WIDE))
+    return on(
+        device,
+        model_of_shape("pre-norm sinusoidal", 1, FEW_WORDS, FEW_WORDS, 0.05, **WIDE),
+    )
 
 
 def outputs(model: Any, engines: Engines, device: torch.device) -> Outputs:
     """Of three batches."""
-    ours = [generator([model], "iad", FEW_WORDS, drafts="whole", engines=engines, **LIMIT) for _ in LENGTHS]
+    ours = [
+        generator([model], "iad", FEW_WORDS, drafts="whole", engines=engines, **LIMIT)
+        for _ in LENGTHS
+    ]
     batches = [batch(3, lengths, device) for lengths in LENGTHS]
-    return [tokens(one.generate([model], sample)) for one, sample in zip(ours, batches, strict=True)]
+    return [
+        tokens(one.generate([model], sample))
+        for one, sample in zip(ours, batches, strict=True)
+    ]
 
 
 @pytest.fixture
@@ -41,11 +50,16 @@ def test_threads_with_engines_of_their_own_and_with_shared_ones(
 ) -> None:
     shared = Engines()
     with ThreadPoolExecutor(3) as pool:
-        found = pool.map(lambda number: outputs(model, shared if number % 2 else Engines(), device), range(6))
+        found = pool.map(
+            lambda number: outputs(model, shared if number % 2 else Engines(), device),
+            range(6),
+        )
         assert all(one == expected for one in found)
 
 
-def test_a_model_that_moves_and_comes_back(model: Any, device: torch.device, expected: Any) -> None:
+def test_a_model_that_moves_and_comes_back(
+    model: Any, device: torch.device, expected: Any
+) -> None:
     engines = Engines()
     for there in (device, torch.device("cpu"), device):
         assert outputs(model.to(there), engines, there) == expected

@@ -43,7 +43,11 @@ class FixedDrafter(Drafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         draft = self.drafts.pop(0) if self.drafts else []
-        return Draft.whole(torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(len(outputs.rows), -1))
+        return Draft.whole(
+            torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(
+                len(outputs.rows), -1
+            )
+        )
 
     def keep(self, order: RowSelection) -> None:
         pass
@@ -58,7 +62,9 @@ def decode(
 ) -> list[Decoded]:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, schedule=schedule)
+    return draft_verify_accept(
+        drafter, verifier, rules, first, accept=accept, schedule=schedule
+    )
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -69,21 +75,36 @@ def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) 
         expected = with_length_cap(target, max_len)
         assert sentence.tokens == expected
         log_probs = [
-            float(oracle.logits_after(target, [EOS, *expected[:step]]).log_softmax(0)[token])
+            float(
+                oracle.logits_after(target, [EOS, *expected[:step]]).log_softmax(0)[
+                    token
+                ]
+            )
             for step, token in enumerate(expected)
         ]
-        torch.testing.assert_close(torch.tensor(sentence.log_probs), torch.tensor(log_probs))
+        torch.testing.assert_close(
+            torch.tensor(sentence.log_probs), torch.tensor(log_probs)
+        )
         stats = sentence.stats
-        for done, drafted in zip(accumulate(stats.committed, initial=0), stats.drafted, strict=False):
+        for done, drafted in zip(
+            accumulate(stats.committed, initial=0), stats.drafted, strict=False
+        ):
             assert done + drafted <= max_len, "no block reads behind the last position"
-        assert len(stats.drafted) == len(stats.accepted) == len(stats.committed) == stats.iterations
+        assert (
+            len(stats.drafted)
+            == len(stats.accepted)
+            == len(stats.committed)
+            == stats.iterations
+        )
         assert sum(stats.committed) == len(sentence.tokens)
         assert 1 <= stats.iterations <= len(sentence.tokens)
         counts = zip(stats.drafted, stats.accepted, stats.committed, strict=True)
         for number, (drafted, accepted, committed) in enumerate(counts, 1):
             assert 0 <= accepted <= drafted
             # the verifier adds one token of its own, unless an accepted EOS has ended the sentence
-            assert committed - accepted == 1 or (number == stats.iterations and committed == accepted)
+            assert committed - accepted == 1 or (
+                number == stats.iterations and committed == accepted
+            )
         assert stats.single_steps == stats.drafted.count(0)
 
 
@@ -95,19 +116,28 @@ class Foolish(DraftSchedule):
 
     def limits(self, outputs: Outputs) -> list[int]:
         room = outputs.room()
-        return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
+        return self._rng.choice(
+            [room, [0] * len(room), [self._rng.randint(0, length) for length in room]]
+        )
 
     def trim(self, draft: Draft) -> Draft:
         rows = draft.tokens.size(0)
         return self._rng.choice(
-            [draft, draft.cut([0] * rows), draft.cut([self._rng.randint(0, 9) for _ in range(rows)])]
+            [
+                draft,
+                draft.cut([0] * rows),
+                draft.cut([self._rng.randint(0, 9) for _ in range(rows)]),
+            ]
         )
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         assert draft.lengths in (None, outcome.drafted)
         assert draft.lengths_of(draft.tokens.tolist()) == outcome.drafted
         counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
-        assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
+        assert all(
+            accepted <= drafted and committed - accepted in (0, 1)
+            for drafted, accepted, committed in counts
+        )
 
 
 def schedule_of(name: str, seed: int) -> DraftSchedule:
@@ -115,7 +145,13 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
         return VERIFY_ALL
     if name == "foolish":
         return Foolish(seed)
-    return DraftLengths(Costs(seed % 3, seed % 7, DraftCost(4, 1.0, 0.1) if name == "learnt of a model" else None))
+    return DraftLengths(
+        Costs(
+            seed % 3,
+            seed % 7,
+            DraftCost(4, 1.0, 0.1) if name == "learnt of a model" else None,
+        )
+    )
 
 
 @examples(120)
@@ -126,34 +162,57 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
     st.booleans(),
     st.sampled_from([200, 200, 7, 0]),
     st.sampled_from([EXACT, EXACT, Acceptance(TopBeta(1, 0.0))]),
-    st.sampled_from(["all", "all", "foolish", "foolish", "learnt", "learnt of a model"]),
+    st.sampled_from(
+        ["all", "all", "foolish", "foolish", "learnt", "learnt of a model"]
+    ),
 )
 def test_any_draft_gives_the_verifiers_output(
-    batches: list[list[list[int]]], seed: int, longest: int, known: bool, max_len: int, accept: Acceptance, name: str
+    batches: list[list[list[int]]],
+    seed: int,
+    longest: int,
+    known: bool,
+    max_len: int,
+    accept: Acceptance,
+    name: str,
 ) -> None:
     """Whether the host knows how long drafts are or not, under a criterion that only the own choice meets, and with any
     schedule, which goes on from batch to batch."""
     schedule = schedule_of(name, seed)
     for targets in batches:
         verifier = ScriptedVerifier(targets, VOCABULARY)
-        drafter = (OracleDrafter if known else OfUnknownLength)(targets, VOCABULARY, seed, longest)
+        drafter = (OracleDrafter if known else OfUnknownLength)(
+            targets, VOCABULARY, seed, longest
+        )
         decoded = decode(drafter, verifier, max_len, accept, schedule)
         check(decoded, targets, max_len)
-        assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
+        assert verifier.rows_scored == sum(
+            sentence.stats.iterations for sentence in decoded
+        )
         assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
 
 
 @pytest.mark.parametrize("drafter", [FixedDrafter(), FixedDrafter([7, 8, 9])])
-def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(drafter: FixedDrafter) -> None:
+def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(
+    drafter: FixedDrafter,
+) -> None:
     """As far as it is as long in all rows; the second row's prefix is shorter."""
-    targets, prefix = [[5, 6, 7, 8, 9, 4, EOS], [4, 6, 5, EOS]], torch.tensor([[5, 6, 7], [4, 6, PAD]])
+    targets, prefix = (
+        [[5, 6, 7, 8, 9, 4, EOS], [4, 6, 5, EOS]],
+        torch.tensor([[5, 6, 7], [4, 6, PAD]]),
+    )
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=200, prefix=prefix)
     drafted = len(drafter.drafts) > 0
     verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = draft_verify_accept(drafter, verifier, rules, torch.full((2,), EOS), keep_drafts=True)
+    decoded = draft_verify_accept(
+        drafter, verifier, rules, torch.full((2,), EOS), keep_drafts=True
+    )
     assert [sentence.tokens for sentence in decoded] == targets
     first, second = (sentence.stats for sentence in decoded)
-    assert (first.committed, second.committed) == (([6, 1], [3, 1]) if drafted else ([3, 1, 1, 1, 1], [3, 1]))
-    assert (first.accepted[0], second.accepted[0], first.drafted[0]) == ((3, 0, 3) if drafted else (0, 0, 0))
+    assert (first.committed, second.committed) == (
+        ([6, 1], [3, 1]) if drafted else ([3, 1, 1, 1, 1], [3, 1])
+    )
+    assert (first.accepted[0], second.accepted[0], first.drafted[0]) == (
+        (3, 0, 3) if drafted else (0, 0, 0)
+    )
     assert decoded[0].drafts is not None
     assert decoded[0].drafts[0].tolist() == ([7, 8, 9] if drafted else [])

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding import top_k
-from fairseq_aggdec.decoding.search_rules import Places, RepeatedNgrams, Rule, SearchRules
+from fairseq_aggdec.decoding.search_rules import (
+    Places,
+    RepeatedNgrams,
+    Rule,
+    SearchRules,
+)
 from fairseq_aggdec.decoding.tokens import Block, Ragged
 from fairseq_aggdec.decoding.top_k import best, best_entries
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block, ranked
@@ -25,11 +30,15 @@ def repeated_ngram_ends(read: list[int], size: int) -> set[int]:
     if size < 2 or len(read) < size - 1:
         return set()
     return {
-        read[start + size - 1] for start in range(len(read) - size + 1) if read[start : start + size - 1] == context
+        read[start + size - 1]
+        for start in range(len(read) - size + 1)
+        if read[start : start + size - 1] == context
     }
 
 
-def slow_choice(logits: list[float], row: int, read: list[int], rules: SearchRules) -> tuple[int, float]:
+def slow_choice(
+    logits: list[float], row: int, read: list[int], rules: SearchRules
+) -> tuple[int, float]:
     """One step of fairseq's beam search of width one.
 
     Args:
@@ -43,11 +52,20 @@ def slow_choice(logits: list[float], row: int, read: list[int], rules: SearchRul
     scores[PAD] = -math.inf
     scores[UNK] -= rules.unk_penalty
     if step >= rules.max_len:
-        scores = [score if token == EOS else -math.inf for token, score in enumerate(scores)]
-    if rules.prefix is not None and step < rules.prefix.size(1) and step < rules.max_len:
+        scores = [
+            score if token == EOS else -math.inf for token, score in enumerate(scores)
+        ]
+    if (
+        rules.prefix is not None
+        and step < rules.prefix.size(1)
+        and step < rules.max_len
+    ):
         forced = int(rules.prefix[row, step])
         if forced != PAD:
-            scores = [score if token == forced else -math.inf for token, score in enumerate(scores)]
+            scores = [
+                score if token == forced else -math.inf
+                for token, score in enumerate(scores)
+            ]
     else:
         if step < rules.min_len:
             scores[EOS] = -math.inf
@@ -79,65 +97,101 @@ options = st.fixed_dictionaries(
 def test_choose_equals_one_position_at_a_time(
     options: dict[str, Any], seed: int, batch_size: int, width: int, data: st.DataObject
 ) -> None:
-    options["min_len"] = min(options["min_len"], options["max_len"])  # fairseq demands it
+    # fairseq demands it
+    options["min_len"] = min(options["min_len"], options["max_len"])
     generator = torch.Generator().manual_seed(seed)
-    starts = torch.tensor(data.draw(st.lists(st.integers(0, 5), min_size=batch_size, max_size=batch_size)))
+    starts = torch.tensor(
+        data.draw(st.lists(st.integers(0, 5), min_size=batch_size, max_size=batch_size))
+    )
     length = int(starts.max()) + width
-    sequence = torch.randint(UNK, 7, (batch_size, length), generator=generator)  # few words: n-grams repeat
+    # few words: n-grams repeat
+    sequence = torch.randint(UNK, 7, (batch_size, length), generator=generator)
     sequence[:, 0] = EOS
-    restriction = data.draw(st.sampled_from(["none", "prefix", "source length", "both"]))
+    restriction = data.draw(
+        st.sampled_from(["none", "prefix", "source length", "both"])
+    )
     if restriction in ("prefix", "both"):
-        prefix = torch.randint(UNK, VOCABULARY, (batch_size, data.draw(st.integers(0, 6))), generator=generator)
+        prefix = torch.randint(
+            UNK,
+            VOCABULARY,
+            (batch_size, data.draw(st.integers(0, 6))),
+            generator=generator,
+        )
         for row in prefix:
-            row[data.draw(st.integers(0, 6)) :] = PAD  # a short target: its EOS and padding
+            # a short target: its EOS and padding
+            row[data.draw(st.integers(0, 6)) :] = PAD
         options.update(prefix=prefix, no_repeat_ngram_size=0)
     if restriction in ("source length", "both"):
-        lengths = torch.tensor(data.draw(st.lists(st.integers(1, 8), min_size=batch_size, max_size=batch_size)))
+        lengths = torch.tensor(
+            data.draw(
+                st.lists(st.integers(1, 8), min_size=batch_size, max_size=batch_size)
+            )
+        )
         options.update(source_lengths=lengths, max_len=int(lengths.max()), min_len=1)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, **options)
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
     block = Block.of(sequence[:, :width], starts.tolist())
-    chosen = choose_block([logits.flatten(0, 1).clone()], PLAIN, block, rules, 0, sequence)
-    tokens, log_probs = chosen.tokens.view(batch_size, width), chosen.log_probs.view(batch_size, width)
+    chosen = choose_block(
+        [logits.flatten(0, 1).clone()], PLAIN, block, rules, 0, sequence
+    )
+    tokens, log_probs = (
+        chosen.tokens.view(batch_size, width),
+        chosen.log_probs.view(batch_size, width),
+    )
 
     assert log_probs.dtype == torch.float32
     for row in range(batch_size):
         for column in range(width):
             position = int(starts[row]) + column
             if position > rules.max_len:
-                continue  # behind the end, where EOS is forced: only padding of the block lies there
+                # behind the end, where EOS is forced: only padding of the block lies there
+                continue
             read = sequence[row, : position + 1].tolist()
-            token, log_prob = slow_choice(logits[row, column].tolist(), row, read, rules)
+            token, log_prob = slow_choice(
+                logits[row, column].tolist(), row, read, rules
+            )
             if log_prob == -math.inf:
                 continue  # everything is banned; fairseq fails there
             assert int(tokens[row, column]) == token
-            torch.testing.assert_close(float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5
+            )
 
 
 @examples(70)
 @given(
-    st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),
+    st.lists(
+        st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3
+    ),
     st.integers(2, 5),
     st.integers(0, 7),
     st.data(),
 )
-def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int, data: st.DataObject) -> None:
+def test_repeated_ngrams_are_banned(
+    rows: list[list[int]], size: int, width: int, data: st.DataObject
+) -> None:
     starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
     every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
     scores = torch.zeros(every.size, 4)
     positions = torch.tensor(starts)[every.rows] + every.columns
-    RepeatedNgrams(size).apply(scores, Places(positions, 0, 7, torch.tensor(rows)[every.rows]))
+    RepeatedNgrams(size).apply(
+        scores, Places(positions, 0, 7, torch.tensor(rows)[every.rows])
+    )
     scores = scores.unflatten(0, (len(rows), -1))
     for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
         for column in range(width + 1):
-            banned = {token for token in range(4) if scores[row, column, token] == -math.inf}
+            banned = {
+                token for token in range(4) if scores[row, column, token] == -math.inf
+            }
             assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
 
 
 @examples(25)
 @given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
-def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:
+def test_the_best_token_is_found_in_pieces(
+    seed: int, vocabulary: int, width: int, tied: bool
+) -> None:
     torch.manual_seed(seed)
     scores = torch.randn(2, width, vocabulary)
     if tied:
@@ -180,7 +234,18 @@ class WithAnother(SearchRules):
 def test_no_fast_way_takes_a_rule_that_it_does_not_know() -> None:
     for kind in (SearchRules, WithAnother):
         rules = kind(PAD, UNK, EOS, max_len=9, prefix=torch.tensor([[5]]))
-        values = ranked(PLAIN, rules, torch.zeros(1, VOCABULARY), Places(torch.tensor([3]), 3, 3), 1)[0]
-        assert rules.are_simple == (rules.common_prefix != []) == (float(values) < 1.0) == (kind is SearchRules)
-    for options in ({"unk_penalty": 1.0}, {"suppressed": (5,)}, {"source_lengths": torch.tensor([4])}):
+        values = ranked(
+            PLAIN, rules, torch.zeros(1, VOCABULARY), Places(torch.tensor([3]), 3, 3), 1
+        )[0]
+        assert (
+            rules.are_simple
+            == (rules.common_prefix != [])
+            == (float(values) < 1.0)
+            == (kind is SearchRules)
+        )
+    for options in (
+        {"unk_penalty": 1.0},
+        {"suppressed": (5,)},
+        {"source_lengths": torch.tensor([4])},
+    ):
         assert not SearchRules(PAD, UNK, EOS, max_len=9, **options).are_simple

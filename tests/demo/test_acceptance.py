@@ -30,8 +30,14 @@ def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
     beam, own = (5, {"budget": 16}) if decoding == "aggressive-beam" else (1, {})
     whole = {} if beam > 1 else {"drafts": "whole"}
     how = model.task.decoding.with_mode(decoding, **whole)
-    generator = model.task.build_generator(model.models, Namespace(beam=beam), decoding=how, extra_gen_cls_kwargs=own)
-    lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
+    generator = model.task.build_generator(
+        model.models, Namespace(beam=beam), decoding=how, extra_gen_cls_kwargs=own
+    )
+    lines = (
+        (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
+    )
     for batch in batches_of(model.task, [model.encode(line) for line in lines], 1):
         model.task.inference_step(generator, model.models, batch)
-    assert generator.totals.committed / generator.totals.iterations == pytest.approx(tokens, rel=0.05)
+    assert generator.totals.committed / generator.totals.iterations == pytest.approx(
+        tokens, rel=0.05
+    )

@@ -17,7 +17,13 @@ from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.encoder import Encoder
 from fairseq_aggdec.engine.plain.choice import PLAIN
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from tests.support.random_models import ALL_SHAPES, ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+from tests.support.random_models import (
+    ALL_SHAPES,
+    ENGINE_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+)
 from tests.support.scripted_decoding import PAD, examples, scored
 
 pytestmark = pytest.mark.usefixtures("either_engine")
@@ -26,7 +32,8 @@ VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 
 WORDS_OF_NO_USE = [WORDS[0]] * 10
-LONGEST_KERNEL = 5  # below it, a full pass of fairseq's dynamic convolutions differs from decoding token by token
+# below it, a full pass of fairseq's dynamic convolutions differs from decoding token by token
+LONGEST_KERNEL = 5
 
 
 class Walk:
@@ -45,7 +52,9 @@ class Walk:
         lengths = [self.rng.randint(1, longest) for _ in range(rows)]
         self.sources = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
         self.rows = list(range(rows))
-        self.texts = [[VOCABULARY.eos(), *self.rng.choices(WORDS, k=400)] for _ in range(rows)]
+        self.texts = [
+            [VOCABULARY.eos(), *self.rng.choices(WORDS, k=400)] for _ in range(rows)
+        ]
         self.done = [0] * rows  # tokens read and kept, a row
         verifier.start(model.encoder(**self.sources))
 
@@ -62,22 +71,37 @@ class Walk:
         if ragged:  # the right tokens alone are read
             width = max(right)
             block = [tokens[:width] for tokens in block]
-        scores = scored(self.verifier, torch.tensor(block), torch.tensor(starts), right if ragged else None)
+        scores = scored(
+            self.verifier,
+            torch.tensor(block),
+            torch.tensor(starts),
+            right if ragged else None,
+        )
         assert scores.shape == (len(self.rows), width, len(VOCABULARY))
         if ragged:
             block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
         scores = scores.log_softmax(-1)
         for number, row in enumerate(self.rows):
             # stock takes a pad for padding; no draft is right behind one
-            read = block[number][: block[number].index(PAD)] if PAD in block[number] else block[number]
-            expected = self._stock(row, self.texts[row][: starts[number]] + read)[starts[number] :]
+            read = (
+                block[number][: block[number].index(PAD)]
+                if PAD in block[number]
+                else block[number]
+            )
+            expected = self._stock(row, self.texts[row][: starts[number]] + read)[
+                starts[number] :
+            ]
             # stock itself is up to 4e-5 away from what it computes in double precision
-            torch.testing.assert_close(scores[number, : len(read)], expected, atol=5e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                scores[number, : len(read)], expected, atol=5e-5, rtol=1e-5
+            )
             self.done[row] += self.rng.randint(1, right[number])
 
     def keep_some(self) -> None:
         """Drop rows at random and shuffle the others."""
-        kept = self.rng.sample(range(len(self.rows)), self.rng.randint(1, len(self.rows)))
+        kept = self.rng.sample(
+            range(len(self.rows)), self.rng.randint(1, len(self.rows))
+        )
         self.rows = [self.rows[number] for number in kept]
         self.verifier.keep(RowSelection(kept, torch.device("cpu")))
 
@@ -86,17 +110,28 @@ class Walk:
         source = self.sources["src_tokens"][row : row + 1]
         lengths = self.sources["src_lengths"][row : row + 1]
         longer = read + [WORDS[0]] * (LONGEST_KERNEL - len(read))
-        output = self.model.decoder(torch.tensor([longer]), encoder_out=self.model.encoder(source, lengths))
+        output = self.model.decoder(
+            torch.tensor([longer]), encoder_out=self.model.encoder(source, lengths)
+        )
         return self.model.get_normalized_probs(output, log_probs=True)[0, : len(read)]
 
 
 def verifier_of(model: Any, shape: str) -> Any:
-    return Decoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD, PLAIN)
+    return (
+        Decoder(model.decoder)
+        if shape in ENGINE_SHAPES
+        else RecomputeVerifier(model, PAD, PLAIN)
+    )
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
 @examples(2)
-@given(st.integers(0, 10_000), st.one_of(st.integers(1, 4), st.integers(5, 20)), st.booleans(), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.one_of(st.integers(1, 4), st.integers(5, 20)),
+    st.booleans(),
+    st.booleans(),
+)
 def test_blocks_equal_the_full_forward_pass(
     shape: str, seed: int, rows: int, left_pad: bool, ragged_first: bool
 ) -> None:
@@ -113,7 +148,9 @@ def test_blocks_equal_the_full_forward_pass(
 def test_layers_of_one_head_share_a_mask() -> None:
     """Which has the shape of their scores, in so many rows that all are computed at once."""
     one = {f"{side}_attention_heads": 1 for side in ("encoder", "decoder")}
-    model = model_of_shape("post-norm sinusoidal", 3, VOCABULARY, VOCABULARY, decoder_layers=3, **one)
+    model = model_of_shape(
+        "post-norm sinusoidal", 3, VOCABULARY, VOCABULARY, decoder_layers=3, **one
+    )
     walk = Walk(model, Decoder(model.decoder), 1, rows=20)
     for _ in range(3):
         walk.step(widest=9)
@@ -122,7 +159,9 @@ def test_layers_of_one_head_share_a_mask() -> None:
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 @examples(3)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())
-def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, ragged: bool) -> None:
+def test_large_blocks_come_in_parts(
+    shape: str, seed: int, rows: int, tokens: int, ragged: bool
+) -> None:
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
     walk = Walk(model, Decoder(model.decoder), seed, rows)
     with mock.patch.object(runner, "_LOGITS_CHUNK", tokens), torch.no_grad():
@@ -137,10 +176,15 @@ def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: in
     assert (len(parts) == 1) == (sum(widths) <= tokens)
 
 
-@pytest.mark.parametrize(("shape", "rows", "positions"), [("post-norm sinusoidal", 3, 64), ("no positions", 1, 400)])
+@pytest.mark.parametrize(
+    ("shape", "rows", "positions"),
+    [("post-norm sinusoidal", 3, 64), ("no positions", 1, 400)],
+)
 def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
     """Sources and outputs beyond the sinusoidal positions that were computed ahead, and the cache's first size."""
-    model = model_of_shape(shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions)
+    model = model_of_shape(
+        shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions
+    )
     engine = Encoder(model.encoder)
     walk = Walk(model, Decoder(model.decoder), 6, rows, longest=260)
     walk.verifier.start(engine(walk.sources["src_tokens"]))
@@ -148,7 +192,9 @@ def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
         walk.step(widest=60)
 
 
-@pytest.mark.parametrize("shape", ["post-norm learned", "adaptive softmax, learned positions"])
+@pytest.mark.parametrize(
+    "shape", ["post-norm learned", "adaptive softmax, learned positions"]
+)
 def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None:
     """One row near the model's last position, another with a long draft: the first one's padding has no position."""
     model = model_of_shape(shape, 0, VOCABULARY, VOCABULARY, max_target_positions=16)
@@ -156,8 +202,16 @@ def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None
     walk = Walk(model, verifier, 0, 2)
     far, near = walk.texts
     with torch.no_grad():
-        scored(verifier, torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]), torch.tensor([0, 0]))
+        scored(
+            verifier,
+            torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]),
+            torch.tensor([0, 0]),
+        )
         block = torch.tensor([far[15:16] + WORDS_OF_NO_USE[:5], near[8:14]])
         scores = scored(verifier, block, torch.tensor([15, 8])).log_softmax(-1)
-        torch.testing.assert_close(scores[0, :1], walk._stock(0, far[:16])[15:], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(scores[1], walk._stock(1, near[:14])[8:], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            scores[0, :1], walk._stock(0, far[:16])[15:], atol=1e-5, rtol=1e-5
+        )
+        torch.testing.assert_close(
+            scores[1], walk._stock(1, near[:14])[8:], atol=1e-5, rtol=1e-5
+        )

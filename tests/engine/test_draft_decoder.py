@@ -11,14 +11,21 @@ from torch import Tensor
 from fairseq_aggdec.decoding.tokens import RowSelection
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.support.random_models import DRAFTER_SHAPES, dictionary, random_batch, random_drafter, texts_of
+from tests.support.random_models import (
+    DRAFTER_SHAPES,
+    dictionary,
+    random_batch,
+    random_drafter,
+    texts_of,
+)
 from tests.support.scripted_decoding import PAD, examples
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
-FEW = dictionary(8)  # fewer symbols than candidates, so that the tables of a transition head decide among all
+# fewer symbols than candidates, so that the tables of a transition head decide among all
+FEW = dictionary(8)
 
 
 @torch.no_grad()
@@ -36,7 +43,9 @@ def check_drafts(
     rng = random.Random(seed)
     model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, trained).to(dtype)
     within = 1e-5 if dtype == torch.float64 else 1e-4
-    sources = random_batch(seed, VOCABULARY, [rng.randint(1, 12) for _ in range(rows)], left_pad)["net_input"]
+    sources = random_batch(
+        seed, VOCABULARY, [rng.randint(1, 12) for _ in range(rows)], left_pad
+    )["net_input"]
     engine = DraftDecoder(model.decoder)
     engine.start(model.encoder(**sources))
     tokens = torch.tensor(rng.choices(WORDS, k=rows * (longest + 1))).view(rows, -1)
@@ -46,13 +55,20 @@ def check_drafts(
         drafted = engine._scores(texts_of(tokens[kept], lengths), block_size)
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
-        junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
+        junk = tokens[kept].masked_fill(
+            torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD
+        )
         reading = model.decoder.read(junk, model.encode(**source))
-        features = model.decoder.draft(reading, torch.tensor(lengths)[:, None] - 1)[:, 0]
+        features = model.decoder.draft(reading, torch.tensor(lengths)[:, None] - 1)[
+            :, 0
+        ]
         expected = model.decoder.output_layer(features)
         assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
         torch.testing.assert_close(drafted, expected, atol=within, rtol=within)
-        lengths = [min(length + rng.randint(1, block_size + 1), longest + 1) for length in lengths]
+        lengths = [
+            min(length + rng.randint(1, block_size + 1), longest + 1)
+            for length in lengths
+        ]
         staying = [row for row in range(len(lengths)) if lengths[row] <= longest]
         if len(staying) < len(lengths) or rng.random() < 0.3:
             rng.shuffle(staying)
@@ -62,16 +78,41 @@ def check_drafts(
 
 @pytest.mark.parametrize("shape", DRAFTER_SHAPES)
 @examples(2)
-@given(st.integers(0, 10_000), st.integers(1, 5), st.booleans(), st.integers(1, 9), st.data())
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 5),
+    st.booleans(),
+    st.integers(1, 9),
+    st.data(),
+)
 def test_cached_equals_recomputed(
     shape: str, seed: int, rows: int, left_pad: bool, trained: int, data: st.DataObject
 ) -> None:
-    check_drafts(shape, seed, rows, left_pad, trained, data.draw(st.integers(1, trained)), longest=14)
+    check_drafts(
+        shape,
+        seed,
+        rows,
+        left_pad,
+        trained,
+        data.draw(st.integers(1, trained)),
+        longest=14,
+    )
 
 
 @pytest.mark.parametrize("shape", list(DRAFTER_SHAPES)[::3])
-def test_in_single_precision_where_the_kernels_read_masks_with_the_tokens(shape: str) -> None:
-    check_drafts(shape, 3, rows=3, left_pad=True, trained=4, block_size=3, longest=14, dtype=torch.float32)
+def test_in_single_precision_where_the_kernels_read_masks_with_the_tokens(
+    shape: str,
+) -> None:
+    check_drafts(
+        shape,
+        3,
+        rows=3,
+        left_pad=True,
+        trained=4,
+        block_size=3,
+        longest=14,
+        dtype=torch.float32,
+    )
 
 
 @pytest.mark.parametrize("shape", ["causal, post-norm learned", "bidirectional"])
@@ -81,14 +122,21 @@ def test_every_prefix_length_up_to_the_last_position(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
 @torch.no_grad()
-def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shape: str) -> None:
+def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(
+    shape: str,
+) -> None:
     model = random_drafter(shape, 4, VOCABULARY, VOCABULARY, 3).double()
     sources = random_batch(4, VOCABULARY, [5, 2, 9, 7])["net_input"]
     encoded: list[list[int] | None] = []
 
     def encode(rows: torch.Tensor | None) -> dict:
         encoded.append(None if rows is None else rows.tolist())
-        return model.encoder(**{name: value if rows is None else value[rows] for name, value in sources.items()})
+        return model.encoder(
+            **{
+                name: value if rows is None else value[rows]
+                for name, value in sources.items()
+            }
+        )
 
     lazy, eager = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
     lazy.start_later(encode)
@@ -103,17 +151,23 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
         eager.keep(RowSelection(kept, index.device))
     assert encoded == []
     for _ in range(2):
-        scores, expected = (engine._scores(texts_of(tokens, lengths), 3) for engine in (lazy, eager))
+        scores, expected = (
+            engine._scores(texts_of(tokens, lengths), 3) for engine in (lazy, eager)
+        )
         torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
         assert encoded == [[2, 3]]
         lengths = lengths + 1
 
 
-def by_a_walk(model: NarDrafterModel, features: Tensor, last: int) -> tuple[list[int], Tensor]:
+def by_a_walk(
+    model: NarDrafterModel, features: Tensor, last: int
+) -> tuple[list[int], Tensor]:
     """Tokens of one block (k x D) after `last`, by a transition head over all words, and their logits, k x V."""
     decoder, tokens, rows = model.decoder, [last], []
     for feature in features:
-        logits = decoder.output_layer(decoder.transitions(feature, decoder.embed(torch.tensor(tokens[-1]))))
+        logits = decoder.output_layer(
+            decoder.transitions(feature, decoder.embed(torch.tensor(tokens[-1])))
+        )
         rows.append(logits.clone())
         tokens.append(int(decoder.best_tokens(logits)))
     return tokens[1:], torch.stack(rows)
@@ -137,8 +191,15 @@ def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
         reading = model.decoder.read(tokens, model.encode(**source))
         features = model.decoder.draft(reading, lengths[:, None] - 1)[:, 0]  # B x k x D
         for row in range(rows):
-            expected, scores = by_a_walk(model, features[row], int(tokens[row, lengths[row] - 1]))
+            expected, scores = by_a_walk(
+                model, features[row], int(tokens[row, lengths[row] - 1])
+            )
             assert drafted[row].tolist() == expected
             torch.testing.assert_close(logits[row], scores, atol=1e-4, rtol=1e-4)
-            differ += expected != model.decoder.best_tokens(model.decoder.output_layer(features[row])).tolist()
+            differ += (
+                expected
+                != model.decoder.best_tokens(
+                    model.decoder.output_layer(features[row])
+                ).tolist()
+            )
     assert differ > 0, "the head changes some of the drafts"

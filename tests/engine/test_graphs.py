@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.graphs.graph_cache import Capture, Function, Graph, GraphCache, is_out_of_memory
+from fairseq_aggdec.engine.graphs.graph_cache import (
+    Capture,
+    Function,
+    Graph,
+    GraphCache,
+    is_out_of_memory,
+)
 from fairseq_aggdec.errors import AggdecError
 
 CPU = torch.device("cpu")
@@ -31,7 +37,9 @@ def out_of_memory(function: Callable[[], None]) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("capture", [None, captures])
-def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(capture: Capture | None) -> None:
+def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(
+    capture: Capture | None,
+) -> None:
     graphs = GraphCache(CPU, None if capture is None else lambda: capture)
     for start in (0, 5):
         graph = pass_of(graphs, "a")
@@ -67,7 +75,9 @@ def test_memory_that_has_moved_ends_all_graphs_and_their_pool() -> None:
     assert len(pools) == 2
 
 
-def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tried = []
 
     def not_the_large_one(function: Callable[[], None]) -> Callable[[], None]:
@@ -80,7 +90,9 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: p
         graph.numbers().fill(4)
         graphs.run(graph)
         assert graph.read().tolist() == [8, 8, 8]
-    assert len(tried) == 3, "the memory of all graphs was freed, and the large pass was not tried again"
+    assert len(tried) == 3, (
+        "the memory of all graphs was freed, and the large pass was not tried again"
+    )
     (warning,) = caplog.records
     assert (
         warning.getMessage()
@@ -88,7 +100,9 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: p
     )
 
 
-def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_that_cannot_be_launched_is_replaced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def launches_once(function: Callable[[], None]) -> Callable[[], None]:
         replays: list[int] = []
 
@@ -111,7 +125,10 @@ def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFi
 
 def test_memory_that_does_not_suffice_is_recognised_by_its_cause() -> None:
     """A capture that it breaks ends with an error of its own, and only PyTorch's allocator has a type for it."""
-    of_others = ("Triton Error [CUDA]: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
+    of_others = (
+        "Triton Error [CUDA]: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
+    )
     for cause in (torch.OutOfMemoryError(), *map(RuntimeError, of_others)):
         error = RuntimeError("the capture has ended")
         error.__context__ = cause

@@ -15,7 +15,11 @@ from fairseq_aggdec import load
 from fairseq_aggdec.engine.native.library import available_cpus, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
 
-LINES = (Path(__file__).parents[2] / "fairseq_aggdec/demo/gec/sentences.txt").read_text(encoding="utf-8").splitlines()
+LINES = (
+    (Path(__file__).parents[2] / "fairseq_aggdec/demo/gec/sentences.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,12 +39,17 @@ def product() -> PackedProduct:
     return PackedProduct(found, torch.randn(300, 200, generator=draw), None)
 
 
-def test_two_threads_take_at_most_three_times_as_long_as_one_while_others_use_the_cores() -> None:
+def test_two_threads_take_at_most_three_times_as_long_as_one_while_others_use_the_cores() -> (
+    None
+):
     """Together, of five runs that take turns. Threads that wait awake take seven to thirty times as long as one."""
     model = load.shipped("gec")
     model.decode(LINES[0], mode="greedy")  # the first call does more
     seconds = {1: 0.0, 2: 0.0}
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    others = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
     try:
         for _ in range(5):
             for threads in seconds:
@@ -63,7 +72,10 @@ def test_a_child_process_has_threads_of_its_own(product: PackedProduct) -> None:
     if child == 0:
         os._exit(0 if all(torch.equal(product(x), expected) for _ in range(200)) else 1)
     ended = time.monotonic() + 60
-    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < ended:
+    while (status := os.waitpid(child, os.WNOHANG)) == (
+        0,
+        0,
+    ) and time.monotonic() < ended:
         time.sleep(0.01)
     if status == (0, 0):
         os.kill(child, 9)
@@ -73,18 +85,26 @@ def test_a_child_process_has_threads_of_its_own(product: PackedProduct) -> None:
 
 def test_several_callers_at_once_get_their_own_results(product: PackedProduct) -> None:
     torch.set_num_threads(2)
-    inputs = [torch.randn(5, 200, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    inputs = [
+        torch.randn(5, 200, generator=torch.Generator().manual_seed(seed))
+        for seed in range(3)
+    ]
     expected = [product(x) for x in inputs]
 
     def repeated(number: int) -> bool:
-        return all(torch.equal(product(inputs[number]), expected[number]) for _ in range(500))
+        return all(
+            torch.equal(product(inputs[number]), expected[number]) for _ in range(500)
+        )
 
     with ThreadPoolExecutor(3) as callers:
         assert all(callers.map(repeated, range(3)))
 
 
 @pytest.mark.skipif(kernels() is None, reason="no kernels")
-@pytest.mark.parametrize(("variable", "threads"), [({}, [0, 1, 0, 1]), ({"GOMP_SPINCOUNT": "5"}, [0, 0, 0, 0])])
+@pytest.mark.parametrize(
+    ("variable", "threads"),
+    [({}, [0, 1, 0, 1]), ({"GOMP_SPINCOUNT": "5"}, [0, 0, 0, 0])],
+)
 def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
     variable: dict[str, str], threads: list[int]
 ) -> None:
@@ -94,9 +114,19 @@ def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
         "for mode in ('beam', 'iad', 'beam', 'aggressive-beam'):\n"
         "    model.decode('a', mode); print([thread.name for thread in threading.enumerate()].count('aggdec-openmp'))"
     )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GOMP_", "OMP_"))
+    }
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env={**environment, **variable}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command,
+        env={**environment, **variable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert list(map(int, done.stdout.split())) == threads
 
 
@@ -104,8 +134,20 @@ def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
     ("files", "expected"),
     [
         ({}, 8),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, 3),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "50000 100000\n"}, 1),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/b/cpu.max": "250000 100000\n",
+            },
+            3,
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/cpu.max": "50000 100000\n",
+            },
+            1,
+        ),
         (
             {
                 "proc/self/cgroup": "5:memory:/b\n3:cpu,cpuacct:/a\n",
@@ -119,7 +161,10 @@ def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
     ],
 )
 def test_a_quota_of_cpus_bounds_the_threads(
-    files: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: dict[str, str],
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of the process's cgroup or one above it, in either version of cgroups; eight CPUs without one."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))

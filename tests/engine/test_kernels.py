@@ -23,7 +23,9 @@ from tests.support.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
 WORDS = dictionary(30)
-NAMES = {"AVX2": ["avx2"], "AVX512": ["avx2", "avx512"]}.get(torch.backends.cpu.get_cpu_capability(), [])
+NAMES = {"AVX2": ["avx2"], "AVX512": ["avx2", "avx512"]}.get(
+    torch.backends.cpu.get_cpu_capability(), []
+)
 SIZES = [(1, 1), (37, 21), (64, 512), (100, 513), (31, 1100)]  # outputs, inputs
 
 
@@ -37,26 +39,38 @@ def anew() -> Iterator[None]:
 
 def layer(outputs: int, inputs: int) -> tuple[Tensor, Tensor]:
     draw = torch.Generator().manual_seed(outputs + inputs)
-    return torch.randn(outputs, inputs, generator=draw) / inputs**0.5, torch.randn(outputs, generator=draw)
+    return torch.randn(outputs, inputs, generator=draw) / inputs**0.5, torch.randn(
+        outputs, generator=draw
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("activation", [None, F.relu, F.silu])
-def test_a_product_is_pytorchs(name: str, size: tuple[int, int], activation: Activation | None) -> None:
+def test_a_product_is_pytorchs(
+    name: str, size: tuple[int, int], activation: Activation | None
+) -> None:
     weight, bias = layer(*size)
     x = torch.randn(3, 11, size[1], generator=torch.Generator().manual_seed(0))
     for own in (bias, None):
-        found = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation)(x)
-        expected = F.linear(x.double(), weight.double(), None if own is None else own.double())
+        found = PackedProduct(
+            Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation
+        )(x)
+        expected = F.linear(
+            x.double(), weight.double(), None if own is None else own.double()
+        )
         expected = activation(expected) if activation else expected
         torch.testing.assert_close(found.double(), expected, atol=4e-6, rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("quantised", [False, pytest.param(True, marks=pytest.mark.int8)])
+@pytest.mark.parametrize(
+    "quantised", [False, pytest.param(True, marks=pytest.mark.int8)]
+)
 @pytest.mark.parametrize("size", SIZES)
-def test_a_row_has_the_same_bits_among_any_others(name: str, quantised: bool, size: tuple[int, int]) -> None:
+def test_a_row_has_the_same_bits_among_any_others(
+    name: str, quantised: bool, size: tuple[int, int]
+) -> None:
     """With any number of rows and threads, wherever it stands."""
     found = Kernels(FOLDER / f"kernels_{name}.so")
     if quantised and not found.quantises:
@@ -76,7 +90,9 @@ def test_a_row_has_the_same_bits_among_any_others(name: str, quantised: bool, si
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trained_in", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("size", SIZES)
-def test_weights_are_the_same_numbers_in_16_bits(name: str, trained_in: torch.dtype, size: tuple[int, int]) -> None:
+def test_weights_are_the_same_numbers_in_16_bits(
+    name: str, trained_in: torch.dtype, size: tuple[int, int]
+) -> None:
     """The same bits come out; subnormal numbers and signed zeros are weights, too."""
     found, (weight, bias) = Kernels(FOLDER / f"kernels_{name}.so"), layer(*size)
     smallest = 2.0**-24 if trained_in is torch.float16 else 2.0**-130
@@ -85,20 +101,32 @@ def test_weights_are_the_same_numbers_in_16_bits(name: str, trained_in: torch.dt
     assert weight.view(-1)[-1] == smallest
     x = torch.randn(13, size[1], generator=torch.Generator().manual_seed(0)) * 2.0**20
     for own in (bias, None):
-        wide, narrow = PackedProduct(found, weight, own), PackedProduct(found, weight, own, together=10**9)
-        assert (wide.as_c.kept, narrow.as_c.kept) == (0, 1 if trained_in is torch.float16 else 2)
+        wide, narrow = (
+            PackedProduct(found, weight, own),
+            PackedProduct(found, weight, own, together=10**9),
+        )
+        assert (wide.as_c.kept, narrow.as_c.kept) == (
+            0,
+            1 if trained_in is torch.float16 else 2,
+        )
         for product in (wide, narrow):
-            assert getattr(product._alive[1], "dtype", None) == torch.float32, "as kernels.c reads them"
+            assert getattr(product._alive[1], "dtype", None) == torch.float32, (
+                "as kernels.c reads them"
+            )
         for rows in range(1, 14):
             assert torch.equal(wide(x[:rows]), narrow(x[:rows]))
 
 
 @pytest.mark.parametrize("other", [1 + 2.0**-12, 2.0**100])
 @pytest.mark.parametrize("name", NAMES)
-def test_weights_that_16_bits_cannot_hold_stay_as_they_are(name: str, other: float) -> None:
+def test_weights_that_16_bits_cannot_hold_stay_as_they_are(
+    name: str, other: float
+) -> None:
     """The first weight is too fine for bfloat16, the other one too fine or too large for fp16."""
     weight = torch.tensor([[1 + 2.0**-9, other]])
-    product = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, None, together=10**9)
+    product = PackedProduct(
+        Kernels(FOLDER / f"kernels_{name}.so"), weight, None, together=10**9
+    )
     assert product.as_c.kept == 0
     assert torch.equal(product(torch.eye(2))[:, 0], weight[0])
 
@@ -106,27 +134,49 @@ def test_weights_that_16_bits_cannot_hold_stay_as_they_are(name: str, other: flo
 @pytest.mark.int8
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", [name for name in NAMES if name == "avx512"])
-def test_a_product_of_integers_is_that_of_the_rounded_numbers(name: str, size: tuple[int, int]) -> None:
+def test_a_product_of_integers_is_that_of_the_rounded_numbers(
+    name: str, size: tuple[int, int]
+) -> None:
     found, (weight, bias) = Kernels(FOLDER / f"kernels_{name}.so"), layer(*size)
     x = torch.randn(7, size[1], generator=torch.Generator().manual_seed(0))
     x[3] = 0.0
-    steps, widths = x.abs().amax(dim=-1, keepdim=True) / 127, weight.abs().amax(dim=-1, keepdim=True) / 127
-    levels, sizes = (x / steps.clamp(min=1e-30)).round().double(), (weight / widths).round().double()
-    expected = ((levels @ sizes.T) * steps.double() * widths.double().T + bias).relu().float()
-    torch.testing.assert_close(PackedProduct(found, weight, bias, F.relu, True)(x), expected, atol=1e-3, rtol=1e-3)
+    steps, widths = (
+        x.abs().amax(dim=-1, keepdim=True) / 127,
+        weight.abs().amax(dim=-1, keepdim=True) / 127,
+    )
+    levels, sizes = (
+        (x / steps.clamp(min=1e-30)).round().double(),
+        (weight / widths).round().double(),
+    )
+    expected = (
+        ((levels @ sizes.T) * steps.double() * widths.double().T + bias).relu().float()
+    )
+    torch.testing.assert_close(
+        PackedProduct(found, weight, bias, F.relu, True)(x),
+        expected,
+        atol=1e-3,
+        rtol=1e-3,
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [1, 3, 63, 64, 65, 500, 4001])
-def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_entries_of_rows(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Equal ones in their order; what is banned last, and what is no number as if it were."""
-    monkeypatch.setattr(library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    monkeypatch.setattr(
+        library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so")
+    )
     draw = torch.Generator().manual_seed(width)
     for rows in (1, 2, 40):
-        scores = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
+        # many are equal
+        scores = torch.randn(rows, width, generator=draw).mul(5).round()
         scores[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
         scores[0, width // 2] = torch.nan
-        ordered, places = scores.nan_to_num(-torch.inf, neginf=-torch.inf).sort(dim=1, descending=True, stable=True)
+        ordered, places = scores.nan_to_num(-torch.inf, neginf=-torch.inf).sort(
+            dim=1, descending=True, stable=True
+        )
         for count in {1, min(width, 7), min(width, 16)}:
             values, tokens = best_entries(scores, count)
             assert torch.equal(values, ordered[:, :count])
@@ -135,12 +185,17 @@ def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [3, 64, 65, 500, 4001])
-def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_likeliest_of_rows(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With one token banned, and another in some rows; a score is what the whole row has there, to the bit."""
-    monkeypatch.setattr(library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    monkeypatch.setattr(
+        library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so")
+    )
     draw = torch.Generator().manual_seed(width)
     for rows in (1, 2, 40):
-        logits = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
+        # many are equal
+        logits = torch.randn(rows, width, generator=draw).mul(5).round()
         logits[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
         logits[:, 0], logits[:, 1], logits[:, 2] = 1.0, 30.0, 31.0
         early = torch.rand(rows, generator=draw) < 0.5
@@ -153,19 +208,30 @@ def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.Monkey
             for count in {1, min(width, 7)}:
                 values, tokens, whole = likeliest(logits.clone(), count, bans)
                 assert torch.equal(tokens, places[:, :count])
-                torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
+                torch.testing.assert_close(
+                    values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6
+                )
                 assert torch.equal(values, whole[:].gather(1, tokens))
                 assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
                 assert isinstance(whole, LogProbs)
-                for each in (tokens[:, -1], torch.tensor([1]).expand(rows), torch.tensor([2]).expand(rows)):
-                    assert torch.equal(whole.gather(1, each[:, None]), whole[:].gather(1, each[:, None]))
+                for each in (
+                    tokens[:, -1],
+                    torch.tensor([1]).expand(rows),
+                    torch.tensor([2]).expand(rows),
+                ):
+                    assert torch.equal(
+                        whole.gather(1, each[:, None]),
+                        whole[:].gather(1, each[:, None]),
+                    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_token_that_is_no_symbol_is_an_error(name: str) -> None:
     """A drafter has one more, its mask."""
     for mask in (None, torch.randn(1, 40)):
-        read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), torch.randn(9, 40), 6.5, None, mask)
+        read = Embedding(
+            Kernels(FOLDER / f"kernels_{name}.so"), torch.randn(9, 40), 6.5, None, mask
+        )
         last = 8 if mask is None else 9
         assert read(torch.tensor([[last, 0]]), range(2), 2).isfinite().all()
         with pytest.raises(IndexError, match="a token is not one of the"):
@@ -182,7 +248,11 @@ def test_a_token_that_is_no_symbol_is_an_error(name: str) -> None:
     ],
 )
 def test_without_them_decoding_goes_on_and_says_so_once(
-    broken: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broken: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     shutil.copytree(FOLDER, tmp_path / "native")
     for path in (tmp_path / "native").glob("*.so"):
@@ -203,7 +273,9 @@ def test_without_them_decoding_goes_on_and_says_so_once(
 
 
 @pytest.mark.usefixtures("anew")
-def test_they_can_be_left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_they_can_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("AGGDEC_KERNELS", "0")
     assert kernels() is None
     assert not caplog.records

@@ -20,7 +20,9 @@ from fairseq_aggdec.engine.plain.products import Linear, PrepackedLinear, can_pr
 @pytest.mark.parametrize("activation", [None, F.relu, F.gelu])
 @pytest.mark.parametrize("bias", [False, True])
 @torch.no_grad()
-def test_packed_or_not_the_result_is_the_same(rows: int, activation: products.Activation | None, bias: bool) -> None:
+def test_packed_or_not_the_result_is_the_same(
+    rows: int, activation: products.Activation | None, bias: bool
+) -> None:
     torch.manual_seed(rows)
     module = nn.Linear(96, 160, bias=bias)
     layer = PrepackedLinear(module.weight, module.bias, activation)
@@ -31,12 +33,16 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: products.Ac
             patch.setattr(products, "_MIN_MULTIPLICATIONS", worth)
             torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
             strided = x.transpose(0, 1)
-            torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5
+            )
 
 
 @pytest.mark.parametrize("functions", ["missing", "other signature", "other result"])
 @torch.no_grad()
-def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, functions: str) -> None:
+def test_without_the_functions_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, functions: str
+) -> None:
     def reorder(weight: torch.Tensor, *rest: object) -> torch.Tensor:
         return weight
 
@@ -46,10 +52,16 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
         return x.new_zeros(6, 12)
 
     module = nn.Linear(8, 8)
-    replaced = SimpleNamespace(_reorder_linear_weight=reorder, _linear_pointwise=product)
-    monkeypatch.setattr(torch.ops, "mkldnn", object() if functions == "missing" else replaced)
+    replaced = SimpleNamespace(
+        _reorder_linear_weight=reorder, _linear_pointwise=product
+    )
+    monkeypatch.setattr(
+        torch.ops, "mkldnn", object() if functions == "missing" else replaced
+    )
     can_prepack.cache_clear()
-    layer = PlainBackend(Arithmetic(), module.weight).product(module.weight, module.bias)
+    layer = PlainBackend(Arithmetic(), module.weight).product(
+        module.weight, module.bias
+    )
     can_prepack.cache_clear()
     assert type(layer) is Linear
 
@@ -59,14 +71,27 @@ def test_this_pytorch_has_them() -> None:
     assert can_prepack()
 
 
-@pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
-def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
+@pytest.mark.parametrize(
+    "found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None]
+)
+def test_drafts_that_are_judged_take_int8_where_kernels_do(
+    monkeypatch: pytest.MonkeyPatch, found: Any
+) -> None:
     monkeypatch.setattr(library, "kernels", lambda: found)
     verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
-    asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
+    asked = [
+        (Arithmetic(), verifier),
+        (Arithmetic(bit_exact=True), verifier),
+        (Arithmetic(), verifier.half()),
+    ]
     asked.append((Arithmetic("bf16"), verifier))
     given = [arithmetic_of_drafts(arithmetic, weight) for arithmetic, weight in asked]
-    assert [arithmetic.precision for arithmetic in given] == [narrow, narrow, "own", "bf16"]
+    assert [arithmetic.precision for arithmetic in given] == [
+        narrow,
+        narrow,
+        "own",
+        "bf16",
+    ]
 
 
 @pytest.mark.parametrize("activation", [None, F.relu])
@@ -74,5 +99,9 @@ def test_bf16_rounds_what_is_multiplied(activation: products.Activation | None) 
     torch.manual_seed(1)
     weight, bias, x = torch.randn(48, 64) / 8, torch.randn(48), torch.randn(4, 64)
     expected = F.linear(x, weight, bias)
-    found = PlainBackend(Arithmetic("bf16"), weight).product(weight, bias, activation)(x)
-    torch.testing.assert_close(found, expected.relu() if activation else expected, atol=0.03, rtol=0.02)
+    found = PlainBackend(Arithmetic("bf16"), weight).product(weight, bias, activation)(
+        x
+    )
+    torch.testing.assert_close(
+        found, expected.relu() if activation else expected, atol=0.03, rtol=0.02
+    )

@@ -11,16 +11,26 @@ from torch import nn
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import (
+    unsupported_decoder,
+    unsupported_encoder,
+)
 from fairseq_aggdec.errors import AggdecError
-from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+from tests.support.random_models import (
+    ENGINE_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+)
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 WORDS = dictionary(30)
 BATCH = random_batch(1, WORDS, [3, 6, 1])["net_input"]
 
 
-def model(shape: str = "post-norm sinusoidal", **options: Any) -> FairseqEncoderDecoderModel:
+def model(
+    shape: str = "post-norm sinusoidal", **options: Any
+) -> FairseqEncoderDecoderModel:
     return model_of_shape(shape, 1, WORDS, WORDS, **options)
 
 
@@ -38,10 +48,15 @@ def test_an_engine_is_made_once() -> None:
     ("shape", "kind"),
     [
         *((shape, torch.float32) for shape in ENGINE_SHAPES),
-        *((ENGINE_SHAPES[0], kind) for kind in (torch.float64, torch.float16, torch.bfloat16)),
+        *(
+            (ENGINE_SHAPES[0], kind)
+            for kind in (torch.float64, torch.float16, torch.bfloat16)
+        ),
     ],
 )
-def test_engines_of_every_shape_and_type_are_trusted(shape: str, kind: torch.dtype) -> None:
+def test_engines_of_every_shape_and_type_are_trusted(
+    shape: str, kind: torch.dtype
+) -> None:
     some, engines = model(shape).to(kind), Engines()
     assert engines.unsupported(some.decoder) is None
     engines.encode(some, BATCH)
@@ -50,20 +65,32 @@ def test_engines_of_every_shape_and_type_are_trusted(shape: str, kind: torch.dty
 
 @pytest.mark.parametrize("shape", [ENGINE_SHAPES[0], "swish, biased logits"])
 @torch.no_grad()
-def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(shape: str) -> None:
+def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(
+    shape: str,
+) -> None:
     """One whose bias rules a symbol out, too."""
     some = model(shape)
     if some.decoder.output_projection.bias is not None:
         some.decoder.output_projection.bias[0] = -1e4
-    some.decoder.layers[1].w_resid = nn.Parameter(torch.full((16,), 1.01))  # of NormFormer
+    # of NormFormer
+    some.decoder.layers[1].w_resid = nn.Parameter(torch.full((16,), 1.01))
     reason = Engines().unsupported(some.decoder) or ""
     assert reason.startswith("log-probabilities that differ by 0.")
-    with pytest.raises(AggdecError, match=r"--bit-exact needs this plugin's (engine, .* that differ by|kernels)"):
+    with pytest.raises(
+        AggdecError,
+        match=r"--bit-exact needs this plugin's (engine, .* that differ by|kernels)",
+    ):
         Engines(Arithmetic(bit_exact=True)).decoder(some.decoder)
 
 
 @pytest.mark.parametrize(
-    ("method", "part"), [("verify", "tokens"), ("verify", "log_probs"), ("verify", "drafted"), ("verify_tree", "names")]
+    ("method", "part"),
+    [
+        ("verify", "tokens"),
+        ("verify", "log_probs"),
+        ("verify", "drafted"),
+        ("verify_tree", "names"),
+    ],
 )
 def test_an_engine_that_chooses_or_reads_trees_wrongly_is_not_trusted(
     method: str, part: str, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +99,10 @@ def test_an_engine_that_chooses_or_reads_trees_wrongly_is_not_trusted(
 
     def in_another_order(self: Decoder, *inputs: Any, **options: Any) -> Any:
         found = right(self, *inputs, **options)
-        chunks = [chunk._replace(**{part: getattr(chunk, part).roll(1, 0)}) for chunk in (found if tree else [found])]
+        chunks = [
+            chunk._replace(**{part: getattr(chunk, part).roll(1, 0)})
+            for chunk in (found if tree else [found])
+        ]
         return chunks if tree else chunks[0]
 
     tree = method == "verify_tree"
@@ -81,12 +111,17 @@ def test_an_engine_that_chooses_or_reads_trees_wrongly_is_not_trusted(
     assert reason.startswith("log-probabilities of chosen tokens that differ by ")
 
 
-def test_an_encoder_that_computes_a_little_differently_is_left_to_fairseq(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_encoder_that_computes_a_little_differently_is_left_to_fairseq(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     some, engines = model(), Engines()
     some.encoder.layers[0].self_attn.add_zero_attn = True
     with caplog.at_level(logging.WARNING):
         found = engines.encode(some, BATCH)
-    assert torch.equal(found["encoder_out"][0], some.encoder.forward_torchscript(BATCH)["encoder_out"][0])
+    assert torch.equal(
+        found["encoder_out"][0],
+        some.encoder.forward_torchscript(BATCH)["encoder_out"][0],
+    )
     assert "fairseq's own code encodes" in caplog.text
     assert "encoder states that differ by 0." in caplog.text
     assert engines.encoders_made == 0
@@ -107,7 +142,10 @@ def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() ->
     class Windowed(type(model().decoder.layers[0].self_attn)):  # type: ignore[misc]
         pass
 
-    for part, reason in (("decoder", unsupported_decoder), ("encoder", unsupported_encoder)):
+    for part, reason in (
+        ("decoder", unsupported_decoder),
+        ("encoder", unsupported_encoder),
+    ):
         some = model()
         getattr(some, part).layers[0].self_attn.__class__ = Windowed
         assert reason(getattr(some, part)) == "layers.0.self_attn of type Windowed"
@@ -115,10 +153,18 @@ def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() ->
         getattr(some, part).layers.append(nn.Identity())
         assert reason(getattr(some, part)) == "layers.2 of type Identity"
         some = model()
-        getattr(some, part).layers[1].residual_connection = lambda x, residual: x + residual
-        assert reason(getattr(some, part)) == "layers.1 with another residual_connection"
+        getattr(some, part).layers[1].residual_connection = lambda x, residual: (
+            x + residual
+        )
+        assert (
+            reason(getattr(some, part)) == "layers.1 with another residual_connection"
+        )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(nn.modules.module._global_forward_hooks, 0, lambda part, inputs, output: None)
+            patch.setitem(
+                nn.modules.module._global_forward_hooks,
+                0,
+                lambda part, inputs, output: None,
+            )
             assert reason(getattr(model(), part)) == "hooks on all modules"
     some = model()
     some.decoder.output_layer = lambda features: features

@@ -23,11 +23,17 @@ def small_numbers() -> Any:
 
 def drafts(drafter: LoadedDrafter, texts: list[list[int]]) -> list[list[int]]:
     """The drafts for a new batch."""
-    return drafter.start(random_batch(3, WORDS, [5, 9, 2])["net_input"], torch.float32).draft(texts, 6).tolist()
+    return (
+        drafter.start(random_batch(3, WORDS, [5, 9, 2])["net_input"], torch.float32)
+        .draft(texts, 6)
+        .tolist()
+    )
 
 
 @torch.no_grad()
-def test_drafts_are_as_of_the_whole_vocabulary_once_the_verifier_has_written_them() -> None:
+def test_drafts_are_as_of_the_whole_vocabulary_once_the_verifier_has_written_them() -> (
+    None
+):
     model = random_model(4, WORDS, WORDS)
     drafter = LoadedDrafter(model)
     texts = [[WORDS.eos(), 150, 7], [WORDS.eos()], [WORDS.eos(), 20]]
@@ -45,5 +51,8 @@ def test_drafts_are_as_of_the_whole_vocabulary_once_the_verifier_has_written_the
 def test_the_schedule_knows_that_such_drafts_cost_less() -> None:
     decoder = random_model(4, WORDS, WORDS).decoder
     numbers = (shortlist.shortlisted(decoder), None)
-    cost, whole = (DraftCost.of(decoder, 4, [decoder], KERNELS, steps=True, symbols=number) for number in numbers)
+    cost, whole = (
+        DraftCost.of(decoder, 4, [decoder], KERNELS, steps=True, symbols=number)
+        for number in numbers
+    )
     assert cost.token < whole.token

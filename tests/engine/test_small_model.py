@@ -12,14 +12,22 @@ from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS, cached_model
 
 
-def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count: int) -> list[int]:
+def greedy(
+    small: Any, sample: dict[str, Any], row: int, text: list[int], count: int
+) -> list[int]:
     """The next tokens by full forward passes, up to the first EOS."""
-    net_input = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
+    net_input = {
+        name: value[row : row + 1] for name, value in sample["net_input"].items()
+    }
     encoded, text, drafted = small.encoder(**net_input), list(text), list[int]()
     while len(drafted) < count and FEW_WORDS.eos() not in drafted:
         logits = small.decoder(torch.tensor([text]), encoder_out=encoded)
-        allowed = small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[0, 0]
-        allowed[[FEW_WORDS.pad(), FEW_WORDS.eos()] if len(text) == 1 else [FEW_WORDS.pad()]] = -torch.inf
+        allowed = small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[
+            0, 0
+        ]
+        allowed[
+            [FEW_WORDS.pad(), FEW_WORDS.eos()] if len(text) == 1 else [FEW_WORDS.pad()]
+        ] = -torch.inf
         drafted.append(int(allowed.argmax()))
         text.append(drafted[-1])
     return drafted
@@ -27,7 +35,11 @@ def greedy(small: Any, sample: dict[str, Any], row: int, text: list[int], count:
 
 @pytest.mark.parametrize(
     ("shape", "backend"),
-    [("pre-norm sinusoidal", ""), ("shared output projection", "graphs"), ("cross-self-attention", "")],
+    [
+        ("pre-norm sinusoidal", ""),
+        ("shared output projection", "graphs"),
+        ("cross-self-attention", ""),
+    ],
 )
 @torch.no_grad()
 def test_drafts_are_the_small_models_own_greedy_tokens(
@@ -55,4 +67,8 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
             for place, row in enumerate(rows):
                 own = greedy(small, sample, row, texts[place], 4)
                 assert drafts[place][: len(own)] == own
-                texts[place] = [*texts[place], *own[: (turn + row) % 5], *[4 + turn] * (1 + turn % 2)]
+                texts[place] = [
+                    *texts[place],
+                    *own[: (turn + row) % 5],
+                    *[4 + turn] * (1 + turn % 2),
+                ]

@@ -7,7 +7,14 @@ from typing import Any
 
 from fairseq_aggdec.generation.modes import COPY_RULES
 
-_ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2, "speech": 3}
+_ENGINE_KINDS = {
+    "transformer": 20,
+    "proposal heads": 6,
+    "BART": 4,
+    "mBART": 2,
+    "alignment": 2,
+    "speech": 3,
+}
 """kinds of models that the block engine runs, and how often each is drawn"""
 KINDS = {
     **_ENGINE_KINDS,
@@ -17,7 +24,15 @@ KINDS = {
 _BARTS = ("BART", "mBART")
 LANGUAGES = ("EOS", "first token", "prefix")
 """for what a task of many languages takes the target's symbol: mBART ends outputs by it, others begin them"""
-ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS", "padding", "foreign", "too long")
+ADVERSARIES = (
+    "mostly right",
+    "always wrong",
+    "EOS at once",
+    "junk behind EOS",
+    "padding",
+    "foreign",
+    "too long",
+)
 _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
     {"precision": "int8"},
@@ -89,17 +104,33 @@ def case_of(seed: int, most: int = 256) -> Case:
     kinds = [rng.choice([kind for kind, count in KINDS.items() for _ in range(count)])]
     if kinds != ["speech"] and rng.chance(20):
         kinds.append(rng.choice([kind for kind in KINDS if kind != "speech"]))
-    joined = kinds != ["speech"] and (not rng.chance(40) or any(kind in _BARTS for kind in kinds))
+    joined = kinds != ["speech"] and (
+        not rng.chance(40) or any(kind in _BARTS for kind in kinds)
+    )
     models = [model_options(rng, kind, joined) for kind in kinds]
     search, prefix = _search(rng)
-    if "match_source_len" in search:  # fairseq does not check that the model has enough positions
+    # fairseq does not check that the model has enough positions
+    if "match_source_len" in search:
         for model in models:
             model.pop("max_target_positions", None)
     arithmetic = None
     if len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS and rng.chance(30):
         arithmetic = rng.choice(_ARITHMETICS)
-    backend = "kernels" if arithmetic else rng.choice(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
-    most = min(most, 8 if many else 17 if backend == "graphs" else 32 if search["max_len_b"] == 200 else most)
+    backend = (
+        "kernels"
+        if arithmetic
+        else rng.choice(("kernels", "kernels", "kernels", "PyTorch", "graphs"))
+    )
+    most = min(
+        most,
+        8
+        if many
+        else 17
+        if backend == "graphs"
+        else 32
+        if search["max_len_b"] == 200
+        else most,
+    )
     return Case(
         seed=rng.randint(0, 10**6),
         words=[words, words if joined else rng.randint(6, 40)],
@@ -107,11 +138,14 @@ def case_of(seed: int, most: int = 256) -> Case:
         models=models,
         eos_share=rng.choice((0.1, 0.02, 0.05, 0.2)),
         # of speech no sentence can be decoded alone as padded in its batch, which near-ties need
-        twins="" if kinds == ["speech"] else rng.choice(("", *[""] * 9, "equal", "apart")),
+        twins=""
+        if kinds == ["speech"]
+        else rng.choice(("", *[""] * 9, "equal", "apart")),
         used=rng.choice(("", *[""] * 3, "other weights", "inference mode", "a beam")),
         batches=[_batch(rng, most) for _ in range(rng.randint(1, 2))],
         left_pad=not rng.chance(30),
-        language=rng.choice(("", "", "", *LANGUAGES["match_source_len" in search :])),  # with it no other EOS is taken
+        # with it no other EOS is taken
+        language=rng.choice(("", "", "", *LANGUAGES["match_source_len" in search :])),
         prefix=prefix,
         search=search,
         block_ngrams=rng.chance(50),
@@ -158,7 +192,11 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
         for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
                      "no_token_positional_embeddings"):  # fmt: skip
             model.pop(name, None)
-        model["arch"] = rng.choice(("bart_base", "bart_large", "bart_12_2")) if kind == "BART" else "mbart_base"
+        model["arch"] = (
+            rng.choice(("bart_base", "bart_large", "bart_12_2"))
+            if kind == "BART"
+            else "mbart_base"
+        )
         model["decoder_embed_dim"] = model["encoder_embed_dim"]
         model["decoder_attention_heads"] = model["encoder_attention_heads"]
     elif kind == "alignment":
@@ -173,7 +211,9 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
         for name in ("embed_dim", "attention_heads"):
             model[f"encoder_{name}"] = model[f"decoder_{name}"]
     elif kind == "NormFormer":
-        model.update(scale_attn=True, scale_fc=rng.chance(50), scale_heads=rng.chance(50))
+        model.update(
+            scale_attn=True, scale_fc=rng.chance(50), scale_heads=rng.chance(50)
+        )
     elif kind == "speech":
         model.update(
             arch="s2t_transformer", input_channels=1, input_feat_per_channel=8, conv_channels=16,
@@ -189,16 +229,23 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
 
 def _transformer(rng: Drawing, joined: bool) -> Options:
     """Options of fairseq's plain Transformer."""
-    model: Options = {"encoder_layers": rng.randint(1, 3), "decoder_layers": rng.randint(1, 3)}
+    model: Options = {
+        "encoder_layers": rng.randint(1, 3),
+        "decoder_layers": rng.randint(1, 3),
+    }
     for side in ("encoder", "decoder"):
         heads = rng.choice((1, 2, 3, 4, 8, 12, 16))
         model[f"{side}_attention_heads"] = heads
-        model[f"{side}_embed_dim"] = rng.choice([dim for dim in (16, 20, 24, 36, 48, 64) if dim % heads == 0])
+        model[f"{side}_embed_dim"] = rng.choice(
+            [dim for dim in (16, 20, 24, 36, 48, 64) if dim % heads == 0]
+        )
         model[f"{side}_ffn_embed_dim"] = rng.choice((20, 32, 64))
         model[f"{side}_normalize_before"] = rng.chance(50)
         model[f"{side}_learned_pos"] = rng.chance(40)
     if joined and rng.chance(30):
-        model.update(share_all_embeddings=True, encoder_embed_dim=48, decoder_embed_dim=48)
+        model.update(
+            share_all_embeddings=True, encoder_embed_dim=48, decoder_embed_dim=48
+        )
     elif rng.chance(30):
         model["share_decoder_input_output_embed"] = True
     elif rng.chance(15):
@@ -230,14 +277,18 @@ def _search(rng: Drawing) -> tuple[Options, int]:
     if not rng.chance(75):
         return search, 0
     if rng.chance(50):
-        a, b = rng.choice(((0, 12), (0, 1), (0, 0), (0, 200), (0.7, 12), (1.2, 10), (0.5, 3), (2, 0)))
+        a, b = rng.choice(
+            ((0, 12), (0, 1), (0, 0), (0, 200), (0.7, 12), (1.2, 10), (0.5, 3), (2, 0))
+        )
         search.update(max_len_a=a, max_len_b=b)
     if rng.chance(40):
         search["unk_penalty"] = rng.choice((1.5, -2.0, -8.0, -30.0, 100.0))
     if rng.chance(30):
         search["temperature"] = rng.choice((0.6, 1.7))
     if rng.chance(30):
-        search.update(len_penalty=rng.choice((0.0, 0.6, 2.0)), normalize_scores=rng.chance(70))
+        search.update(
+            len_penalty=rng.choice((0.0, 0.6, 2.0)), normalize_scores=rng.chance(70)
+        )
     if rng.chance(25):
         search["no_repeat_ngram_size"] = rng.choice((1, 2, 3))
     if rng.chance(20):
@@ -246,16 +297,31 @@ def _search(rng: Drawing) -> tuple[Options, int]:
         search["match_source_len"] = True
         search.pop("max_len_a", None)
     elif rng.chance(30):
-        most = int(search.get("max_len_a", 0) + search["max_len_b"])  # of the shortest source
-        search["min_len"] = rng.choice([least for least in (0, 2, 4, 10) if least <= min(most, 10)])
-    if search["max_len_b"] == 0 and "min_len" not in search and "match_source_len" not in search:
+        # of the shortest source
+        most = int(search.get("max_len_a", 0) + search["max_len_b"])
+        search["min_len"] = rng.choice(
+            [least for least in (0, 2, 4, 10) if least <= min(most, 10)]
+        )
+    if (
+        search["max_len_b"] == 0
+        and "min_len" not in search
+        and "match_source_len" not in search
+    ):
         search["min_len"] = 0
     return search, rng.randint(1, 6) if rng.chance(25) else 0
 
 
-def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None) -> Options:
-    has_heads, is_text = any("block_heads" in model for model in models), models[0]["kind"] != "speech"
-    of_models = [*["gad", "gad", "speculative", "speculative"] * is_text, *["blockwise"] * (2 * has_heads)]
+def _mode(
+    rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None
+) -> Options:
+    has_heads, is_text = (
+        any("block_heads" in model for model in models),
+        models[0]["kind"] != "speech",
+    )
+    of_models = [
+        *["gad", "gad", "speculative", "speculative"] * is_text,
+        *["blockwise"] * (2 * has_heads),
+    ]
     decoding = rng.choice(["greedy", "iad", "iad", *of_models])
     mode: Options = {"decoding": decoding}
     if decoding == "greedy":
@@ -264,20 +330,30 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
         mode.update(block_size=rng.choice((1, 2, 5)), drafter=_small_model(rng, joined))
     elif rng.chance(40):
         mode["drafts"] = rng.choice(ADVERSARIES)
-        mode["block_size"] = rng.choice((0, 0, 1, 4, 9))  # 0: the adversary's own length
+        # 0: the adversary's own length
+        mode["block_size"] = rng.choice((0, 0, 1, 4, 9))
     elif rng.chance(50) and (joined or decoding != "iad"):
         mode["drafts"] = "oracle"
     if mode.get("drafts", "oracle") == "oracle" and "drafter" not in mode:
         if decoding == "blockwise":
-            heads = next(model["block_heads"] for model in models if "block_heads" in model)  # the ones used
-            mode["block_size"] = rng.choice([size for size in (1, 2, 4, 7) if size <= heads])
+            # the ones used
+            heads = next(
+                model["block_heads"] for model in models if "block_heads" in model
+            )
+            mode["block_size"] = rng.choice(
+                [size for size in (1, 2, 4, 7) if size <= heads]
+            )
         elif decoding == "gad":
-            mode.update(block_size=rng.choice((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+            mode.update(
+                block_size=rng.choice((1, 3, 8)),
+                drafter=_drafter(rng, models[0], joined),
+            )
         elif rng.chance(30):
             mode["longest_copy"] = rng.choice((0, 1, 5))
     if decoding == "iad":
         mode["copies"] = rng.choice(COPY_RULES)
-    if rng.chance(60 if decoding == "speculative" else 40):  # tiny models cost a verifier's steps
+    # tiny models cost a verifier's steps
+    if rng.chance(60 if decoding == "speculative" else 40):
         mode["whole"] = True
     if arithmetic is not None:
         mode.update(arithmetic, split=rng.choice((0, 0, 1, 3)))
@@ -286,22 +362,34 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
 
 def _beam(rng: Drawing) -> Options:
     """`aggressive-beam`."""
-    mode: Options = {"decoding": "aggressive-beam", "beam": rng.choice((*range(1, 9), 20))}
-    if rng.chance(70):  # else tiny models, whose calls cost thousands of prefixes, look ahead until they have learnt
+    mode: Options = {
+        "decoding": "aggressive-beam",
+        "beam": rng.choice((*range(1, 9), 20)),
+    }
+    # else tiny models, whose calls cost thousands of prefixes, look ahead until they have learnt
+    if rng.chance(70):
         mode["budget"] = rng.choice((0, 0, 1, 9, 20, 60))
     return mode
 
 
 def _small_model(rng: Drawing, joined: bool) -> Options:
     """Options of an ordinary model that drafts; `kind` "alike": the first verifier's, with nearly its weights."""
-    kind = "alike" if rng.chance(70) else rng.choice(("transformer", "proposal heads", "LightConv"))
+    kind = (
+        "alike"
+        if rng.chance(70)
+        else rng.choice(("transformer", "proposal heads", "LightConv"))
+    )
     return {"kind": kind} if kind == "alike" else model_options(rng, kind, joined)
 
 
 def _drafter(rng: Drawing, verifier: Mapping[str, Any], joined: bool) -> Options:
     """Options of a block drafter; with `shared` it has the verifier's encoder."""
     drafter = _transformer(rng, joined)
-    if verifier["kind"] in ("transformer", "proposal heads", "alignment") and rng.chance(40):
+    if verifier["kind"] in (
+        "transformer",
+        "proposal heads",
+        "alignment",
+    ) and rng.chance(40):
         drafter["shared"] = True
         shared = ("layernorm_embedding", "no_scale_embedding", "activation_fn", "no_token_positional_embeddings",
                   "share_all_embeddings")  # fmt: skip
@@ -312,11 +400,16 @@ def _drafter(rng: Drawing, verifier: Mapping[str, Any], joined: bool) -> Options
                     drafter[name] = verifier[name]
         if drafter.get("share_all_embeddings"):
             drafter["decoder_embed_dim"] = 48
-            for name in ("decoder_input_dim", "decoder_output_dim", "share_decoder_input_output_embed"):
+            for name in (
+                "decoder_input_dim",
+                "decoder_output_dim",
+                "share_decoder_input_output_embed",
+            ):
                 drafter.pop(name, None)
     if rng.chance(40):
         drafter["prefix_attention"] = "bidirectional"
-    if "shared" not in drafter and rng.chance(20):  # fewer positions than its verifier has
+    # fewer positions than its verifier has
+    if "shared" not in drafter and rng.chance(20):
         drafter.update(encoder_learned_pos=True, max_source_positions=12)
     same = drafter["encoder_embed_dim"] == drafter["decoder_embed_dim"]
     if same and not drafter.get("no_token_positional_embeddings") and rng.chance(50):

@@ -25,7 +25,9 @@ def test_random_cases_decode_as_stock_fairseq_does(first: int) -> None:
             error.add_note(f"case_of({seed}): {case}")
             raise
     assert counts["refused"] < counts["decodings"], "fairseq itself refuses few"
-    assert sum(count for name, count in counts.items() if "accepted" in name) > 0, "drafts that are right pass"
+    assert sum(count for name, count in counts.items() if "accepted" in name) > 0, (
+        "drafts that are right pass"
+    )
 
 
 def test_a_fault_is_found_and_its_seed_repeats_it(

@@ -16,7 +16,13 @@ from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.drafting import Drafting
 from fairseq_aggdec.scheduling.costs import Costs
 from tests.support.oracle import assert_fairseqs
-from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch, twin_words
+from tests.support.random_models import (
+    ENGINE_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+    twin_words,
+)
 from tests.support.small_generators import WORDS, cached_model, generator
 
 MODE = "aggressive-beam"
@@ -27,15 +33,24 @@ MODE = "aggressive-beam"
 def test_words_with_the_same_score(size: int, budget: int) -> None:
     """fairseq's order is that of `topk`, and in the list of a beam of more than 16 that of an unstable sort."""
     words = dictionary(300)
-    models, sample = [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)], random_batch(size, words, [3, 6, 9])
+    models, sample = (
+        [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)],
+        random_batch(size, words, [3, 6, 9]),
+    )
     twin_words(models[0])
-    found = generator(models, MODE, words, beam_size=size, max_len_b=8, budget=budget).generate(models, sample)
+    found = generator(
+        models, MODE, words, beam_size=size, max_len_b=8, budget=budget
+    ).generate(models, sample)
     stock = assert_fairseqs(found, models, words, sample, size, near_tie=0, max_len_b=8)
-    assert any(len({float(one["score"]) for one in outputs}) < size for outputs in stock)
+    assert any(
+        len({float(one["score"]) for one in outputs}) < size for outputs in stock
+    )
 
 
 @pytest.mark.parametrize("budget", [0, 16])
-def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_equal_sums_keep_their_order(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There fairseq's own order is no promise, and to find it would take longer than a pass."""
 
     def nobody(*arguments: Any) -> Any:
@@ -46,17 +61,26 @@ def test_on_a_gpu_equal_sums_keep_their_order(budget: int, monkeypatch: pytest.M
     for module in (plain, search):
         monkeypatch.setattr(module, "best_of_all", nobody)
     words = dictionary(300)
-    models, sample = [model_of_shape(ENGINE_SHAPES[0], 3, words, words, 0.1)], random_batch(3, words, [3, 6, 9])
+    models, sample = (
+        [model_of_shape(ENGINE_SHAPES[0], 3, words, words, 0.1)],
+        random_batch(3, words, [3, 6, 9]),
+    )
     twin_words(models[0])
-    found = generator(models, MODE, words, beam_size=3, max_len_b=8, budget=budget).generate(models, sample)
-    stock = SequenceGenerator(models, words, beam_size=3, max_len_a=0, max_len_b=8).generate(models, sample)
+    found = generator(
+        models, MODE, words, beam_size=3, max_len_b=8, budget=budget
+    ).generate(models, sample)
+    stock = SequenceGenerator(
+        models, words, beam_size=3, max_len_a=0, max_len_b=8
+    ).generate(models, sample)
     for ours, right in zip(found, stock, strict=True):
         scores = [float(one["score"]) for one in right]
         assert [float(one["score"]) for one in ours] == pytest.approx(scores, abs=1e-5)
         assert len(set(scores)) < len(scores)
 
 
-def test_it_looks_ahead_where_outputs_resemble_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_looks_ahead_where_outputs_resemble_their_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And where a pass costs as much before its first prefix as one and a half beams of each sentence."""
     monkeypatch.setattr(Drafting, "costs", Costs(1.0, free=9.0))
     models = [cached_model(ENGINE_SHAPES[0], 1, 30)]
@@ -81,16 +105,27 @@ def test_a_hypothesis_that_overflows_takes_no_other_with_it(
 ) -> None:
     """On graphs the others read what it has left in the cache of their sentence, with weight zero."""
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
-    model = model_of_shape(ENGINE_SHAPES[0], seed, WORDS, WORDS, 0.1, share_decoder_input_output_embed=False)
+    model = model_of_shape(
+        ENGINE_SHAPES[0],
+        seed,
+        WORDS,
+        WORDS,
+        0.1,
+        share_decoder_input_output_embed=False,
+    )
     with torch.no_grad():
         model.decoder.embed_tokens.weight[word] = torch.inf
     models, sample = [model], random_batch(seed, WORDS, [7, 5])
     for budget in (0, 16):
-        found = generator(models, MODE, beam_size=4, max_len_b=10, budget=budget).generate(models, sample)
+        found = generator(
+            models, MODE, beam_size=4, max_len_b=10, budget=budget
+        ).generate(models, sample)
         assert_fairseqs(found, models, WORDS, sample, 4, max_len_b=10)
 
 
-def test_the_device_is_the_models_before_its_engines_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_is_the_models_before_its_engines_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Kernels are launched on the current one."""
     entered: list[torch.device] = []
 
@@ -105,12 +140,17 @@ def test_the_device_is_the_models_before_its_engines_are_tried(monkeypatch: pyte
 
     monkeypatch.setattr(beam_generator, "on_device", on_device)
     monkeypatch.setattr(Engines, "unsupported", unsupported)
-    generator([cached_model(ENGINE_SHAPES[0], 1, 30)], MODE).generate([], random_batch(1, WORDS, [3]))
+    generator([cached_model(ENGINE_SHAPES[0], 1, 30)], MODE).generate(
+        [], random_batch(1, WORDS, [3])
+    )
 
 
 @pytest.mark.parametrize(
     ("shape", "words", "reason"),
-    [("adaptive softmax", 30, "adaptive softmax"), (ENGINE_SHAPES[0], 6, "10 symbols, and a beam of 8")],
+    [
+        ("adaptive softmax", 30, "adaptive softmax"),
+        (ENGINE_SHAPES[0], 6, "10 symbols, and a beam of 8"),
+    ],
 )
 def test_what_is_searched_by_fairseq_itself_is_said_once(
     shape: str, words: int, reason: str, caplog: pytest.LogCaptureFixture
@@ -127,11 +167,16 @@ def test_what_is_searched_by_fairseq_itself_is_said_once(
 
 def test_what_blocked_ngrams_cannot_do_is_said() -> None:
     """Where nothing can end, fairseq's own search stops with an AssertionError."""
-    sample, options = random_batch(1, WORDS, [3]), {"no_repeat_ngram_size": 2, "block_ngrams": True}
+    sample, options = (
+        random_batch(1, WORDS, [3]),
+        {"no_repeat_ngram_size": 2, "block_ngrams": True},
+    )
     models = [cached_model("adaptive softmax", 1, 30)]
     with pytest.raises(AggdecError, match=r"--block-ngrams .* adaptive softmax"):
         generator(models, MODE, **options).generate(models, sample)
     models = [cached_model(ENGINE_SHAPES[0], 1, 30)]
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
     with pytest.raises(AggdecError, match="no hypothesis is left"):
-        generator(models, MODE, **options).generate(models, sample, prefix_tokens=prefix)
+        generator(models, MODE, **options).generate(
+            models, sample, prefix_tokens=prefix
+        )

@@ -15,9 +15,17 @@ from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from fairseq_aggdec.tasks.aggressive_translation import (
+    AggressiveTranslationConfig,
+    AggressiveTranslationTask,
+)
 from fairseq_aggdec.train.exporting import keep_draft_length
-from tests.support.random_models import dictionary, random_drafter, random_model, share_encoder
+from tests.support.random_models import (
+    dictionary,
+    random_drafter,
+    random_model,
+    share_encoder,
+)
 
 fairseq_aggdec.register()
 WORDS = dictionary(20)
@@ -26,7 +34,10 @@ OPTIONS: dict[str, Any] = {
     "_name": "nar_drafter", "block_size": 6, "encoder": SIZES, "decoder": SIZES,
     "max_source_positions": 64, "max_target_positions": 64,
 }  # fmt: skip
-SOURCE = {"src_tokens": torch.tensor([[5, 6, 7, WORDS.eos()]]), "src_lengths": torch.tensor([4])}
+SOURCE = {
+    "src_tokens": torch.tensor([[5, 6, 7, WORDS.eos()]]),
+    "src_lengths": torch.tensor([4]),
+}
 
 
 def verifier(seed: int = 1) -> Any:
@@ -42,10 +53,14 @@ def drafter_of(model: Any) -> NarDrafterModel:
 
 def task(words: Dictionary = WORDS) -> AggressiveTranslationTask:
     languages = {"source_lang": "src", "target_lang": "tgt"}
-    return AggressiveTranslationTask(AggressiveTranslationConfig(**languages), words, words)
+    return AggressiveTranslationTask(
+        AggressiveTranslationConfig(**languages), words, words
+    )
 
 
-def save(folder: Path, drafter: NarDrafterModel, without: Any = None, **symbols: list[str]) -> str:
+def save(
+    folder: Path, drafter: NarDrafterModel, without: Any = None, **symbols: list[str]
+) -> str:
     """A checkpoint, in which the weights of the model `without` are left out."""
     shared = {} if without is None else without.state_dict()
     weights = {
@@ -53,8 +68,12 @@ def save(folder: Path, drafter: NarDrafterModel, without: Any = None, **symbols:
         for name, value in drafter.state_dict().items()
         if name not in shared or not torch.equal(value, shared[name])
     }
-    cfg = OmegaConf.to_container(OmegaConf.create({"model": OPTIONS, "task": {"source_lang": "src"}}))
-    history = [{"num_updates": 1, "optimizer_name": "FairseqAdam", "lr_scheduler_state": {}}]
+    cfg = OmegaConf.to_container(
+        OmegaConf.create({"model": OPTIONS, "task": {"source_lang": "src"}})
+    )
+    history = [
+        {"num_updates": 1, "optimizer_name": "FairseqAdam", "lr_scheduler_state": {}}
+    ]
     extra = {"train_iterator": {"epoch": 1}}
     state = {"model": weights, "cfg": cfg, "args": None, "task_state": symbols}
     state |= {"optimizer_history": history, "extra_state": extra}
@@ -72,7 +91,9 @@ def test_the_file_is_read_once(tmp_path: Path) -> None:
     for name, value in drafter.state_dict().items():
         assert torch.equal(loaded.model.state_dict()[name], value), name
     assert (loaded.block_size(0), loaded.block_size(4)) == (6, 4)
-    with pytest.raises(AggdecError, match=r"--block-size 7: .*drafter\.pt was trained for blocks of 6"):
+    with pytest.raises(
+        AggdecError, match=r"--block-size 7: .*drafter\.pt was trained for blocks of 6"
+    ):
         loaded.block_size(7)
 
 
@@ -83,7 +104,9 @@ def test_a_checkpoint_says_how_much_is_drafted(tmp_path: Path) -> None:
     loaded = load_drafter(path, task())
     assert [loaded.block_size(wanted) for wanted in (0, 1, 6)] == [3, 1, 6]
     for wrong in (0, 7):
-        with pytest.raises(AggdecError, match="was trained for blocks of 6: give 1 to 6"):
+        with pytest.raises(
+            AggdecError, match="was trained for blocks of 6: give 1 to 6"
+        ):
             keep_draft_length(Path(path), wrong)
     assert load_drafter(path, task()).block_size(0) == 3
 
@@ -92,42 +115,65 @@ def test_it_cannot_work_alone_without_them(tmp_path: Path) -> None:
     """As --path, where fairseq itself loads it."""
     model = verifier()
     path = save(tmp_path, drafter_of(model), without=model)
-    with pytest.raises(AggdecError, match=r"exported without .* give the verifier as --path and .* as --drafter-path"):
+    with pytest.raises(
+        AggdecError,
+        match=r"exported without .* give the verifier as --path and .* as --drafter-path",
+    ):
         checkpoint_utils.load_model_ensemble([path], task=task())
-    [whole], _ = checkpoint_utils.load_model_ensemble([save(tmp_path, drafter_of(model))], task=task())
+    [whole], _ = checkpoint_utils.load_model_ensemble(
+        [save(tmp_path, drafter_of(model))], task=task()
+    )
     assert only_drafter([whole], path) is whole
 
 
 def test_other_dictionaries_are_refused(tmp_path: Path) -> None:
     drafter = drafter_of(verifier())
-    swapped = [*WORDS.symbols[:6], WORDS.symbols[7], WORDS.symbols[6], *WORDS.symbols[8:]]
+    swapped = [
+        *WORDS.symbols[:6],
+        WORDS.symbols[7],
+        WORDS.symbols[6],
+        *WORDS.symbols[8:],
+    ]
     path = save(tmp_path, drafter, source_symbols=WORDS.symbols, target_symbols=swapped)
     with pytest.raises(
-        AggdecError, match=r"target dictionary \(recorded .*\) .*: symbol 6 is 'w3' there and 'w2' here"
+        AggdecError,
+        match=r"target dictionary \(recorded .*\) .*: symbol 6 is 'w3' there and 'w2' here",
     ):
         load_drafter(path, task())
     path = save(tmp_path, drafter)  # no record: sizes alone
-    with pytest.raises(AggdecError, match=r"made for a source dictionary of 24 symbols, and that of .* has 25"):
+    with pytest.raises(
+        AggdecError,
+        match=r"made for a source dictionary of 24 symbols, and that of .* has 25",
+    ):
         load_drafter(path, task(dictionary(21)))
-    fewer = WORDS.symbols[:-2]  # as in the file of a task that adds the names of languages
-    assert load_drafter(save(tmp_path, drafter, source_symbols=fewer, target_symbols=fewer), task())
+    # as in the file of a task that adds the names of languages
+    fewer = WORDS.symbols[:-2]
+    assert load_drafter(
+        save(tmp_path, drafter, source_symbols=fewer, target_symbols=fewer), task()
+    )
 
 
 def test_the_encoder_that_reads_the_source() -> None:
     """The verifier's where it is the same, whichever it is of an ensemble; else the drafter's own."""
     same, other = verifier(1), verifier(3)
-    outputs = {model: model.encoder.forward_torchscript(SOURCE) for model in (same, other)}
+    outputs = {
+        model: model.encoder.forward_torchscript(SOURCE) for model in (same, other)
+    }
     loaded = LoadedDrafter(drafter_of(same))
 
     def draft(*verifiers: Any) -> torch.Tensor:
-        engine = loaded.start(SOURCE, torch.float32, verifiers, [outputs[model] for model in verifiers])
+        engine = loaded.start(
+            SOURCE, torch.float32, verifiers, [outputs[model] for model in verifiers]
+        )
         return engine._scores([[WORDS.eos()]], 6)
 
     with mock.patch.object(loaded, "_encode", wraps=loaded._encode) as encode:
         expected = draft()
         assert encode.call_count == 1
         for verifiers, encodings in (((same,), 1), ((other, same), 1), ((other,), 2)):
-            torch.testing.assert_close(draft(*verifiers), expected, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                draft(*verifiers), expected, atol=1e-5, rtol=1e-5
+            )
             assert encode.call_count == encodings
 
 

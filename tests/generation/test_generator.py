@@ -26,20 +26,39 @@ from tests.support.random_models import (
     random_network,
     twin_words,
 )
-from tests.support.small_generators import BATCHES, FEW_WORDS, WORDS, cached_model, generator, small_model, tokens
+from tests.support.small_generators import (
+    BATCHES,
+    FEW_WORDS,
+    WORDS,
+    cached_model,
+    generator,
+    small_model,
+    tokens,
+)
 
 
 def drafts_of(shape: str, block_size: int) -> BlockDraftOptions:
     """An untrained drafter: hardly anything of its drafts passes."""
-    drafter = random_drafter(shape, 1, FEW_WORDS, FEW_WORDS, 30, max_target_positions=64)
+    drafter = random_drafter(
+        shape, 1, FEW_WORDS, FEW_WORDS, 30, max_target_positions=64
+    )
     return BlockDraftOptions(LoadedDrafter(drafter), block_size)
 
 
 def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, FEW_WORDS, [0, 5, 20, 40])
+    models, sample = (
+        [cached_model(ENGINE_SHAPES[0], 0)],
+        random_batch(0, FEW_WORDS, [0, 5, 20, 40]),
+    )
     anything = {"top_beta": len(FEW_WORDS), "tolerance": math.inf}
-    ours = generator(models, "iad++", FEW_WORDS, **anything, min_len=0, max_len_a=2, max_len_b=5)
-    for (found,), source in zip(tokens(ours.generate(models, sample)), sample["net_input"]["src_tokens"], strict=True):
+    ours = generator(
+        models, "iad++", FEW_WORDS, **anything, min_len=0, max_len_a=2, max_len_b=5
+    )
+    for (found,), source in zip(
+        tokens(ours.generate(models, sample)),
+        sample["net_input"]["src_tokens"],
+        strict=True,
+    ):
         assert found == source[source != FEW_WORDS.pad()].tolist()
 
 
@@ -52,21 +71,48 @@ def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
     ],
 )
 @torch.no_grad()
-def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any], prefix: tuple[int, ...]) -> None:
+def test_a_drafter_alone_says_what_its_forward_pass_says(
+    options: dict[str, Any], prefix: tuple[int, ...]
+) -> None:
     """Block after block, under the rules of the search, with scores of its own."""
-    model = random_drafter("bidirectional", 3, FEW_WORDS, FEW_WORDS, 3, max_target_positions=64)
+    model = random_drafter(
+        "bidirectional", 3, FEW_WORDS, FEW_WORDS, 3, max_target_positions=64
+    )
     decoder, sample = model.decoder, random_batch(1, FEW_WORDS, [5, 9, 1, 7, 3])
     decoder.output_projection.weight[FEW_WORDS.eos()] *= 2.5  # some outputs end
     block_draft = BlockDraftOptions(LoadedDrafter(model), 3)
-    ours = generator([model], "nar", FEW_WORDS, block_draft=block_draft, max_len_b=10, keep_drafts=True, **options)
-    found = ours.generate([], sample, prefix_tokens=torch.tensor([prefix] * 5) if prefix else None)
-    banned = [*decoder.never_drafted, *map(FEW_WORDS.index, options.get("tokens_to_suppress", ()))]
+    ours = generator(
+        [model],
+        "nar",
+        FEW_WORDS,
+        block_draft=block_draft,
+        max_len_b=10,
+        keep_drafts=True,
+        **options,
+    )
+    found = ours.generate(
+        [], sample, prefix_tokens=torch.tensor([prefix] * 5) if prefix else None
+    )
+    banned = [
+        *decoder.never_drafted,
+        *map(FEW_WORDS.index, options.get("tokens_to_suppress", ())),
+    ]
     for row, (one,) in enumerate(found):
         text, scores = [FEW_WORDS.eos()], list[float]()
-        source = model.encode(**{name: value[row : row + 1] for name, value in sample["net_input"].items()})
+        source = model.encode(
+            **{
+                name: value[row : row + 1]
+                for name, value in sample["net_input"].items()
+            }
+        )
         while FEW_WORDS.eos() not in text[1:]:
-            features = decoder.draft(decoder.read(torch.tensor([text]), source), torch.tensor([[len(text) - 1]]))[0, 0]
-            for logits in decoder.output_layer(features) / options.get("temperature", 1.0):
+            features = decoder.draft(
+                decoder.read(torch.tensor([text]), source),
+                torch.tensor([[len(text) - 1]]),
+            )[0, 0]
+            for logits in decoder.output_layer(features) / options.get(
+                "temperature", 1.0
+            ):
                 log_probs, place = logits.log_softmax(-1), len(text) - 1
                 allowed = log_probs.index_fill(0, torch.tensor(banned), -math.inf)
                 if place < options.get("min_len", 1):
@@ -76,9 +122,16 @@ def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any]
                 scores.append(float(log_probs[text[-1]]))
         count = text.index(FEW_WORDS.eos(), 1)
         assert one["tokens"].tolist() == text[1 : count + 1]
-        assert one["positional_scores"].tolist() == pytest.approx(scores[:count], abs=1e-4)
-        assert torch.equal(torch.cat([draft["tokens"] for draft in one["history"]]), one["tokens"])
-        assert (one["steps"], one["stats"].accepted) == (math.ceil(count / 3), one["stats"].committed)
+        assert one["positional_scores"].tolist() == pytest.approx(
+            scores[:count], abs=1e-4
+        )
+        assert torch.equal(
+            torch.cat([draft["tokens"] for draft in one["history"]]), one["tokens"]
+        )
+        assert (one["steps"], one["stats"].accepted) == (
+            math.ceil(count / 3),
+            one["stats"].committed,
+        )
     assert len({len(one["tokens"]) for (one,) in found}) > 1
 
 
@@ -86,16 +139,24 @@ def test_a_drafter_alone_says_what_its_forward_pass_says(options: dict[str, Any]
 def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
     """For each vocabulary, `topk` decides otherwise which of equal scores is the first."""
     for words in (dictionary(40), dictionary(300)):
-        models, sample = [model_of_shape(ENGINE_SHAPES[0], seed, words, words)], random_batch(seed, words, [3, 6, 9])
+        models, sample = (
+            [model_of_shape(ENGINE_SHAPES[0], seed, words, words)],
+            random_batch(seed, words, [3, 6, 9]),
+        )
         twin_words(models[0])
         for mode in ("greedy", "iad"):
-            found = generator(models, mode, words, max_len_b=12).generate(models, sample)
+            found = generator(models, mode, words, max_len_b=12).generate(
+                models, sample
+            )
             assert_fairseqs(found, models, words, sample, near_tie=0, max_len_b=12)
 
 
 @pytest.mark.parametrize("mode", ["greedy", "iad"])
 def test_an_ensemble_at_another_temperature(mode: str) -> None:
-    models, sample = [cached_model(shape, 1) for shape in ENGINE_SHAPES[:2]], random_batch(1, FEW_WORDS, [5, 0, 20, 9])
+    models, sample = (
+        [cached_model(shape, 1) for shape in ENGINE_SHAPES[:2]],
+        random_batch(1, FEW_WORDS, [5, 0, 20, 9]),
+    )
     options: dict[str, Any] = {"temperature": 1.7, "max_len_a": 0.7, "max_len_b": 3}
     found = generator(models, mode, FEW_WORDS, **options).generate(models, sample)
     assert_fairseqs(found, models, FEW_WORDS, sample, **options)
@@ -103,8 +164,13 @@ def test_an_ensemble_at_another_temperature(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["greedy", "iad"])
 def test_each_row_has_the_length_of_its_own_source(mode: str) -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(1, FEW_WORDS, [5, 0, 20, 1, 9])
-    strategy = LengthConstrainedBeamSearch(FEW_WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+    models, sample = (
+        [cached_model(ENGINE_SHAPES[0], 0)],
+        random_batch(1, FEW_WORDS, [5, 0, 20, 1, 9]),
+    )
+    strategy = LengthConstrainedBeamSearch(
+        FEW_WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0
+    )
     options: dict[str, Any] = {"match_source_len": True, "search_strategy": strategy}
     found = generator(models, mode, FEW_WORDS, **options).generate(models, sample)
     assert_fairseqs(found, models, FEW_WORDS, sample, max_len_b=20, **options)
@@ -113,7 +179,11 @@ def test_each_row_has_the_length_of_its_own_source(mode: str) -> None:
 WIDE = {
     f"{side}_{name}": size
     for side in ("encoder", "decoder")
-    for name, size in (("embed_dim", 512), ("ffn_embed_dim", 2048), ("attention_heads", 8))
+    for name, size in (
+        ("embed_dim", 512),
+        ("ffn_embed_dim", 2048),
+        ("attention_heads", 8),
+    )
 }
 
 
@@ -121,31 +191,63 @@ WIDE = {
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_model_as_wide_as_base_that_was_trained_in_fp16(rows: int) -> None:
     """Its weights are prepacked, in 16 bits, and the number of its rows is rounded."""
-    model = random_network("transformer", 5, FEW_WORDS, FEW_WORDS, 0.1, **WIDE, encoder_layers=1).half().float()
+    model = (
+        random_network(
+            "transformer", 5, FEW_WORDS, FEW_WORDS, 0.1, **WIDE, encoder_layers=1
+        )
+        .half()
+        .float()
+    )
     sample = random_batch(rows, FEW_WORDS, [9, 3, 12][:rows])
     stock = by_fairseq([model], FEW_WORDS, sample, max_len_b=14)
-    knows = {"answers": {row: one["tokens"].tolist() for row, (one,) in enumerate(stock)}, "src_dict": FEW_WORDS}
-    ours = OracleGenerator.of([model], FEW_WORDS, decoding="iad", drafts="whole", max_len_b=14, **knows)
-    assert_fairseqs(ours.generate([model], sample), [model], FEW_WORDS, sample, max_len_b=14)
+    knows = {
+        "answers": {row: one["tokens"].tolist() for row, (one,) in enumerate(stock)},
+        "src_dict": FEW_WORDS,
+    }
+    ours = OracleGenerator.of(
+        [model], FEW_WORDS, decoding="iad", drafts="whole", max_len_b=14, **knows
+    )
+    assert_fairseqs(
+        ours.generate([model], sample), [model], FEW_WORDS, sample, max_len_b=14
+    )
     assert ours.totals.accepted > 0
-    beams = generator([model], "aggressive-beam", FEW_WORDS, max_len_b=14, budget=24).generate([model], sample)
+    beams = generator(
+        [model], "aggressive-beam", FEW_WORDS, max_len_b=14, budget=24
+    ).generate([model], sample)
     assert_fairseqs(beams, [model], FEW_WORDS, sample, beam=3, max_len_b=14)
 
 
 @pytest.mark.int8
 def test_low_precision_is_another_arithmetic() -> None:
     """Scores near the model's own, and not the same."""
-    models, sample = [cached_model(ENGINE_SHAPES[0], 3)], random_batch(3, FEW_WORDS, [5, 9, 2, 7])
+    models, sample = (
+        [cached_model(ENGINE_SHAPES[0], 3)],
+        random_batch(3, FEW_WORDS, [5, 9, 2, 7]),
+    )
     scores: list[Tensor] = []
     for arithmetic in (Arithmetic(), Arithmetic("int8")):
-        ours = generator(models, "greedy", FEW_WORDS, engines=Engines(arithmetic), max_len_b=3)
-        scores.append(torch.stack([one["positional_scores"][0] for (one,) in ours.generate(models, sample)]))
+        ours = generator(
+            models, "greedy", FEW_WORDS, engines=Engines(arithmetic), max_len_b=3
+        )
+        scores.append(
+            torch.stack(
+                [
+                    one["positional_scores"][0]
+                    for (one,) in ours.generate(models, sample)
+                ]
+            )
+        )
     assert not torch.equal(*scores)
     torch.testing.assert_close(*scores, atol=0.3, rtol=0.1)
 
 
-def test_an_option_without_effect_and_a_fallback_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    models, sample = [cached_model("dynamic convolutions", 0)], random_batch(0, FEW_WORDS, [3, 4])
+def test_an_option_without_effect_and_a_fallback_are_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    models, sample = (
+        [cached_model("dynamic convolutions", 0)],
+        random_batch(0, FEW_WORDS, [3, 4]),
+    )
     ours = generator(models, "iad", FEW_WORDS, no_repeat_ngram_size=2)
     assert ours.no_repeat_ngram_size == 0
     assert "--block-ngrams" in caplog.text
@@ -157,38 +259,79 @@ def test_an_option_without_effect_and_a_fallback_are_said_once(caplog: pytest.Lo
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_a_model_whose_weights_are_no_numbers_is_refused(side: str, number: float) -> None:
+def test_a_model_whose_weights_are_no_numbers_is_refused(
+    side: str, number: float
+) -> None:
     model = model_of_shape(ENGINE_SHAPES[0], 1, FEW_WORDS, FEW_WORDS)
     with torch.no_grad():
         getattr(model, side).layers[1].fc2.weight[3, 2] = number
-    with pytest.raises(AggdecError, match=rf"{side}.layers.1.fc2.weight holds NaN or infinity"):
-        generator([model], "greedy", FEW_WORDS).generate([model], random_batch(0, FEW_WORDS, [3]))
+    with pytest.raises(
+        AggdecError, match=rf"{side}.layers.1.fc2.weight holds NaN or infinity"
+    ):
+        generator([model], "greedy", FEW_WORDS).generate(
+            [model], random_batch(0, FEW_WORDS, [3])
+        )
 
 
 def test_what_cannot_be_done_is_refused() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, FEW_WORDS, [3])
+    models, sample = (
+        [cached_model(ENGINE_SHAPES[0], 0)],
+        random_batch(0, FEW_WORDS, [3]),
+    )
     with pytest.raises(AggdecError, match=r"--min-len 9 .* 5 tokens"):
-        generator(models, "iad", FEW_WORDS, min_len=9, max_len_b=5).generate(models, sample)
-    without_heads = generator(models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 6))
-    with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
+        generator(models, "iad", FEW_WORDS, min_len=9, max_len_b=5).generate(
+            models, sample
+        )
+    without_heads = generator(
+        models, "blockwise", FEW_WORDS, block_draft=BlockDraftOptions(None, 6)
+    )
+    with pytest.raises(
+        AggdecError, match="--decoding blockwise needs this plugin's engine"
+    ):
         without_heads.generate(models, sample)
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:
     model = small_model()
-    options: dict[str, Any] = {"max_len_a": 0.5, "max_len_b": 7, "min_len": 2, "len_penalty": 0.3, "temperature": 1.2}
-    options |= {"unk_penalty": 1.0, "tokens_to_suppress": ("w3",), "eos": WORDS.index("w5"), "normalize_scores": False}
+    options: dict[str, Any] = {
+        "max_len_a": 0.5,
+        "max_len_b": 7,
+        "min_len": 2,
+        "len_penalty": 0.3,
+        "temperature": 1.2,
+    }
+    options |= {
+        "unk_penalty": 1.0,
+        "tokens_to_suppress": ("w3",),
+        "eos": WORDS.index("w5"),
+        "normalize_scores": False,
+    }
     wrapped = SequenceGenerator([model], WORDS, beam_size=1, **options)
     ours = AggressiveGenerator(wrapped, Decoding("iad"), WORDS)
     assert isinstance(ours, SequenceGenerator)
-    assert tokens(ours.generate([model], BATCHES[0])) == tokens(wrapped.generate([model], BATCHES[0]))
+    assert tokens(ours.generate([model], BATCHES[0])) == tokens(
+        wrapped.generate([model], BATCHES[0])
+    )
 
 
 def test_what_cannot_be_wrapped_is_refused_by_name() -> None:
     model = small_model()
-    with pytest.raises(AggdecError, match="SequenceGeneratorWithAlignment: --decoding iad replaces fairseq"):
-        AggressiveGenerator(SequenceGeneratorWithAlignment([model], WORDS), Decoding("iad"), WORDS)
-    with pytest.raises(AggdecError, match="--decoding greedy has a beam of one, and not of 3"):
-        AggressiveGenerator(SequenceGenerator([model], WORDS, beam_size=3), Decoding("greedy"), WORDS)
+    with pytest.raises(
+        AggdecError,
+        match="SequenceGeneratorWithAlignment: --decoding iad replaces fairseq",
+    ):
+        AggressiveGenerator(
+            SequenceGeneratorWithAlignment([model], WORDS), Decoding("iad"), WORDS
+        )
+    with pytest.raises(
+        AggdecError, match="--decoding greedy has a beam of one, and not of 3"
+    ):
+        AggressiveGenerator(
+            SequenceGenerator([model], WORDS, beam_size=3), Decoding("greedy"), WORDS
+        )
     with pytest.raises(AggdecError, match="cannot honour a language model"):
-        AggressiveGenerator(SequenceGenerator([model], WORDS, lm_model=small_model(2)), Decoding("iad"), WORDS)
+        AggressiveGenerator(
+            SequenceGenerator([model], WORDS, lm_model=small_model(2)),
+            Decoding("iad"),
+            WORDS,
+        )

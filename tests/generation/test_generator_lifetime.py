@@ -24,8 +24,22 @@ from fairseq_aggdec.engine.graphs.graph_cache import GraphCache
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.process import no_garbage_collection
-from tests.support.random_models import random_batch, random_blockwise, random_drafter, random_network, share_encoder
-from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+from tests.support.random_models import (
+    random_batch,
+    random_blockwise,
+    random_drafter,
+    random_network,
+    share_encoder,
+)
+from tests.support.small_generators import (
+    BATCHES,
+    MODES,
+    WORDS,
+    generator,
+    small_model,
+    stock,
+    tokens,
+)
 
 
 def load_other_weights(model: Any) -> None:
@@ -58,14 +72,18 @@ def take_a_step(optimizer: Any) -> None:
 def step_of_fairseqs_optimizer(model: Any) -> None:
     """Which writes through `weight.data`; two matrices are trained."""
     layer = model.decoder.layers[1]
-    take_a_step(FairseqAdam([layer.encoder_attn.v_proj.weight, layer.fc1.weight], lr=0.3))
+    take_a_step(
+        FairseqAdam([layer.encoder_attn.v_proj.weight, layer.fc1.weight], lr=0.3)
+    )
 
 
 def step_of_few_symbols(model: Any) -> None:
     """Plain gradient descent hardly moves the scores of symbols that are rare; EOS is in every sentence."""
     scores = model.decoder.output_projection.weight
     scores.grad = torch.zeros_like(scores)
-    scores.grad[[WORDS.eos(), WORDS.index("w3")]] = scores.detach()[[WORDS.eos(), WORDS.index("w3")]]
+    scores.grad[[WORDS.eos(), WORDS.index("w3")]] = scores.detach()[
+        [WORDS.eos(), WORDS.index("w3")]
+    ]
     take_a_step(torch.optim.SGD([scores], lr=2.0, fused=True))
 
 
@@ -97,7 +115,9 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     assert tokens(ours.generate([model], BATCHES[0])) == expected
 
 
-@pytest.mark.parametrize("step", [step_of_fairseqs_optimizer, step_of_a_layer_in_which_a_unit_is_off])
+@pytest.mark.parametrize(
+    "step", [step_of_fairseqs_optimizer, step_of_a_layer_in_which_a_unit_is_off]
+)
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     mode: str, step: Any, monkeypatch: pytest.MonkeyPatch
@@ -111,12 +131,16 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     decode = Mock(side_effect=ours._decode)
     monkeypatch.setattr(ours, "_decode", decode)
     for _ in range(2):
-        assert tokens(ours.generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
+        assert tokens(ours.generate([model], BATCHES[0])) == stock(
+            model, mode, BATCHES[0]
+        )
     assert decode.call_count == 3
 
 
 @pytest.mark.parametrize("mode", [*MODES, "gad", "blockwise"])
-def test_an_old_engine_is_gone_before_a_new_one_is_built(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_engine_is_gone_before_a_new_one_is_built(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without Python's collector: what graphs read may be a quarter of a GPU's memory."""
     alive, most, create = WeakSet[GraphCache](), list[int](), GraphCache.__init__
 
@@ -127,10 +151,21 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(mode: str, monkeypatch:
 
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
     monkeypatch.setattr(GraphCache, "__init__", counted)
-    model, drafter = small_model(), LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3))
+    model, drafter = (
+        small_model(),
+        LoadedDrafter(
+            random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
+        ),
+    )
     if mode == "blockwise":
-        model = random_blockwise("post-norm sinusoidal", "learned, own hidden", 1, WORDS, WORDS, heads=3)
-    draft = {"block_draft": BlockDraftOptions(drafter, 3), "drafts": "whole"} if mode in ("gad", "blockwise") else {}
+        model = random_blockwise(
+            "post-norm sinusoidal", "learned, own hidden", 1, WORDS, WORDS, heads=3
+        )
+    draft = (
+        {"block_draft": BlockDraftOptions(drafter, 3), "drafts": "whole"}
+        if mode in ("gad", "blockwise")
+        else {}
+    )
     ours = generator([model], mode, **draft)
     with no_garbage_collection():
         for _ in range(3):
@@ -150,7 +185,10 @@ def test_threads_take_turns(mode: str) -> None:
 
     def is_right(number: int) -> bool:
         which = number % len(BATCHES)
-        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
+        return (
+            tokens(both[number % 3 % 2].generate([model], BATCHES[which]))
+            == expected[which]
+        )
 
     assert all(in_threads(is_right, 30))
 
@@ -161,7 +199,9 @@ def test_generators_of_several_beams_share_a_bart_that_fairseq_decodes() -> None
     model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: None)
 
     def found(number: int) -> list[Any]:
-        mode, beam = [("aggressive-beam", 2), ("aggressive-beam", 4), ("iad", 1)][number % 3]
+        mode, beam = [("aggressive-beam", 2), ("aggressive-beam", 4), ("iad", 1)][
+            number % 3
+        ]
         ours = generator([model], mode, beam_size=beam, max_len_b=6)
         return [tokens(ours.generate([model], batch)) for batch in BATCHES[:2]]
 
@@ -204,7 +244,9 @@ def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
 
 @pytest.mark.usefixtures("either_engine")
 @pytest.mark.parametrize("mode", MODES)
-def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(mode: str) -> None:
+def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(
+    mode: str,
+) -> None:
     model = small_model()
     word = WORDS.index("w1")
     with torch.no_grad():
@@ -227,7 +269,9 @@ def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(mode: str
 @pytest.mark.usefixtures("either_engine")
 def test_engines_made_in_training_have_all_layers() -> None:
     """fairseq's list of layers drops some at random while LayerDrop trains."""
-    model = small_model(encoder_layerdrop=0.7, decoder_layerdrop=0.7, encoder_layers=4, decoder_layers=4)
+    model = small_model(
+        encoder_layerdrop=0.7, decoder_layerdrop=0.7, encoder_layers=4, decoder_layers=4
+    )
     expected = stock(model, "greedy", BATCHES[0])
     ours = generator([model], "greedy")
     model.train()
@@ -258,16 +302,29 @@ def test_inference_mode_comes_and_goes() -> None:
 
 def test_autocast_and_other_searches_are_refused() -> None:
     model = small_model()
-    with torch.autocast("cpu", torch.bfloat16), pytest.raises(AggdecError, match=r"does not follow torch\.autocast"):
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        pytest.raises(AggdecError, match=r"does not follow torch\.autocast"),
+    ):
         generator([model], "iad").generate([model], BATCHES[0])
     for options in [
         {"search_strategy": Sampling(WORDS)},
         {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)},
-        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), "match_source_len": True},
-        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0), "match_source_len": True, "eos": 7},
+        {
+            "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5),
+            "match_source_len": True,
+        },
+        {
+            "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0),
+            "match_source_len": True,
+            "eos": 7,
+        },
         {"match_source_len": True},
     ]:
-        with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
+        with pytest.raises(
+            AggdecError,
+            match=r"search_strategy .*: the plugin's modes have .*BeamSearch",
+        ):
             generator([model], "greedy", **options)
 
 
@@ -277,10 +334,14 @@ def test_a_source_longer_than_learned_positions_is_refused() -> None:
     ours = generator([model], "greedy")
     fits, too_long = random_batch(1, WORDS, [11, 2]), random_batch(1, WORDS, [12, 2])
     assert tokens(ours.generate([model], fits)) == stock(model, "greedy", fits)
-    wider = nn.functional.pad(fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad())
+    wider = nn.functional.pad(
+        fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad()
+    )
     padded = {"net_input": {"src_tokens": wider}}
     assert tokens(ours.generate([model], padded)) == stock(model, "greedy", fits)
     with pytest.raises(IndexError):
         stock(model, "greedy", too_long)
-    with pytest.raises(AggdecError, match=r"a source has 13 symbols.* only 12 positions"):
+    with pytest.raises(
+        AggdecError, match=r"a source has 13 symbols.* only 12 positions"
+    ):
         ours.generate([model], too_long)

@@ -17,7 +17,15 @@ from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.support.random_models import random_batch, random_drafter, random_network
-from tests.support.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+from tests.support.small_generators import (
+    BATCHES,
+    MODES,
+    WORDS,
+    generator,
+    small_model,
+    stock,
+    tokens,
+)
 
 
 class Holder(nn.Module):
@@ -58,15 +66,23 @@ def wider_second_layer(model: Any) -> None:
 
 def own_projection(model: Any) -> None:
     old = model.decoder.output_projection
-    model.decoder.output_projection = Cosine(old.in_features, old.out_features, bias=False)
+    model.decoder.output_projection = Cosine(
+        old.in_features, old.out_features, bias=False
+    )
     model.decoder.output_projection.weight = old.weight
 
 
 def hook(model: Any) -> None:
     """One within attention is called only where fairseq reads token by token, and one of the whole decoder never."""
-    model.encoder.layers[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
-    model.decoder.layers[0].self_attn.v_proj.register_forward_hook(lambda layer, inputs, output: 2 * output)
-    model.decoder.register_forward_hook(lambda decoder, inputs, output: (-output[0], *output[1:]))
+    model.encoder.layers[0].register_forward_hook(
+        lambda layer, inputs, output: 2 * output
+    )
+    model.decoder.layers[0].self_attn.v_proj.register_forward_hook(
+        lambda layer, inputs, output: 2 * output
+    )
+    model.decoder.register_forward_hook(
+        lambda decoder, inputs, output: (-output[0], *output[1:])
+    )
 
 
 def own_method(model: Any) -> None:
@@ -94,13 +110,17 @@ def scaled_attention(model: Any) -> None:
         wider_second_layer, own_projection, hook, own_method, wrap, scaled_attention, without_parameters,
     ],
 )  # fmt: skip
-def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
+def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(
+    change: Any, mode: str
+) -> None:
     model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
     with torch.no_grad():
         change(model)
     model.eval()
     for batch in (random_batch(1, WORDS, [30]), BATCHES[0]):
-        assert tokens(generator([model], mode).generate([model], batch)) == stock(model, mode, batch)
+        assert tokens(generator([model], mode).generate([model], batch)) == stock(
+            model, mode, batch
+        )
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
@@ -111,28 +131,43 @@ def test_an_adapter_that_changes_half_precision_a_little_is_read(
     model = small_model()
     part = "layers.0.fc1 of type Wrapped"
     wrap(model, 0.02)
-    found = tokens(generator([model.to(kind)], "aggressive-beam").generate([model], BATCHES[0]))
+    found = tokens(
+        generator([model.to(kind)], "aggressive-beam").generate([model], BATCHES[0])
+    )
     assert found == stock(model, "aggressive-beam", BATCHES[0])
-    assert f"fairseq's own beam search decodes, because this plugin's engine does not support {part}" in caplog.text
+    assert (
+        f"fairseq's own beam search decodes, because this plugin's engine does not support {part}"
+        in caplog.text
+    )
     assert unsupported_encoder(model.encoder) == part
 
 
 def test_a_block_drafter_with_an_adapter_is_refused_by_name() -> None:
-    drafter, model = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5), small_model()
+    drafter, model = (
+        random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5),
+        small_model(),
+    )
     wrap(drafter)
-    ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5))
+    ours = generator(
+        [model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5)
+    )
     with pytest.raises(
-        AggdecError, match=r"cannot be used for decoding: .* not support layers\.0\.fc1 of type Wrapped"
+        AggdecError,
+        match=r"cannot be used for decoding: .* not support layers\.0\.fc1 of type Wrapped",
     ):
         ours.generate([model], BATCHES[0])
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("wrap", [torch.compile, lambda model: ModuleProxyWrapper(Holder(model))])
+@pytest.mark.parametrize(
+    "wrap", [torch.compile, lambda model: ModuleProxyWrapper(Holder(model))]
+)
 def test_a_wrapped_model_is_decoded_as_what_it_holds(wrap: Any, mode: str) -> None:
     model = small_model()
     wrapped = wrap(model)
-    assert tokens(generator([wrapped], mode).generate([wrapped], BATCHES[0])) == stock(model, mode, BATCHES[0])
+    assert tokens(generator([wrapped], mode).generate([wrapped], BATCHES[0])) == stock(
+        model, mode, BATCHES[0]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -140,7 +175,9 @@ def test_embeddings_that_come_with_the_source_are_read(mode: str) -> None:
     model = small_model()
     plain = stock(model, mode, BATCHES[1])
     net_input = BATCHES[1]["net_input"]
-    given = torch.randn(*net_input["src_tokens"].shape, model.encoder.embed_tokens.embedding_dim)
+    given = torch.randn(
+        *net_input["src_tokens"].shape, model.encoder.embed_tokens.embedding_dim
+    )
     batch = {**BATCHES[1], "net_input": {**net_input, "token_embeddings": given}}
     expected = stock(model, mode, batch)
     assert expected != plain
@@ -149,7 +186,9 @@ def test_embeddings_that_come_with_the_source_are_read(mode: str) -> None:
 
 @pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_default_type_of_a_program_changes_nothing(mode: str, kind: torch.dtype) -> None:
+def test_the_default_type_of_a_program_changes_nothing(
+    mode: str, kind: torch.dtype
+) -> None:
     batch, model = random_batch(1, WORDS, [3, 5, 2, 6, 1, 9] * 3), small_model()
     torch.set_default_dtype(kind)
     try:
@@ -157,7 +196,11 @@ def test_the_default_type_of_a_program_changes_nothing(mode: str, kind: torch.dt
         assert tokens(found) == stock(model, mode, batch)
     finally:
         torch.set_default_dtype(torch.float32)
-    assert {hypothesis["positional_scores"].dtype for n_best in found for hypothesis in n_best} == {torch.float32}
+    assert {
+        hypothesis["positional_scores"].dtype
+        for n_best in found
+        for hypothesis in n_best
+    } == {torch.float32}
 
 
 def test_hypotheses_can_be_saved() -> None:
@@ -169,25 +212,34 @@ def test_hypotheses_can_be_saved() -> None:
 def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
     models = [small_model(1), small_model(2)]
     ours = generator(EnsembleModel(models), mode)
-    assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
+    assert tokens(ours.generate(models, BATCHES[0])) == tokens(
+        generator(models, mode).generate(models, BATCHES[0])
+    )
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_export_to_torchscript_is_refused_by_name(mode: str) -> None:
-    with pytest.raises(AggdecError, match=f"TorchScript cannot compile --decoding {mode}: export fairseq's own"):
+    with pytest.raises(
+        AggdecError,
+        match=f"TorchScript cannot compile --decoding {mode}: export fairseq's own",
+    ):
         torch.jit.script(generator([small_model()], mode))
 
 
 def test_a_generator_keeps_its_models() -> None:
     ours, other = generator([small_model()], "iad"), small_model(2)
     ours.model = EnsembleModel([other])
-    with pytest.raises(AggdecError, match="the generator's models were replaced: make a new generator"):
+    with pytest.raises(
+        AggdecError, match="the generator's models were replaced: make a new generator"
+    ):
         ours.generate([other], BATCHES[0])
 
 
 def quantised(model: Any) -> None:
-    model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
+    model.decoder = torch.ao.quantization.quantize_dynamic(
+        model.decoder, {nn.Linear}, dtype=torch.qint8
+    )
 
 
 def other_symbols(model: Any) -> None:
@@ -195,7 +247,9 @@ def other_symbols(model: Any) -> None:
 
 
 def own_probabilities(model: Any) -> None:
-    model.get_normalized_probs = lambda *args, **kwargs: TransformerModel.get_normalized_probs(model, *args, **kwargs)
+    model.get_normalized_probs = lambda *args, **kwargs: (
+        TransformerModel.get_normalized_probs(model, *args, **kwargs)
+    )
 
 
 def not_from_left_to_right(model: Any) -> None:
@@ -207,12 +261,23 @@ def not_from_left_to_right(model: Any) -> None:
     ("change", "message"),
     [
         (quantised, r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"),
-        (other_symbols, f"the model has 10 output symbols, and its dictionary {len(WORDS)}"),
-        (own_probabilities, "TransformerModel makes probabilities by a get_normalized_probs of its own"),
-        (not_from_left_to_right, "NATransformerDecoder does not write from left to right"),
+        (
+            other_symbols,
+            f"the model has 10 output symbols, and its dictionary {len(WORDS)}",
+        ),
+        (
+            own_probabilities,
+            "TransformerModel makes probabilities by a get_normalized_probs of its own",
+        ),
+        (
+            not_from_left_to_right,
+            "NATransformerDecoder does not write from left to right",
+        ),
     ],
 )
-def test_what_neither_the_engine_nor_fairseq_in_blocks_can_follow_is_refused(change: Any, message: str) -> None:
+def test_what_neither_the_engine_nor_fairseq_in_blocks_can_follow_is_refused(
+    change: Any, message: str
+) -> None:
     model = small_model()
     change(model)
     with pytest.raises(AggdecError, match=message):
@@ -236,13 +301,18 @@ def test_engines_decode_with_dropout_only_where_it_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("either_engine")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_word_that_overflows_spoils_nothing_that_does_not_follow_it(mode: str) -> None:
+def test_a_word_that_overflows_spoils_nothing_that_does_not_follow_it(
+    mode: str,
+) -> None:
     """In half precision one may, in a draft or a hypothesis, and fairseq goes on without it."""
     model = small_model(3)
     word = WORDS.index("w3")
     with torch.no_grad():
         model.decoder.embed_tokens.weight[word] = float("nan")
-    ours, batches = generator([model], mode), [random_batch(seed, WORDS, [5, 9, 12, 3]) for seed in range(3)]
+    ours, batches = (
+        generator([model], mode),
+        [random_batch(seed, WORDS, [5, 9, 12, 3]) for seed in range(3)],
+    )
     for batch in batches:
         source = batch["net_input"]["src_tokens"]
         source[source == word] = word + 1
@@ -252,6 +322,11 @@ def test_a_word_that_overflows_spoils_nothing_that_does_not_follow_it(mode: str)
 
 def test_log_probabilities_in_half_precision_are_refused() -> None:
     """fairseq takes the best sum of them, rounded anew at every token."""
-    model = small_model(adaptive_softmax_cutoff="8,12", adaptive_softmax_dropout=0.0).half()
-    with pytest.raises(AggdecError, match="adds up log-probabilities in half precision where an adaptive softmax"):
+    model = small_model(
+        adaptive_softmax_cutoff="8,12", adaptive_softmax_dropout=0.0
+    ).half()
+    with pytest.raises(
+        AggdecError,
+        match="adds up log-probabilities in half precision where an adaptive softmax",
+    ):
         generator([model], "iad").generate([model], random_batch(1, WORDS, [4]))

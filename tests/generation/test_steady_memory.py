@@ -20,8 +20,17 @@ from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from tests.support.random_models import dictionary, random_batch, random_drafter, random_model, share_encoder
+from fairseq_aggdec.tasks.aggressive_translation import (
+    AggressiveTranslationConfig,
+    AggressiveTranslationTask,
+)
+from tests.support.random_models import (
+    dictionary,
+    random_batch,
+    random_drafter,
+    random_model,
+    share_encoder,
+)
 
 WORDS = dictionary(40)
 SENTENCES, BATCH = 2_500, 20
@@ -32,7 +41,11 @@ def allocated_bytes() -> int:
     """In use of the C library's memory (see mallinfo(3)); that of the process also holds what is free, in pieces."""
     assert mallinfo is not None
     fields = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
-    mallinfo.restype = type("Mallinfo", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
+    mallinfo.restype = type(
+        "Mallinfo",
+        (ctypes.Structure,),
+        {"_fields_": [(name, ctypes.c_size_t) for name in fields]},
+    )
     info = mallinfo()
     return int(info.uordblks + info.hblkhd)
 
@@ -47,16 +60,26 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
         share_encoder(drafter, model)
         block = BlockDraftOptions(LoadedDrafter(drafter), 5)
-    options: dict[str, Any] = {"src_dict": WORDS, "keep_drafts": False, "max_len_a": 0, "max_len_b": 6}
+    options: dict[str, Any] = {
+        "src_dict": WORDS,
+        "keep_drafts": False,
+        "max_len_a": 0,
+        "max_len_b": 6,
+    }
     options["stats_file"] = StatsFile(str(tmp_path / "stats.jsonl"))
-    generator = AggressiveGenerator.of([model], WORDS, decoding=decoding, block_draft=block, **options)
+    generator = AggressiveGenerator.of(
+        [model], WORDS, decoding=decoding, block_draft=block, **options
+    )
     rng = random.Random(1)
 
     def decode(sentences: int) -> None:
         for number in range(0, sentences, BATCH):
-            size = 1 if number % (10 * BATCH) == 0 else BATCH  # a single sentence takes other paths
+            # a single sentence takes other paths
+            size = 1 if number % (10 * BATCH) == 0 else BATCH
             lengths = [rng.randint(1, 8) for _ in range(size)]
-            generator.generate([model], random_batch(rng.randrange(100_000), WORDS, lengths, size > 1))
+            generator.generate(
+                [model], random_batch(rng.randrange(100_000), WORDS, lengths, size > 1)
+            )
 
     def used() -> tuple[int, int]:
         gc.collect()
@@ -67,14 +90,17 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         Ragged.full(1, width, torch.device("cpu"))
     growth = []
     before = used()
-    for _ in range(3):  # a leak grows in every round, a cache that was not yet full in the first
+    # a leak grows in every round, a cache that was not yet full in the first
+    for _ in range(3):
         decode(SENTENCES)
         after = used()
         growth.append((after[0] - before[0], after[1] - before[1]))
         before = after
         if growth[-1][0] < SENTENCES / 10 and growth[-1][1] < 100 * SENTENCES:
             return
-    pytest.fail(f"objects or bytes stay behind in each round of {SENTENCES:,} sentences: {growth}")
+    pytest.fail(
+        f"objects or bytes stay behind in each round of {SENTENCES:,} sentences: {growth}"
+    )
 
 
 @pytest.mark.skipif(mallinfo is None, reason="needs glibc's mallinfo2")
@@ -83,11 +109,23 @@ def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
     kept: list[weakref.ref[Any]] = []
     used = []
     for number in range(10):
-        model = random_model(number, WORDS, WORDS, 0.1, encoder_ffn_embed_dim=8_000, decoder_ffn_embed_dim=8_000)
-        task = AggressiveTranslationTask(AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS)
+        model = random_model(
+            number,
+            WORDS,
+            WORDS,
+            0.1,
+            encoder_ffn_embed_dim=8_000,
+            decoder_ffn_embed_dim=8_000,
+        )
+        task = AggressiveTranslationTask(
+            AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS
+        )
         generator = task.build_generator([model], Namespace())
         task.inference_step(generator, [model], random_batch(number, WORDS, [3, 5]))
-        engine, size = generator._engines.decoder(model.decoder), sum(weight.nbytes for weight in model.parameters())
+        engine, size = (
+            generator._engines.decoder(model.decoder),
+            sum(weight.nbytes for weight in model.parameters()),
+        )
         kept += map(weakref.ref, (task, model, generator, engine))
         del task, model, generator, engine
         gc.collect()
@@ -98,11 +136,32 @@ def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
 
 def test_fairseq_interactive_forgets_a_buffer_once_it_is_answered() -> None:
     """fairseq's own task keeps the data of each: 4 kB a line with the usual buffer of one line."""
-    task = AggressiveTranslationTask(AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS)
-    dataset = {"max_tokens": None, "batch_size": 1, "skip_invalid_size_inputs_valid_test": False}
-    options = OmegaConf.create({"generation": {"constraints": None}, "dataset": dataset})
+    task = AggressiveTranslationTask(
+        AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS
+    )
+    dataset = {
+        "max_tokens": None,
+        "batch_size": 1,
+        "skip_invalid_size_inputs_valid_test": False,
+    }
+    options = OmegaConf.create(
+        {"generation": {"constraints": None}, "dataset": dataset}
+    )
     for _ in range(50):
-        assert len(list(make_batches([WORDS[5], WORDS[6]], options, task, (64, 64), lambda line: line))) == 2
+        assert (
+            len(
+                list(
+                    make_batches(
+                        [WORDS[5], WORDS[6]], options, task, (64, 64), lambda line: line
+                    )
+                )
+            )
+            == 2
+        )
     gc.collect()
-    kept = [item for item in gc.get_objects() if type(item) is LanguagePairDataset and item.src_dict is WORDS]
+    kept = [
+        item
+        for item in gc.get_objects()
+        if type(item) is LanguagePairDataset and item.src_dict is WORDS
+    ]
     assert len(kept) <= 1

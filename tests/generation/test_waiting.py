@@ -21,9 +21,25 @@ from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter
+from tests.support.random_models import (
+    dictionary,
+    model_of_shape,
+    random_batch,
+    random_drafter,
+)
 
-READING = {"tolist", "item", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__", "__index__", "__iter__"}
+READING = {
+    "tolist",
+    "item",
+    "cpu",
+    "numpy",
+    "nonzero",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "__index__",
+    "__iter__",
+}
 """methods of a tensor that wait for its values"""
 WORDS = dictionary(12)
 
@@ -50,9 +66,17 @@ class Waits(TorchFunctionMode):
         self.waits = self.copies = 0
         """since the last iteration, or the end of a beam search"""
         from_buffer = torch.frombuffer
-        monkeypatch.setattr(torch, "frombuffer", lambda *given, **kind: from_buffer(*given, **kind).as_subclass(Read))
+        monkeypatch.setattr(
+            torch,
+            "frombuffer",
+            lambda *given, **kind: from_buffer(*given, **kind).as_subclass(Read),
+        )
         monkeypatch.setattr(Outputs, "commit", self._counted(Outputs.commit))
-        monkeypatch.setattr(beam_generator, "plain_beam_search", self._counted(beam_generator.plain_beam_search))
+        monkeypatch.setattr(
+            beam_generator,
+            "plain_beam_search",
+            self._counted(beam_generator.plain_beam_search),
+        )
 
     def _counted(self, function: Any) -> Any:
         def counted(*args: Any) -> Any:
@@ -65,11 +89,17 @@ class Waits(TorchFunctionMode):
 
         return counted
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         found = func(*args, **kwargs)
-        has_device = any(isinstance(given, torch.device) for given in (*args, *kwargs.values()))
-        if has_device and (name == "tensor" or (name == "to" and isinstance(args[0], Read))):
+        has_device = any(
+            isinstance(given, torch.device) for given in (*args, *kwargs.values())
+        )
+        if has_device and (
+            name == "tensor" or (name == "to" and isinstance(args[0], Read))
+        ):
             self.copies += 1
             self.waits += not kwargs.get("non_blocking")
             return found.as_subclass(Tensor)
@@ -77,16 +107,30 @@ class Waits(TorchFunctionMode):
         return found.as_subclass(Read) if name == "cpu" else found
 
 
-def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend: str = "plain", **more: Any) -> Waits:
+def waits_of(
+    decoding: str,
+    rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+    backend: str = "plain",
+    **more: Any,
+) -> Waits:
     """Of a batch for which the engines are there; passes run by PyTorch's operations, as if on a GPU."""
     model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
-    options: dict[str, Any] = {"src_dict": WORDS, "decoding": decoding, "drafts": "whole", **more}
+    options: dict[str, Any] = {
+        "src_dict": WORDS,
+        "decoding": decoding,
+        "drafts": "whole",
+        **more,
+    }
     if decoding == "gad":
         drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
         options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
     kind = AggressiveGenerator
     if decoding == "aggressive-beam":
-        kind, options = AggressiveBeamGenerator, {**options, "drafts": "auto", "beam_size": 3}
+        kind, options = (
+            AggressiveBeamGenerator,
+            {**options, "drafts": "auto", "beam_size": 3},
+        )
     generator = kind.of([model], WORDS, **options)
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
@@ -102,7 +146,9 @@ def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch, backend:
 
 @pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
 @pytest.mark.parametrize("rows", [3, 12])
-def test_an_iteration_waits_once_whatever_the_batch(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_iteration_waits_once_whatever_the_batch(
+    decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the first one the source is read, too, if it is copied."""
     counts = waits_of(decoding, rows, monkeypatch).counts
     assert counts[0] == 1 + (decoding == "iad")
@@ -113,19 +159,28 @@ def test_nothing_waits_before_a_beam_search(monkeypatch: pytest.MonkeyPatch) -> 
     assert waits_of("aggressive-beam", 3, monkeypatch).before == [0]
 
 
-def test_the_lengths_of_the_sources_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lengths_of_the_sources_are_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where outputs are as long as their sources, before the first iteration; at the end the weights are."""
     bounds = LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)
-    waits = waits_of("greedy", 3, monkeypatch, match_source_len=True, search_strategy=bounds)
+    waits = waits_of(
+        "greedy", 3, monkeypatch, match_source_len=True, search_strategy=bounds
+    )
     assert (waits.counts[0], waits.waits) == (2, 2)
 
 
 @pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
-def test_captured_passes_have_no_indices_copied_to_the_device(decoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_passes_have_no_indices_copied_to_the_device(
+    decoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert set(waits_of(decoding, 3, monkeypatch, "graphs").copied) == {0}
 
 
-@pytest.mark.parametrize(("decoding", "weights"), [("greedy", 2), ("iad", 2), ("gad", 4), ("aggressive-beam", 2)])
+@pytest.mark.parametrize(
+    ("decoding", "weights"),
+    [("greedy", 2), ("iad", 2), ("gad", 4), ("aggressive-beam", 2)],
+)
 @pytest.mark.parametrize("rows", [1, 12])
 def test_hypotheses_are_copied_to_the_device_at_once(
     decoding: str, weights: int, rows: int, monkeypatch: pytest.MonkeyPatch
@@ -135,9 +190,13 @@ def test_hypotheses_are_copied_to_the_device_at_once(
     assert (waits.waits, waits.copies) == (weights, 2), "tokens, and numbers"
 
 
-def test_a_loaded_model_reads_the_outputs_of_a_batch_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loaded_model_reads_the_outputs_of_a_batch_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = load.shipped("mt")
     with Waits(monkeypatch) as waits:
-        found = model.decode(["Where do you live?", "I live here.", "He is at home."], "greedy")
+        found = model.decode(
+            ["Where do you live?", "I live here.", "He is at home."], "greedy"
+        )
     assert all(result.text for result in found)
     assert waits.waits == 2, "tokens, and scores"

@@ -38,7 +38,9 @@ def copied(name: str, folder: Path, changes: dict[str, Any]) -> Path:
         elif isinstance(change, int):
             path.write_bytes(path.read_bytes()[:change])
         elif isinstance(change, dict):
-            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+            path.write_text(
+                json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8"
+            )
         else:
             torch.save({"weight": change}, path)
     return folder
@@ -51,7 +53,9 @@ class Imported:
         """`folder`: to be made."""
         import_checkpoint(MODELS / name, folder)
         self.name, self.folder = name, folder
-        self.rows: list[dict[str, Any]] = json.loads((MODELS / name / "expected.json").read_text("utf-8"))
+        self.rows: list[dict[str, Any]] = json.loads(
+            (MODELS / name / "expected.json").read_text("utf-8")
+        )
         """what transformers gives for a few sentences"""
         self.forward = [row for row in self.rows if row["target_lang"] not in ENGLISH]
         """those of one pair of languages"""
@@ -61,26 +65,38 @@ class Imported:
         pair = tuple(row[side].strip("<>") for side in ("source_lang", "target_lang"))
         if pair not in self._loaded or options:
             source, target = (name or None for name in pair)
-            if self.name == "marian_multi":  # whose inputs do not name their own language
+            # whose inputs do not name their own language
+            if self.name == "marian_multi":
                 source = "eng" if target == "deu" else "deu"
             model = load.hub(self.folder, source, target, **options)
             self._loaded[pair] = InTheirNumbers(MODELS / self.name, model)
         return self._loaded[pair]
 
 
-def differences(imported: Imported, rows: Sequence[dict[str, Any]], size: int) -> Iterator[str]:
+def differences(
+    imported: Imported, rows: Sequence[dict[str, Any]], size: int
+) -> Iterator[str]:
     """What greedy search in batches of `size` does otherwise than transformers did, as `rows` say."""
     for languages in {row["target_lang"] for row in rows}:
         own = [row for row in rows if row["target_lang"] == languages]
         model, texts = imported.of(own[0]), [row["text"] for row in own]
-        for row, tokens, found in zip(own, model.inputs(texts), model.outputs(texts, size), strict=True):
+        for row, tokens, found in zip(
+            own, model.inputs(texts), model.outputs(texts, size), strict=True
+        ):
             if tokens != row["input"]:
                 yield f"{row['text']!r}: the encoder reads {tokens} in place of {row['input']}"
-            elif row["output"][1:] not in (found["output"], found["output"][:-1]):  # fairseq ends what is cut short
+            elif row["output"][1:] not in (found["output"], found["output"][:-1]):
+                # fairseq ends what is cut short
                 yield f"{row['text']!r}: the output is {found['output']} in place of {row['output'][1:]}"
             else:
-                scores = zip(found["positional_scores"].tolist(), row["log_probabilities"], strict=False)
-                if (apart := max(abs(one - other) for one, other in scores)) > LOG_PROBABILITY:
+                scores = zip(
+                    found["positional_scores"].tolist(),
+                    row["log_probabilities"],
+                    strict=False,
+                )
+                if (
+                    apart := max(abs(one - other) for one, other in scores)
+                ) > LOG_PROBABILITY:
                     yield f"{row['text']!r}: a log-probability differs by {apart:.1e}"
 
 
@@ -89,19 +105,37 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--hostile", type=int, default=1000, help="lines whose encoder inputs are compared")
+    parser.add_argument(
+        "--hostile",
+        type=int,
+        default=1000,
+        help="lines whose encoder inputs are compared",
+    )
     parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     arguments = parser.parse_args()
     for name in arguments.only:
         with tempfile.TemporaryDirectory() as made:
             imported = Imported(name, Path(made) / name)
             rows = expected(name, MODELS / name, arguments.sentences)
-            wrong = [text for size in (1, 16) for text in differences(imported, rows, size)]
-            lines, theirs = hostile_lines(arguments.hostile), hostile_input(name, MODELS / name, arguments.hostile)
-            for line, tokens, others in zip(lines, imported.of(rows[0]).inputs(lines), theirs, strict=True):
+            wrong = [
+                text for size in (1, 16) for text in differences(imported, rows, size)
+            ]
+            lines, theirs = (
+                hostile_lines(arguments.hostile),
+                hostile_input(name, MODELS / name, arguments.hostile),
+            )
+            for line, tokens, others in zip(
+                lines, imported.of(rows[0]).inputs(lines), theirs, strict=True
+            ):
                 if tokens != others:
-                    wrong.append(f"{line[:60]!r}: the encoder reads {tokens[:20]} in place of {others[:20]}")
-        print(f"{name}: {len(rows)} sentences, {len(lines)} lines, {len(wrong)} differences", *wrong[:5], sep="\n  ")
+                    wrong.append(
+                        f"{line[:60]!r}: the encoder reads {tokens[:20]} in place of {others[:20]}"
+                    )
+        print(
+            f"{name}: {len(rows)} sentences, {len(lines)} lines, {len(wrong)} differences",
+            *wrong[:5],
+            sep="\n  ",
+        )
 
 
 if __name__ == "__main__":

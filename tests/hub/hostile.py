@@ -17,8 +17,25 @@ _SPACES = [" "] * 8 + ["", "", "  ", "   ", "\u00a0", "\u3000", "\u200b", "\t"]
 
 def hostile_lines(count: int = 60) -> list[str]:
     """The same lines each time: the first of more are those of fewer."""
-    lines = ["", " ", "   ", "\x00", "ab" * 2500, "日" * 300, " leading and trailing ", "two  spaces", "\tTab"]
-    lines += ["It costs 5 €.", ">>deu<< Hello", ">>deu<<Hello >>eng<< world", "Hello >>deu<<", "</s> </s>", "A<mask>B"]
+    lines = [
+        "",
+        " ",
+        "   ",
+        "\x00",
+        "ab" * 2500,
+        "日" * 300,
+        " leading and trailing ",
+        "two  spaces",
+        "\tTab",
+    ]
+    lines += [
+        "It costs 5 €.",
+        ">>deu<< Hello",
+        ">>deu<<Hello >>eng<< world",
+        "Hello >>deu<<",
+        "</s> </s>",
+        "A<mask>B",
+    ]
     chance = random.Random(64)
     while len(lines) < count:
         parts = chance.choices(_PARTS, k=chance.choice((1, 2, 3, 5, 8, 13)))

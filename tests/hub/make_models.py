@@ -43,9 +43,17 @@ FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
 
 def pairs() -> list[tuple[str, str]]:
     """Short English sentences of Tatoeba with a German translation, each once."""
-    with gzip.open(Path(os.environ["AGGDEC_DATA"]) / "tatoeba-en-de" / "deu.txt.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        Path(os.environ["AGGDEC_DATA"]) / "tatoeba-en-de" / "deu.txt.gz",
+        "rt",
+        encoding="utf-8",
+    ) as lines:
         first = dict(reversed([line.rstrip("\n").split("\t")[:2] for line in lines]))
-    short = [(english, german) for english, german in first.items() if 3 <= len(english.split()) <= 8]
+    short = [
+        (english, german)
+        for english, german in first.items()
+        if 3 <= len(english.split()) <= 8
+    ]
     random.Random(SEED).shuffle(short)
     return short
 
@@ -59,20 +67,34 @@ def typos(text: str, chance: random.Random) -> str:
     return "".join(letters)
 
 
-def pieces(lines: list[str], size: int, path: Path, full: bool = False, **options: Any) -> list[str]:
+def pieces(
+    lines: list[str], size: int, path: Path, full: bool = False, **options: Any
+) -> list[str]:
     """Train SentencePiece; its pieces but for the special ones.
 
     `full`: with all of NMT's NFKC rules, 240 KB, not only those of some letters, punctuation and spaces.
     """
     rules = Path("rules.tsv")  # the model keeps this name
-    folded = {chr(c): unicodedata.normalize("NFKC", chr(c)) for c in [*range(0xA0, 0x250), *range(0xFF01, 0xFF5F)]}
-    folded |= {chr(c): " " for c in (9, 0x200B, 0x2028, 0x3000, 0xFEFF)} | {chr(c): "" for c in range(1, 9)}
+    folded = {
+        chr(c): unicodedata.normalize("NFKC", chr(c))
+        for c in [*range(0xA0, 0x250), *range(0xFF01, 0xFF5F)]
+    }
+    folded |= {chr(c): " " for c in (9, 0x200B, 0x2028, 0x3000, 0xFEFF)} | {
+        chr(c): "" for c in range(1, 9)
+    }
     rules.write_text("".join(f"{ord(one):X}\t{' '.join(f'{ord(c):X}' for c in many)}\n"
                              for one, many in folded.items() if one != many))  # fmt: skip
-    options |= {"character_coverage": 0.9995, "num_threads": 1, "minloglevel": 2, "vocab_size": size}
+    options |= {
+        "character_coverage": 0.9995,
+        "num_threads": 1,
+        "minloglevel": 2,
+        "vocab_size": size,
+    }
     options |= {} if full else {"normalization_rule_tsv": str(rules)}
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **options)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model, **options
+    )
     rules.unlink()
     path.write_bytes(model.getvalue())
     trained = sentencepiece.SentencePieceProcessor(str(path))
@@ -81,7 +103,11 @@ def pieces(lines: list[str], size: int, path: Path, full: bool = False, **option
 
 def write_numbers(path: Path, *tokens: str) -> None:
     """Write a vocab.json, which has other numbers than SentencePiece and, as published ones, a few pieces less."""
-    some = [token for number, token in enumerate(dict.fromkeys(tokens)) if number % 97 or not number]
+    some = [
+        token
+        for number, token in enumerate(dict.fromkeys(tokens))
+        if number % 97 or not number
+    ]
     write(path, {token: number for number, token in enumerate(some)})
 
 
@@ -104,13 +130,28 @@ def make_tokenizer(name: str, folder: Path) -> None:
         bpe.save_model(str(folder))
         write(folder / "vocab.json", bpe.get_vocab() | {"<mask>": bpe.get_vocab_size()})
     elif name == "pegasus":
-        pieces(english, 900, folder / "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+        pieces(
+            english,
+            900,
+            folder / "spiece.model",
+            pad_id=0,
+            eos_id=1,
+            unk_id=2,
+            bos_id=-1,
+        )
     elif config["tokenizer_class"] == "MarianTokenizer":
         lines = {"source": english, "target": [german for _, german in text]}
         if name == "marian_multi":
             lines = dict.fromkeys(lines, both)
-        source, target = (pieces(own, 600, folder / f"{side}.spm", name == "marian") for side, own in lines.items())
-        first = ["</s>", "<unk>", *([">>deu<<", ">>eng<<"] if name == "marian_multi" else [])]
+        source, target = (
+            pieces(own, 600, folder / f"{side}.spm", name == "marian")
+            for side, own in lines.items()
+        )
+        first = [
+            "</s>",
+            "<unk>",
+            *([">>deu<<", ">>eng<<"] if name == "marian_multi" else []),
+        ]
         if name == "marian_two":
             write_numbers(folder / "target_vocab.json", *first, *target, "<pad>")
             target = []
@@ -122,7 +163,9 @@ def make_tokenizer(name: str, folder: Path) -> None:
             random.Random(SEED).shuffle(order)
             write_numbers(folder / "vocab.json", *FIRST, *order)
     if (shipped / "tokenizer.json").exists():
-        transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(str(folder / "tokenizer.json"))
+        transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(
+            str(folder / "tokenizer.json")
+        )
 
 
 def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -131,14 +174,27 @@ def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
     chance = random.Random(SEED)
     rows = []
     for number, (english, german) in enumerate(some):
-        row = {"text": english, "source_lang": source, "target_lang": target, "output": german}
+        row = {
+            "text": english,
+            "source_lang": source,
+            "target_lang": target,
+            "output": german,
+        }
         if name == "bart":
             row |= {"text": typos(english, chance), "output": english}
         elif name == "pegasus":
             row |= {"text": f"{english} {some[number - 1][0]}", "output": english}
-        elif name in ("mbart50", "m2m_100", "nllb", "nllb_legacy", "marian_multi") and number % 4 == 3:
+        elif (
+            name in ("mbart50", "m2m_100", "nllb", "nllb_legacy", "marian_multi")
+            and number % 4 == 3
+        ):
             swapped = {">>deu<<": (">>eng<<", "")}.get(target, (source, target))
-            row |= {"text": german, "output": english, "source_lang": swapped[1], "target_lang": swapped[0]}
+            row |= {
+                "text": german,
+                "output": english,
+                "source_lang": swapped[1],
+                "target_lang": swapped[0],
+            }
         rows.append(row)
     return rows
 
@@ -147,7 +203,11 @@ def encoder_input(tokenizer: Any, row: dict[str, Any]) -> list[int]:
     """What the published tokenizer makes of a text: with its language, or behind the wanted one (Marian)."""
     if row["source_lang"]:
         tokenizer.src_lang = row["source_lang"]
-    before = [tokenizer.convert_tokens_to_ids(row["target_lang"])] if ">>" in row["target_lang"] else []
+    before = (
+        [tokenizer.convert_tokens_to_ids(row["target_lang"])]
+        if ">>" in row["target_lang"]
+        else []
+    )
     return before + tokenizer(row["text"]).input_ids
 
 
@@ -155,7 +215,11 @@ def forced(name: str, tokenizer: Any, row: dict[str, Any]) -> int | None:
     """The token behind the start token that the caller of `generate` gives (BART's is in its configuration)."""
     if name == "m2m_100":
         return tokenizer.get_lang_id(row["target_lang"])
-    return tokenizer.convert_tokens_to_ids(row["target_lang"]) if name in ("mbart50", "nllb", "nllb_legacy") else None
+    return (
+        tokenizer.convert_tokens_to_ids(row["target_lang"])
+        if name in ("mbart50", "nllb", "nllb_legacy")
+        else None
+    )
 
 
 def train(name: str, model: Any, tokenizer: Any, steps: int) -> None:
@@ -168,21 +232,41 @@ def train(name: str, model: Any, tokenizer: Any, steps: int) -> None:
             tokenizer.tgt_lang = row["target_lang"]
         words = tokenizer(text_target=row["output"], add_special_tokens=False).input_ids
         target = [first] * (first is not None) + words + [config.eos_token_id]
-        data.append((encoder_input(tokenizer, row), [config.decoder_start_token_id, *target[:-1]], target))
+        data.append(
+            (
+                encoder_input(tokenizer, row),
+                [config.decoder_start_token_id, *target[:-1]],
+                target,
+            )
+        )
     data.sort(key=lambda row: len(row[0]) + len(row[2]))
     batches = [data[place : place + 16] for place in range(0, len(data), 16)]
-    adam = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    rate = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1, step / 40) * (1.05 - step / max(steps, 1)))
+    adam = torch.optim.AdamW(
+        model.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    rate = torch.optim.lr_scheduler.LambdaLR(
+        adam, lambda step: min(1, step / 40) * (1.05 - step / max(steps, 1))
+    )
     chance = random.Random(SEED)
     for _ in range(steps):
         batch = chance.choice(batches)
         inputs, starts, targets = (
-            torch.nn.utils.rnn.pad_sequence([torch.tensor(row[part]) for row in batch], True, filler)
-            for part, filler in enumerate((config.pad_token_id, config.pad_token_id, -100))
+            torch.nn.utils.rnn.pad_sequence(
+                [torch.tensor(row[part]) for row in batch], True, filler
+            )
+            for part, filler in enumerate(
+                (config.pad_token_id, config.pad_token_id, -100)
+            )
         )
-        logits = model(input_ids=inputs, attention_mask=inputs != config.pad_token_id, decoder_input_ids=starts).logits
+        logits = model(
+            input_ids=inputs,
+            attention_mask=inputs != config.pad_token_id,
+            decoder_input_ids=starts,
+        ).logits
         adam.zero_grad()
-        torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+        torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten()
+        ).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         rate.step()
@@ -192,22 +276,32 @@ def save(model: Any, shipped: Path, folder: Path) -> None:
     """Write the weights to files as those in `shipped`: `save_pretrained`'s, or every tensor in pytorch_model.bin."""
     is_sharded = any(shipped.glob("*.index.json"))
     if any(shipped.glob("*.safetensors")):
-        return model.save_pretrained(folder, max_shard_size="250KB" if is_sharded else "1GB")
+        return model.save_pretrained(
+            folder, max_shard_size="250KB" if is_sharded else "1GB"
+        )
     state = dict(model.state_dict())
     if not is_sharded:
         return torch.save(state, folder / "pytorch_model.bin")
     names = [f"pytorch_model-0000{part}-of-00002.bin" for part in (1, 2)]
     places = {key: names[key.startswith("model.decoder.layers")] for key in state}
     for name in names:
-        torch.save({key: value for key, value in state.items() if places[key] == name}, folder / name)
-    index = {"metadata": {"total_size": sum(value.nbytes for value in state.values())}, "weight_map": places}
+        torch.save(
+            {key: value for key, value in state.items() if places[key] == name},
+            folder / name,
+        )
+    index = {
+        "metadata": {"total_size": sum(value.nbytes for value in state.values())},
+        "weight_map": places,
+    }
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index, indent=2))
 
 
 def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
     """transformers' greedy outputs of the saved model in fp32, and the log-probability of each of their tokens."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        folder, dtype=torch.float32
+    ).eval()
     rows = examples(name, pairs()[-count:])
     for row in rows:
         del row["output"]
@@ -217,15 +311,20 @@ def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
         found = model.generate(torch.tensor([row["input"]]), num_beams=1, do_sample=False, return_dict_in_generate=True,
                                output_logits=True, **given)  # fmt: skip
         row["output"] = found.sequences[0].tolist()
-        chosen = torch.cat(found.logits).log_softmax(-1).gather(1, found.sequences.T[1:])
-        row["log_probabilities"] = [round(number, 5) for number in chosen[:, 0].tolist()]
+        chosen = (
+            torch.cat(found.logits).log_softmax(-1).gather(1, found.sequences.T[1:])
+        )
+        row["log_probabilities"] = [
+            round(number, 5) for number in chosen[:, 0].tolist()
+        ]
         row["decoded"] = tokenizer.decode(row["output"], skip_special_tokens=True)
     return rows
 
 
 def hostile_input(name: str, folder: Path, count: int) -> list[list[int]]:
     """The encoder's inputs of hostile lines."""
-    python = {"use_fast": False} if name == "mbart50" else {}  # version 4's by SentencePiece itself
+    # version 4's by SentencePiece itself
+    python = {"use_fast": False} if name == "mbart50" else {}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **python)
     source, target = LANGUAGES.get(name, ("", ""))
     return [encoder_input(tokenizer, {"text": line, "source_lang": source, "target_lang": target})
@@ -233,22 +332,29 @@ def hostile_input(name: str, folder: Path, count: int) -> list[list[int]]:
 
 
 def write(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+    path.write_text(
+        json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8"
+    )
 
 
 def make_model(name: str, files: Path, steps: int) -> None:
     """Train a model; write its folder, and what transformers gives for a few sentences beside it."""
     shipped, folder = MODELS / name, files.with_name(f".{name}.new")
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(files, folder, ignore=shutil.ignore_patterns("*.safetensors*", "pytorch_model*"))
+    shutil.copytree(
+        files, folder, ignore=shutil.ignore_patterns("*.safetensors*", "pytorch_model*")
+    )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    if name in ("mbart25", "nllb_legacy"):  # as transformers 5 saves them: tokenizer.json alone
+    # as transformers 5 saves them: tokenizer.json alone
+    if name in ("mbart25", "nllb_legacy"):
         shutil.rmtree(folder)
         tokenizer.save_pretrained(folder)
     config = transformers.AutoConfig.from_pretrained(shipped)
     precision = config.dtype
     torch.manual_seed(SEED)
-    model = transformers.AutoModelForSeq2SeqLM.from_config(config, dtype=torch.float32).eval()
+    model = transformers.AutoModelForSeq2SeqLM.from_config(
+        config, dtype=torch.float32
+    ).eval()
     if config.model_type == "marian":
         model.final_logits_bias.normal_(0, 0.5)[0, config.pad_token_id] = 0
     train(name, model, tokenizer, steps)
@@ -258,7 +364,8 @@ def make_model(name: str, files: Path, steps: int) -> None:
         if (shipped / file).exists():  # mbart25 has the search in config.json
             shutil.copy(shipped / file, folder)
     write(folder / "expected.json", expected(name, folder, 5))
-    if not (folder / "hostile.json").exists():  # else it is of transformers 4, which wrote these files
+    # else it is of transformers 4, which wrote these files
+    if not (folder / "hostile.json").exists():
         write(folder / "hostile.json", hostile_input(name, folder, 60))
     shutil.rmtree(files)
     folder.rename(files)
@@ -277,7 +384,10 @@ def main() -> None:
             shutil.rmtree(arguments.folder / name, ignore_errors=True)
             (arguments.folder / name).mkdir(parents=True)
             make_tokenizer(name, arguments.folder / name)
-            write(arguments.folder / name / "hostile.json", hostile_input(name, arguments.folder / name, 60))
+            write(
+                arguments.folder / name / "hostile.json",
+                hostile_input(name, arguments.folder / name, 60),
+            )
         else:
             make_model(name, arguments.folder / name, arguments.steps)
         print("made", name, flush=True)

@@ -29,33 +29,60 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Imported:
+def imported(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Imported:
     return Imported(request.param, tmp_path_factory.mktemp("imported") / request.param)
 
 
-def test_greedy_outputs_are_those_of_transformers_alone_and_in_batches_of_16(imported: Imported) -> None:
+def test_greedy_outputs_are_those_of_transformers_alone_and_in_batches_of_16(
+    imported: Imported,
+) -> None:
     rows = imported.rows
     assert len({tuple(row["output"]) for row in rows}) > len(rows) / 2
     assert [*differences(imported, rows, 1), *differences(imported, 4 * rows, 16)] == []
     for row in rows:
-        assert imported.of(row).model.decode(row["text"], "greedy").text == row["decoded"]
+        assert (
+            imported.of(row).model.decode(row["text"], "greedy").text == row["decoded"]
+        )
 
 
-def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(imported: Imported) -> None:
+def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(
+    imported: Imported,
+) -> None:
     inputs = json.loads((MODELS / imported.name / "hostile.json").read_text("utf-8"))
     lines = hostile_lines(len(inputs))
-    for line, tokens, theirs in zip(lines, imported.of(imported.forward[0]).inputs(lines), inputs, strict=True):
+    for line, tokens, theirs in zip(
+        lines, imported.of(imported.forward[0]).inputs(lines), inputs, strict=True
+    ):
         assert tokens == theirs, line[:80]
 
 
-def by_fairseq(ours: InTheirNumbers, rows: Sequence[dict[str, Any]], search: dict[str, Any]) -> list[list[list[int]]]:
+def by_fairseq(
+    ours: InTheirNumbers, rows: Sequence[dict[str, Any]], search: dict[str, Any]
+) -> list[list[list[int]]]:
     """What fairseq's own generator finds, best first, where encoder and decoder get what they got in transformers."""
-    task, models, names = ours.model.task, ours.model.models, {"beam": "beam_size", "lenpen": "len_penalty"}
+    task, models, names = (
+        ours.model.task,
+        ours.model.models,
+        {"beam": "beam_size", "lenpen": "len_penalty"},
+    )
     sides = (task.source_dictionary, ours.source), (task.target_dictionary, ours.target)
-    numbers = [{theirs: words.index(name) for name, theirs in side.items()} for words, side in sides]
-    texts = [torch.tensor([numbers[0][token] for token in row["input"]]) for row in rows]
-    source = {"src_tokens": collate_tokens(texts, 1, left_pad=True), "src_lengths": torch.tensor([*map(len, texts)])}
-    forced = [[numbers[1][token] for token in row["output"][1 : 1 + len(task.form.forced)]] for row in rows]
+    numbers = [
+        {theirs: words.index(name) for name, theirs in side.items()}
+        for words, side in sides
+    ]
+    texts = [
+        torch.tensor([numbers[0][token] for token in row["input"]]) for row in rows
+    ]
+    source = {
+        "src_tokens": collate_tokens(texts, 1, left_pad=True),
+        "src_lengths": torch.tensor([*map(len, texts)]),
+    }
+    forced = [
+        [numbers[1][token] for token in row["output"][1 : 1 + len(task.form.forced)]]
+        for row in rows
+    ]
     search = {names.get(name, name): value for name, value in search.items()}
     with mended_ngram_blocker():
         generator = SequenceGenerator(models, task.target_dictionary, **search)
@@ -64,43 +91,92 @@ def by_fairseq(ours: InTheirNumbers, rows: Sequence[dict[str, Any]], search: dic
     return [[one["tokens"].tolist() for one in own] for own in found]
 
 
-def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_drafts(imported: Imported) -> None:
-    rows, ours = imported.forward, imported.of(imported.forward[0], drafter=imported.folder / "model.pt")
+def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_drafts(
+    imported: Imported,
+) -> None:
+    rows, ours = (
+        imported.forward,
+        imported.of(imported.forward[0], drafter=imported.folder / "model.pt"),
+    )
     model, task = ours.model, ours.model.task
     texts = [model.encode(row["text"]) for row in rows]
     (batch,) = batches_of(task, texts, len(texts))
     order = batch["id"].tolist()
-    searches = {beam: {**model.search, "beam": beam, "max_len_b": 40} for beam in (1, 4)}
-    stock = {beam: by_fairseq(ours, [rows[number] for number in order], searches[beam]) for beam in searches}
+    searches = {
+        beam: {**model.search, "beam": beam, "max_len_b": 40} for beam in (1, 4)
+    }
+    stock = {
+        beam: by_fairseq(ours, [rows[number] for number in order], searches[beam])
+        for beam in searches
+    }
     half = sum(len(tokens) for (tokens,) in stock[1]) // 2
-    least = {"iad": imported.name == "bart", "speculative": half, "aggressive-beam": 1}  # BART's copies its input
-    for mode, beam in {"greedy": 1, "iad": 1, "speculative": 1, "beam": 4, "aggressive-beam": 4}.items():
-        decoding = task.decoding.with_mode(mode, **({"drafts": "whole"} if mode in ("iad", "speculative") else {}))
+    # BART's copies its input
+    least = {"iad": imported.name == "bart", "speculative": half, "aggressive-beam": 1}
+    for mode, beam in {
+        "greedy": 1,
+        "iad": 1,
+        "speculative": 1,
+        "beam": 4,
+        "aggressive-beam": 4,
+    }.items():
+        decoding = task.decoding.with_mode(
+            mode, **({"drafts": "whole"} if mode in ("iad", "speculative") else {})
+        )
         search = Namespace(**searches[beam], retain_iter_history=True)
         generator = task.build_generator(model.models, search, decoding=decoding)
         found = task.inference_step(generator, model.models, batch)
-        assert [[one["tokens"].tolist() for one in own] for own in found] == stock[beam], mode
+        assert [[one["tokens"].tolist() for one in own] for own in found] == stock[
+            beam
+        ], mode
         if mode in least:
-            assert sum(sum(own[0]["stats"].accepted) for own in found) >= least[mode], mode
+            assert sum(sum(own[0]["stats"].accepted) for own in found) >= least[mode], (
+                mode
+            )
         if mode == "iad" and task.source_dictionary == task.target_dictionary:
             draft = found[0][0]["history"][0]["tokens"].tolist()
-            assert [token for token in draft if token not in task.form.forced] == texts[order[0]].tolist()
+            assert [token for token in draft if token not in task.form.forced] == texts[
+                order[0]
+            ].tolist()
 
 
-def test_fairseq_generate_has_the_same_outputs(imported: Imported, tmp_path: Path) -> None:
+def test_fairseq_generate_has_the_same_outputs(
+    imported: Imported, tmp_path: Path
+) -> None:
     rows, ours = imported.forward, imported.of(imported.forward[0])
     (tmp_path / "text").write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
     pair = ["-s", ours.model.source_lang, "-t", ours.model.target_lang]
-    aggdec(["binarize", str(imported.folder), str(tmp_path / "data"), *pair, "--test", str(tmp_path / "text")])
+    aggdec(
+        [
+            "binarize",
+            str(imported.folder),
+            str(tmp_path / "data"),
+            *pair,
+            "--test",
+            str(tmp_path / "text"),
+        ]
+    )
     command = [
         tmp_path / "data", "--user-dir", PLUGIN, *pair, "--path", imported.folder / "model.pt", "--max-len-b", "60",
         "--bpe", "hub", "--hub-folder", imported.folder, *(["--block-ngrams"] if imported.name == "bart" else []),
     ]  # fmt: skip
-    printed = [generate_here(*command, "--task", "aggressive_hub_translation", "--decoding", "greedy")]
-    if imported.name in ("nllb_legacy", "marian_two"):  # fairseq's own search, in a process of its own
-        printed.append(run_cli("fairseq-generate", *command, "--task", "hub_translation", "--beam", "1").stdout)
+    printed = [
+        generate_here(
+            *command, "--task", "aggressive_hub_translation", "--decoding", "greedy"
+        )
+    ]
+    # fairseq's own search, in a process of its own
+    if imported.name in ("nllb_legacy", "marian_two"):
+        printed.append(
+            run_cli(
+                "fairseq-generate", *command, "--task", "hub_translation", "--beam", "1"
+            ).stdout
+        )
     for lines in printed:
-        texts = {line.split("\t")[0]: line.split("\t")[-1] for line in lines.splitlines() if line.startswith("D-")}
+        texts = {
+            line.split("\t")[0]: line.split("\t")[-1]
+            for line in lines.splitlines()
+            if line.startswith("D-")
+        }
         for number, row in enumerate(rows):
             assert texts[f"D-{number}"] == row["decoded"]
             found = parse_generate(lines)[number]
@@ -122,14 +198,23 @@ def test_fairseq_generate_has_the_same_outputs(imported: Imported, tmp_path: Pat
     ],
 )
 def test_verify_compares_a_download_with_transformers_or_says_what_to_install(
-    name: str, pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    pair: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "text").write_text("\n\n".join(TEXTS), "utf-8")
     command = f"verify {MODELS / name} --against-transformers --input {tmp_path / 'text'} {pair}".split()
     if importlib.util.find_spec("transformers"):
         aggdec(command)
-        assert capsys.readouterr().out == f"{len(TEXTS)} sentences, 0 otherwise than in transformers\n"
+        assert (
+            capsys.readouterr().out
+            == f"{len(TEXTS)} sentences, 0 otherwise than in transformers\n"
+        )
     else:
-        with pytest.raises(AggdecError, match="needs transformers: pip install transformers"):
+        with pytest.raises(
+            AggdecError, match="needs transformers: pip install transformers"
+        ):
             aggdec(command)

@@ -39,21 +39,37 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     for line in (translate, binarize, f"{bench} --repeats 1 --no-profile --no-memory"):
         aggdec(shlex.split(line)[1:])
     parse(shlex.split(drafter)[1:])
-    printed = run_cli(*shlex.split(generate.replace("$(aggdec user-dir)", str(PLUGIN))), cwd=tmp_path).stdout
+    printed = run_cli(
+        *shlex.split(generate.replace("$(aggdec user-dir)", str(PLUGIN))), cwd=tmp_path
+    ).stdout
     assert "BLEU" not in printed, "there are no references"
-    outputs = dict(line.split("\t")[::2] for line in printed.splitlines() if line.startswith("D-"))
+    outputs = dict(
+        line.split("\t")[::2] for line in printed.splitlines() if line.startswith("D-")
+    )
     model = load.hub("bart")
     own, greedy, alone, short = (
-        model.decode(TEXTS, **given) for given in ({}, {"mode": "greedy"}, {"beam": 1}, {"max_len_b": 5})
+        model.decode(TEXTS, **given)
+        for given in ({}, {"mode": "greedy"}, {"beam": 1}, {"max_len_b": 5})
     )
     assert [outputs[f"D-{number}"] for number in range(3)] == [one.text for one in own]
-    assert [one.text for one in alone] == [one.text for one in greedy] != [one.text for one in own]
+    assert (
+        [one.text for one in alone]
+        == [one.text for one in greedy]
+        != [one.text for one in own]
+    )
     assert max(len(one.sentences[0].tokens) for one in short) == 5
-    stock = [[one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
-    assert stock == [[one.text for one in model.decode(TEXTS, "beam", beam=beam)] for beam in (1, 3, 1)]
+    stock = [
+        [one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)]
+        for beam in (1, 3, 1)
+    ]
+    assert stock == [
+        [one.text for one in model.decode(TEXTS, "beam", beam=beam)]
+        for beam in (1, 3, 1)
+    ]
     data = DataBin.find(Path("data-bin"))
     recipe = Recipe(Path("bart/model.pt"), 128, 2, 5, torch.device("cpu"), bf16=False)
-    targets = recipe.teacher(data).translate(range(3), [*data.source("train")])  # texts alone, without the forced <s>
+    # texts alone, without the forced <s>
+    targets = recipe.teacher(data).translate(range(3), [*data.source("train")])
     symbols = data.target_dictionary.symbols
     for one, target in zip(greedy, targets, strict=True):
         assert one.sentences[0].tokens[1:] == [symbols[token] for token in target[:-1]]
@@ -64,14 +80,20 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
     assert f" --bpe hub --hub-folder bart {of_search} --user-dir" in last_line
     # drafters learn to read what the model reads, and are tried out with empty targets
     for name, expected in {"hub_translation": None, "block_drafting": [0, 2]}.items():
-        config = TASK_DATACLASS_REGISTRY[name](data="data-bin", dataset_impl=None, required_seq_len_multiple=1)
+        config = TASK_DATACLASS_REGISTRY[name](
+            data="data-bin", dataset_impl=None, required_seq_len_multiple=1
+        )
         task = TASK_REGISTRY[name].setup_task(config)
         task.load_dataset("test")
         pair = task.dataset("test")[1]
         assert pair["source"].tolist() == [0, *model.encode(TEXTS[1]).tolist()]
-        assert (pair["target"] if expected is None else pair["target"].tolist()) == expected
+        assert (
+            pair["target"] if expected is None else pair["target"].tolist()
+        ) == expected
         config.num_batch_buckets = 2
-        with pytest.raises(AggdecError, match=r"^--num-batch-buckets: cannot be used on an imp"):
+        with pytest.raises(
+            AggdecError, match=r"^--num-batch-buckets: cannot be used on an imp"
+        ):
             task.load_dataset("test")
 
 
@@ -81,32 +103,67 @@ def test_languages_go_by_name_and_processes_import_once(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with ThreadPoolExecutor(2) as threads:
         assert len({*threads.map(imported, 2 * [MODELS / "nllb"])}) == 1
-    aggdec(["translate", "--model", f"{MODELS / 'nllb'}", "-s", PAIR[0], "-t", PAIR[1], "--mode", "iad", TEXTS[1]])
+    aggdec(
+        [
+            "translate",
+            "--model",
+            f"{MODELS / 'nllb'}",
+            "-s",
+            PAIR[0],
+            "-t",
+            PAIR[1],
+            "--mode",
+            "iad",
+            TEXTS[1],
+        ]
+    )
     found = load.hub(MODELS / "nllb", *PAIR).decode(TEXTS[1], "greedy")
     assert capsys.readouterr().out == f"{found.text}\n"
     assert (found.sentences[0].tokens[0], PAIR[1] in found.text) == (PAIR[1], False)
-    with pytest.raises(AggdecError, match=r"^-t deu: the model has no such language; .*deu_Latn"):
+    with pytest.raises(
+        AggdecError, match=r"^-t deu: the model has no such language; .*deu_Latn"
+    ):
         load.hub(MODELS / "nllb", PAIR[0], "deu")
     with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t \(serve"):
         load.hub(MODELS / "m2m_100", "en")
-    with pytest.raises(AggdecError, match=r"^-t en: the model has no such language; its only one is de$"):
+    with pytest.raises(
+        AggdecError,
+        match=r"^-t en: the model has no such language; its only one is de$",
+    ):
         load.hub(MODELS / "marian_two", "de", "en")
     monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
-    with pytest.raises(AggdecError, match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"):
+    with pytest.raises(
+        AggdecError,
+        match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$",
+    ):
         load.hub(MODELS / "nllb", *PAIR)
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [("bart", {"config.json": {"task_specific_params": {"summarization_cnn": {}}}}), ("pegasus", {})],
+    [
+        ("bart", {"config.json": {"task_specific_params": {"summarization_cnn": {}}}}),
+        ("pegasus", {}),
+    ],
 )
 def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_prints_a_text_is(
-    name: str, changes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out, file = tmp_path / "imported", tmp_path / "text"
-    aggdec(["import-hf", str(copied(name, tmp_path / name, changes)), "--out", str(out)])
+    aggdec(
+        ["import-hf", str(copied(name, tmp_path / name, changes)), "--out", str(out)]
+    )
     printed = shlex.split(capsys.readouterr().out.splitlines()[0])
-    lines = ["She likes miniskirts. Tom is here.", "", " \t", "  We're going out for Chinese.\r", ""]
+    lines = [
+        "She likes miniskirts. Tom is here.",
+        "",
+        " \t",
+        "  We're going out for Chinese.\r",
+        "",
+    ]
     text, model = "\n".join(lines), load.hub(out)
     file.write_bytes(text.encode())
     whole, of_example = (model.decode(one, whole=True) for one in (text, printed[-1]))
@@ -119,32 +176,51 @@ def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_pri
     assert capsys.readouterr().out == f"{alone}{whole.text}{of_example.text}\n"
 
 
-def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(tmp_path: Path) -> None:
+def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(
+    tmp_path: Path,
+) -> None:
     imported = Imported("marian_multi", tmp_path / "imported")
     rows, model = imported.rows, load.hub(imported.folder)
     tagged = [f"{row['target_lang']} {row['text']}" for row in rows]
-    assert model.decode("\n".join(tagged), "greedy").text == "\n".join(row["decoded"] for row in rows)
+    assert model.decode("\n".join(tagged), "greedy").text == "\n".join(
+        row["decoded"] for row in rows
+    )
     # one text in two languages, which hold for the sentences that follow
     text, pairs = rows[0]["text"], {row["target_lang"]: row for row in rows}
-    deu, eng = (imported.of(pairs[tag]).model.decode(text, "greedy").text for tag in (">>deu<<", ">>eng<<"))
+    deu, eng = (
+        imported.of(pairs[tag]).model.decode(text, "greedy").text
+        for tag in (">>deu<<", ">>eng<<")
+    )
     assert deu != eng
     mixed = f">>deu<<\n{text}\n\n{text} {text}\n  >>eng<<{text} {text}"
     assert model.decode(mixed, "greedy").text == f"{deu}\n\n{deu} {deu}\n  {eng} {eng}"
     for untagged, message in (
-        (f"{text}\n{mixed}", r"several languages \(deu, eng, .*give -t .*, or begin the text with one: >>deu"),
-        (f"{mixed}\n>>xyz<< {text}", "'>>xyz<< .*': the model has no such language; of its 2 .* deu"),
+        (
+            f"{text}\n{mixed}",
+            r"several languages \(deu, eng, .*give -t .*, or begin the text with one: >>deu",
+        ),
+        (
+            f"{mixed}\n>>xyz<< {text}",
+            "'>>xyz<< .*': the model has no such language; of its 2 .* deu",
+        ),
     ):
         with pytest.raises(AggdecError, match=message):
             model.decode(untagged)
     # of a large file such lines are listed, and the others decoded
-    (tmp_path / "text").write_text("\n".join([tagged[0], "", text, ">>xyz<< Hello."]), "utf-8")
+    (tmp_path / "text").write_text(
+        "\n".join([tagged[0], "", text, ">>xyz<< Hello."]), "utf-8"
+    )
     folders = f"--model {imported.folder} --input {tmp_path / 'text'} --output {tmp_path / 'out'}"
     aggdec(f"decode {folders} --decoding greedy".split())
-    assert (tmp_path / "out/text.000000.txt").read_text("utf-8") == f"{rows[0]['decoded']}\n\n\n\n"
+    assert (tmp_path / "out/text.000000.txt").read_text(
+        "utf-8"
+    ) == f"{rows[0]['decoded']}\n\n\n\n"
     assert (tmp_path / "out/skipped.tsv").read_text("utf-8").count("\n") == 2
 
 
-def test_a_draft_is_split_by_the_rules_of_the_language_that_its_text_names(tmp_path: Path) -> None:
+def test_a_draft_is_split_by_the_rules_of_the_language_that_its_text_names(
+    tmp_path: Path,
+) -> None:
     model = load.hub(Imported("marian_multi", tmp_path / "imported").folder)
     with mock.patch("fairseq_aggdec.model.split_text", wraps=split_text) as split:
         model.decode("\n>>deu<< Tom is here.", "iad", drafts="Tom ist hier.")

@@ -25,62 +25,147 @@ class Code:
         return os.mkdir, ("made",)
 
 
-def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_json(tmp_path: Path) -> None:
-    older = {"num_beams": 4, "max_length": 9, "no_repeat_ngram_size": 3, "force_bos_token_to_be_generated": True}
-    harmless = {"replacing_rate": 0, "use_return_dict": True, "forced_eos_token_id": None}
-    folder = copied("bart", tmp_path / "bart", {GENERATION: None, CONFIG: older | harmless})
+def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_json(
+    tmp_path: Path,
+) -> None:
+    older = {
+        "num_beams": 4,
+        "max_length": 9,
+        "no_repeat_ngram_size": 3,
+        "force_bos_token_to_be_generated": True,
+    }
+    harmless = {
+        "replacing_rate": 0,
+        "use_return_dict": True,
+        "forced_eos_token_id": None,
+    }
+    folder = copied(
+        "bart", tmp_path / "bart", {GENERATION: None, CONFIG: older | harmless}
+    )
     out = tmp_path / "out"
     (tmp_path / "out.partial/killed").mkdir(parents=True)
     settings = import_checkpoint(folder, out)
     assert settings == Settings.read(out)
-    assert (settings.source, settings.forced, settings.languages) == ("<s> {text} </s>", ["<s>"], {})
+    assert (settings.source, settings.forced, settings.languages) == (
+        "<s> {text} </s>",
+        ["<s>"],
+        {},
+    )
     search = {"beam": 4, "lenpen": 1.0, "max_len_a": 0, "max_len_b": 7, "min_len": 0}
-    assert settings.generation == search | {"no_repeat_ngram_size": 3, "block_ngrams": True}
+    assert settings.generation == search | {
+        "no_repeat_ngram_size": 3,
+        "block_ngrams": True,
+    }
     ours = read_checkpoint(out / "model.pt")["model"]
     for name, weight in load_file(folder / SAFE).items():
         if ".layers." in name:
-            torch.testing.assert_close(ours[name.removeprefix("model.")], weight, rtol=0, atol=0)
+            torch.testing.assert_close(
+                ours[name.removeprefix("model.")], weight, rtol=0, atol=0
+            )
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
-    with pytest.raises(AggdecError, match="out: is an imported model already: use it, or name a new folder"):
+    with pytest.raises(
+        AggdecError,
+        match="out: is an imported model already: use it, or name a new folder",
+    ):
         import_checkpoint(folder, out)
-    with pytest.raises(AggdecError, match="out: is an imported model already; use it by --model"):
+    with pytest.raises(
+        AggdecError, match="out: is an imported model already; use it by --model"
+    ):
         import_checkpoint(out, tmp_path / "other")
 
 
-def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_precision(tmp_path: Path) -> None:
-    path, name = copied("marian", tmp_path / "marian", {}) / BIN, "decoder.embed_positions.weight"
+def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_precision(
+    tmp_path: Path,
+) -> None:
+    path, name = (
+        copied("marian", tmp_path / "marian", {}) / BIN,
+        "decoder.embed_positions.weight",
+    )
     weights = torch.load(path)
     weights[f"model.{name}"] = table = weights[f"model.{name}"].flip(0)
     torch.save(weights, path)
     import_checkpoint(path.parent, tmp_path / "out")
     ours = read_checkpoint(tmp_path / "out/model.pt")["model"]
     assert torch.equal(ours[name][2:], table)
-    assert ours["decoder.output_projection.bias"].half().isfinite().all()  # <s> has a number there, too
+    # <s> has a number there, too
+    assert ours["decoder.output_projection.bias"].half().isfinite().all()
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("bart", {CONFIG: {"model_type": "t5"}}, r"config.json: model_type: 't5' is not supported; BART, mBART, "),
+        (
+            "bart",
+            {CONFIG: {"model_type": "t5"}},
+            r"config.json: model_type: 't5' is not supported; BART, mBART, ",
+        ),
         ("bart", {CONFIG: {"rope": 1}}, r"config.json: rope: is not known"),
-        ("bart", {CONFIG: {"normalize_before": True}}, r"normalize_before: True is not supported for bart, only False"),
-        ("bart", {CONFIG: {"vocab_size": 900}}, r"that does not fit: the tokenizer has 1001 tokens, .* 900 "),
-        ("bart", {CONFIG: {"vocab_size": "16"}}, r"config.json: vocab_size: is missing, or no number above 0"),
-        ("bart", {CONFIG: {"encoder_layers": 3}}, r"do not fit config.json: Missing key.*encoder.layers.2.*; download"),
-        ("bart", {CONFIG: {"encoder_layers": 1}}, r"do not fit config.json: Unexpected key.*encoder.layers.1.fc1.bias"),
-        ("bart", {CONFIG: {"decoder_ffn_dim": 8}}, r"do not fit config.json: .*decoder.layers.1.fc2.weight.*"),
-        ("bart", {GENERATION: {"repetition_penalty": 1.2}}, r"repetition_penalty: 1.2 is not supported"),
+        (
+            "bart",
+            {CONFIG: {"normalize_before": True}},
+            r"normalize_before: True is not supported for bart, only False",
+        ),
+        (
+            "bart",
+            {CONFIG: {"vocab_size": 900}},
+            r"that does not fit: the tokenizer has 1001 tokens, .* 900 ",
+        ),
+        (
+            "bart",
+            {CONFIG: {"vocab_size": "16"}},
+            r"config.json: vocab_size: is missing, or no number above 0",
+        ),
+        (
+            "bart",
+            {CONFIG: {"encoder_layers": 3}},
+            r"do not fit config.json: Missing key.*encoder.layers.2.*; download",
+        ),
+        (
+            "bart",
+            {CONFIG: {"encoder_layers": 1}},
+            r"do not fit config.json: Unexpected key.*encoder.layers.1.fc1.bias",
+        ),
+        (
+            "bart",
+            {CONFIG: {"decoder_ffn_dim": 8}},
+            r"do not fit config.json: .*decoder.layers.1.fc2.weight.*",
+        ),
+        (
+            "bart",
+            {GENERATION: {"repetition_penalty": 1.2}},
+            r"repetition_penalty: 1.2 is not supported",
+        ),
         ("bart", {GENERATION: {"num_beams": 1.5}}, r"num_beams: 1.5 is no such number"),
         ("bart", {CONFIG: None}, r"bart/config.json: no such file; name the folder"),
-        ("bart", {SAFE: 1000}, r"bart/model.safetensors: is damaged, or .*; download it again"),
-        ("mbart25", {BIN: Code()}, r"pytorch_model.bin: .* holds more than weights, of which no code was run"),
-        ("marian", {CONFIG: {"pad_token_id": 5}, GENERATION: None}, r"pad_token_id: is 5, and 1078 in the tokenizer"),
-        ("marian", {CONFIG: {"activation_function": "tanh"}}, r"activation_function: 'tanh' is not supported for mar"),
+        (
+            "bart",
+            {SAFE: 1000},
+            r"bart/model.safetensors: is damaged, or .*; download it again",
+        ),
+        (
+            "mbart25",
+            {BIN: Code()},
+            r"pytorch_model.bin: .* holds more than weights, of which no code was run",
+        ),
+        (
+            "marian",
+            {CONFIG: {"pad_token_id": 5}, GENERATION: None},
+            r"pad_token_id: is 5, and 1078 in the tokenizer",
+        ),
+        (
+            "marian",
+            {CONFIG: {"activation_function": "tanh"}},
+            r"activation_function: 'tanh' is not supported for mar",
+        ),
         ("marian", {CONFIG: {"rotary": True}}, r"config.json: rotary: is not known"),
     ],
 )
 def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(
-    name: str, changes: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    changes: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AggdecError, match=message) as error:

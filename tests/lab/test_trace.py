@@ -13,7 +13,9 @@ from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.lab.trace import read_traces, text
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
-STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
+STATS = SentenceStats(
+    drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2]
+)
 TEXT = {
     "source": ["A@@", "x", "<b>"],
     "output": ["a", "<i>", "c", "d", "e", "\033[31mf", "g", "</s>"],
@@ -45,7 +47,11 @@ def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "  output  a <i> c d e �[31mf g </s>",
     ]
     in_colour = text({"gad": read_traces(stats)}, colour=True)
-    for piece in ("\033[34ma\033[0m \033[1;31m<i>\033[0m", "\033[33mc\033[0m", "\033[32m�[31mf\033[0m"):
+    for piece in (
+        "\033[34ma\033[0m \033[1;31m<i>\033[0m",
+        "\033[33mc\033[0m",
+        "\033[32m�[31mf\033[0m",
+    ):
         assert piece in in_colour
 
 
@@ -55,9 +61,19 @@ def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None
     with pytest.raises(AggdecError, match=r"gad.jsonl: has no sentences 3, 9"):
         aggdec(["report", "trace", str(stats), "--sentences", "2,3,9"])
     record = json.loads(stats.read_text(encoding="utf-8").splitlines()[0])
-    stats.write_text(json.dumps(record | {"committed_per_iteration": [2, 1, 3, 3]}) + "\n", encoding="utf-8")
-    with pytest.raises(AggdecError, match=r"gad.jsonl, line 1: not of --decoding-stats .*counters do not fit"):
+    stats.write_text(
+        json.dumps(record | {"committed_per_iteration": [2, 1, 3, 3]}) + "\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(
+        AggdecError,
+        match=r"gad.jsonl, line 1: not of --decoding-stats .*counters do not fit",
+    ):
         aggdec(["report", "trace", str(stats)])
-    StatsFile(str(stats)).write(1, [4], Decoded([4, 2], [], SentenceStats([1], [1], [1])), None)
-    with pytest.raises(AggdecError, match=r"line 1: has no drafts; decode with .*--retain-iter-history"):
+    StatsFile(str(stats)).write(
+        1, [4], Decoded([4, 2], [], SentenceStats([1], [1], [1])), None
+    )
+    with pytest.raises(
+        AggdecError, match=r"line 1: has no drafts; decode with .*--retain-iter-history"
+    ):
         aggdec(["report", "trace", str(stats)])

@@ -36,7 +36,9 @@ K = 5
 
 
 def drafter(shape: str, **changes: Any) -> NarDrafterModel:
-    return random_drafter(shape, 3, WORDS, WORDS, changes.pop("block_size", K), **changes)
+    return random_drafter(
+        shape, 3, WORDS, WORDS, changes.pop("block_size", K), **changes
+    )
 
 
 def batch(lengths: list[int]) -> dict[str, Tensor]:
@@ -44,12 +46,19 @@ def batch(lengths: list[int]) -> dict[str, Tensor]:
 
 
 def prefixes(rows: int, width: int) -> Tensor:
-    tokens = torch.randint(WORDS.nspecial, len(WORDS), (rows, width), generator=torch.Generator().manual_seed(5))
+    tokens = torch.randint(
+        WORDS.nspecial,
+        len(WORDS),
+        (rows, width),
+        generator=torch.Generator().manual_seed(5),
+    )
     tokens[:, 0] = WORDS.eos()
     return tokens
 
 
-def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor) -> Tensor:
+def by_stock_layers(
+    model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor
+) -> Tensor:
     """One sentence, one block, nothing shared: fairseq's layers over prefix and masks in a row, under a square mask.
 
     `source`: a batch of one; `prefix`: start symbol and y1..yp. Returns k x V.
@@ -61,17 +70,29 @@ def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: T
     x = torch.cat([decoder.embed(prefix), masks])
     table = decoder.embed_positions
     if isinstance(table, SinusoidalPositionalEmbedding):
-        x = x + table.get_embedding(100, x.size(-1), WORDS.pad())[WORDS.pad() + 1 + positions]
+        x = (
+            x
+            + table.get_embedding(100, x.size(-1), WORDS.pad())[
+                WORDS.pad() + 1 + positions
+            ]
+        )
     elif table is not None:
         x = x + table.weight[WORDS.pad() + 1 + positions]
     if decoder.layernorm_embedding is not None:
         x = decoder.layernorm_embedding(x)
     hidden = torch.zeros(length + K, length + K)
     if decoder.is_causal:
-        hidden[:length] = torch.full((length + K, length + K), -torch.inf).triu(1)[:length]
+        hidden[:length] = torch.full((length + K, length + K), -torch.inf).triu(1)[
+            :length
+        ]
     x = x[:, None]
     for layer in decoder.layers:
-        x = layer(x, encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0], self_attn_mask=hidden)[0]
+        x = layer(
+            x,
+            encoder_out["encoder_out"][0],
+            encoder_out["encoder_padding_mask"][0],
+            self_attn_mask=hidden,
+        )[0]
     if decoder.layer_norm is not None:
         x = decoder.layer_norm(x)
     if decoder.project_out_dim is not None:
@@ -85,25 +106,37 @@ def test_equals_stock_layers(shape: str) -> None:
     """Sentences of different lengths in one batch, and every prefix length at once."""
     model, source, tokens = drafter(shape), batch([3, 7, 5]), prefixes(3, 5)
     lengths = torch.arange(5).expand(3, -1)
-    features = model.decoder.draft(model.decoder.read(tokens, model.encode(**source)), lengths)
+    features = model.decoder.draft(
+        model.decoder.read(tokens, model.encode(**source)), lengths
+    )
     logits = model.decoder.output_layer(features)  # B x R x k x V
     for row in range(3):
-        alone = source["src_tokens"][row][source["src_tokens"][row].ne(WORDS.pad())][None]
+        alone = source["src_tokens"][row][source["src_tokens"][row].ne(WORDS.pad())][
+            None
+        ]
         one = {"src_tokens": alone, "src_lengths": torch.tensor([alone.size(1)])}
         for length in range(5):
             expected = by_stock_layers(model, one, tokens[row, : length + 1])
-            torch.testing.assert_close(logits[row, length], expected, atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                logits[row, length], expected, atol=2e-5, rtol=1e-4
+            )
 
 
 @torch.no_grad()
 def test_revealed_positions_show_the_target() -> None:
     """A block with everything revealed reads the same as those tokens; with nothing revealed, masks."""
-    model, source, tokens = drafter("causal, post-norm sinusoidal"), batch([6, 4]), prefixes(2, 4)
+    model, source, tokens = (
+        drafter("causal, post-norm sinusoidal"),
+        batch([6, 4]),
+        prefixes(2, 4),
+    )
     lengths = torch.tensor([[1, 3], [0, 2]])
     gold = torch.randint(4, 24, (2, 2, K), generator=torch.Generator().manual_seed(1))
     reading = model.decoder.read(tokens, model.encode(**source))
     plain = model.decoder.draft(reading, lengths)
-    nothing = model.decoder.draft(reading, lengths, torch.zeros(2, 2, K, dtype=torch.bool), gold)
+    nothing = model.decoder.draft(
+        reading, lengths, torch.zeros(2, 2, K, dtype=torch.bool), gold
+    )
     assert torch.equal(plain, nothing)
     one = torch.zeros(2, 2, K, dtype=torch.bool)
     one[0, 1, 2] = True
@@ -116,20 +149,36 @@ def test_revealed_positions_show_the_target() -> None:
 
 
 @torch.no_grad()
-def test_a_new_head_changes_nothing_and_a_trained_one_looks_at_the_token_before() -> None:
-    head, x, before = TransitionHead(16, 8), torch.randn(2, 3, 16), torch.randn(2, 3, 16)
+def test_a_new_head_changes_nothing_and_a_trained_one_looks_at_the_token_before() -> (
+    None
+):
+    head, x, before = (
+        TransitionHead(16, 8),
+        torch.randn(2, 3, 16),
+        torch.randn(2, 3, 16),
+    )
     assert torch.equal(head(x, before), x)
     torch.nn.init.normal_(head.out.weight)
-    hidden = (before @ head.before.weight.T + x @ head.here.weight.T + head.here.bias).clamp(min=0)
-    torch.testing.assert_close(head(x, before), x + hidden @ head.out.weight.T, atol=1e-5, rtol=1e-5)
+    hidden = (
+        before @ head.before.weight.T + x @ head.here.weight.T + head.here.bias
+    ).clamp(min=0)
+    torch.testing.assert_close(
+        head(x, before), x + hidden @ head.out.weight.T, atol=1e-5, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
 def test_both_passes_have_the_same_dropout(shape: str) -> None:
     """With nothing revealed the second pass gives the very tokens of the first."""
-    model = drafter(shape, dropout=0.4, attention_dropout=0.2, activation_dropout=0.1).train()
+    model = drafter(
+        shape, dropout=0.4, attention_dropout=0.2, activation_dropout=0.1
+    ).train()
     source, tokens = batch([6, 9]), prefixes(2, 6)
-    blocks = Blocks(torch.tensor([[0, 3], [5, 2]]), torch.full((2, 2, K), 7), torch.ones(2, 2, K, dtype=torch.bool))
+    blocks = Blocks(
+        torch.tensor([[0, 3], [5, 2]]),
+        torch.full((2, 2, K), 7),
+        torch.ones(2, 2, K, dtype=torch.bool),
+    )
     first: list[Tensor] = []
 
     def reveal(predicted: Tensor) -> Tensor:
@@ -137,7 +186,9 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
         return torch.zeros_like(predicted, dtype=torch.bool)
 
     torch.manual_seed(1)
-    logits, trained = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
+    logits, trained = model(
+        **source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal
+    )
     assert bool(trained.all())
     assert torch.equal(model.decoder.best_tokens(logits.detach()), first[0].flatten())
     again, _ = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
@@ -147,18 +198,42 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
 
 def architecture(cfg: NarDrafterConfig) -> list[Any]:
     """What decides what is computed."""
-    names = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before", "learned_pos")
-    sides = [[getattr(part, name) for name in names] for part in (cfg.encoder, cfg.decoder)]
+    names = (
+        "embed_dim",
+        "ffn_embed_dim",
+        "layers",
+        "attention_heads",
+        "normalize_before",
+        "learned_pos",
+    )
+    sides = [
+        [getattr(part, name) for name in names] for part in (cfg.encoder, cfg.decoder)
+    ]
     return [*sides, cfg.activation_fn, cfg.share_all_embeddings, cfg.no_scale_embedding]
 
 
 @pytest.mark.parametrize("written", ["flat", "in a group", "without groups"])
 def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> None:
     """On a command line and in YAML; only dropout belongs to the training."""
-    shape: dict[str, Any] = {"decoder_layers": 3, "encoder_normalize_before": True, "share_all_embeddings": True}
-    shape |= {"dropout": 0.2, "activation_fn": "gelu", "no_scale_embedding": True, "encoder_learned_pos": True}
-    verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
-    given: dict[str, Any] = {"arch": "nar_drafter", "encoder_from": verifier, "max_source_positions": 1024}
+    shape: dict[str, Any] = {
+        "decoder_layers": 3,
+        "encoder_normalize_before": True,
+        "share_all_embeddings": True,
+    }
+    shape |= {
+        "dropout": 0.2,
+        "activation_fn": "gelu",
+        "no_scale_embedding": True,
+        "encoder_learned_pos": True,
+    }
+    verifier = str(
+        save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape)
+    )
+    given: dict[str, Any] = {
+        "arch": "nar_drafter",
+        "encoder_from": verifier,
+        "max_source_positions": 1024,
+    }
     cfg: Any = {
         "flat": Namespace(**given, decoder_layers=1),
         "in a group": OmegaConf.create({**given, "decoder": {"layers": 1}}),
@@ -166,7 +241,9 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
     }[written]
     ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     cfg = NarDrafterConfig.from_namespace(cfg)
-    own = NarDrafterConfig.from_namespace(Namespace(**vars(read_checkpoint(verifier)["cfg"]["model"])))
+    own = NarDrafterConfig.from_namespace(
+        Namespace(**vars(read_checkpoint(verifier)["cfg"]["model"]))
+    )
     own.decoder.layers = 1
     assert architecture(cfg) == architecture(own)
     assert (cfg.encoder_from, cfg.decoder.output_dim) == (verifier, 16)
@@ -178,33 +255,49 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
     [
         ({"adaptive_softmax_cutoff": "5,10"}, "--adaptive-softmax-cutoff"),
         ({"block_size": 0}, "--block-size"),
-        ({"mask_source_copy": True, "no_token_positional_embeddings": True}, "--mask-source-copy"),
+        (
+            {"mask_source_copy": True, "no_token_positional_embeddings": True},
+            "--mask-source-copy",
+        ),
     ],
 )
-def test_options_that_the_decoder_cannot_honour(changes: dict[str, Any], option: str) -> None:
+def test_options_that_the_decoder_cannot_honour(
+    changes: dict[str, Any], option: str
+) -> None:
     with pytest.raises(AggdecError, match=option):
         drafter("causal, post-norm sinusoidal", **changes)
 
 
-def test_dictionaries_that_the_verifiers_encoder_does_not_share_are_refused_in_a_line(tmp_path: Path) -> None:
-    verifier = str(save_base(random_model(1, WORDS, WORDS, share_all_embeddings=True), tmp_path / "v.pt"))
+def test_dictionaries_that_the_verifiers_encoder_does_not_share_are_refused_in_a_line(
+    tmp_path: Path,
+) -> None:
+    verifier = str(
+        save_base(
+            random_model(1, WORDS, WORDS, share_all_embeddings=True), tmp_path / "v.pt"
+        )
+    )
     cfg = Namespace(encoder_from=verifier, share_all_embeddings=True)
     ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
-    with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"):
+    with pytest.raises(
+        AggdecError,
+        match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict",
+    ):
         NarDrafterModel.build_model(cfg, task)
 
 
 def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:
     torch.manual_seed(1)
-    drawn = random_prefix_lengths(torch.full((20000,), 5), 3)  # 5 tokens with EOS, so 0 to 4
+    # 5 tokens with EOS, so 0 to 4
+    drawn = random_prefix_lengths(torch.full((20000,), 5), 3)
     for block in range(3):
         shares = drawn[:, block].bincount(minlength=5) / len(drawn)
         assert (shares - 0.2).abs().max() < 0.015
     lengths = torch.randint(4, 30, (500,))
     drawn = random_prefix_lengths(lengths, 4)
     assert bool((drawn < lengths[:, None]).all())
-    assert bool((drawn.sort(dim=1).values.diff(dim=1) > 0).all())  # all different, as there is room
+    # all different, as there is room
+    assert bool((drawn.sort(dim=1).values.diff(dim=1) > 0).all())
     short = random_prefix_lengths(torch.tensor([1, 2]), 4)
     assert short[0].tolist() == [0, 0, 0, 0]
     assert sorted(short[1].tolist()) == [0, 0, 1, 1]
@@ -215,5 +308,9 @@ def test_prefix_lengths_of_validation_depend_on_the_sentence_alone() -> None:
     all_at_once = fixed_prefix_lengths(ids, lengths, 4)
     some = torch.tensor([7, 998, 3])
     assert torch.equal(fixed_prefix_lengths(some, lengths[some], 4), all_at_once[some])
-    eight = fixed_prefix_lengths(ids, torch.full((1000,), 8), 1).flatten().bincount(minlength=8)
+    eight = (
+        fixed_prefix_lengths(ids, torch.full((1000,), 8), 1)
+        .flatten()
+        .bincount(minlength=8)
+    )
     assert (eight / 1000 - 1 / 8).abs().max() < 0.01

@@ -9,7 +9,14 @@ import pytest
 from fairseq_aggdec.generation.modes import MODES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *(path for part in ("configs", "docs") for path in sorted((ROOT / part).rglob("*.md")))]
+PAGES = [
+    ROOT / "README.md",
+    *(
+        path
+        for part in ("configs", "docs")
+        for path in sorted((ROOT / part).rglob("*.md"))
+    ),
+]
 TEXT = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -19,14 +26,22 @@ def test_named_files_and_sections_exist(page: str) -> None:
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), f"{page} links to {path}"
         if section:
-            headings = re.findall(r"^#+ (.*)", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
-            anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            headings = re.findall(
+                r"^#+ (.*)", target.read_text(encoding="utf-8"), flags=re.MULTILINE
+            )
+            anchors = [
+                re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                for heading in headings
+            ]
             assert section in anchors, f"{page} links to #{section} of {target.name}"
 
 
 def test_every_page_is_in_the_index() -> None:
     index = ROOT / "docs/README.md"
-    linked = {(index.parent / path).resolve() for path in re.findall(r"\]\(([^)#:\s]+\.md)", TEXT["docs/README.md"])}
+    linked = {
+        (index.parent / path).resolve()
+        for path in re.findall(r"\]\(([^)#:\s]+\.md)", TEXT["docs/README.md"])
+    }
     assert {page.resolve() for page in PAGES} - linked == {index.resolve()}
 
 
@@ -39,24 +54,43 @@ def test_the_readme_names_modes_that_there_are() -> None:
 
 
 def test_every_experiment_is_in_the_table_of_configs() -> None:
-    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]+) \|", TEXT["configs/README.md"], re.MULTILINE)))
+    named = re.findall(
+        r"`(\w+)`",
+        "".join(
+            re.findall(r"^\| (`[^|]+) \|", TEXT["configs/README.md"], re.MULTILINE)
+        ),
+    )
     experiments = {path.parent.name for path in (ROOT / "configs").glob("*/about.yaml")}
     assert experiments - set(named) == set()
 
 
 PLACES = re.findall(
-    r"^\| ((?:\w+ et al\. \d{4}, [^|]+)) \| [^|]+ \| (\[[^|]+) \|$", TEXT["docs/papers.md"], re.MULTILINE
+    r"^\| ((?:\w+ et al\. \d{4}, [^|]+)) \| [^|]+ \| (\[[^|]+) \|$",
+    TEXT["docs/papers.md"],
+    re.MULTILINE,
 )
 
 
 @pytest.mark.parametrize(("citations", "files"), PLACES)
 def test_an_equation_lives_where_the_page_says(citations: str, files: str) -> None:
     """The file's docstring names paper and place: `papers/000 Eq. 7` for Ge et al. 2022, Eq. 7."""
-    numbers = {cited: number for number, cited in re.findall(r"^\| (\d+) \| ([^|]+) \|", TEXT["docs/papers.md"], re.M)}
+    numbers = {
+        cited: number
+        for number, cited in re.findall(
+            r"^\| (\d+) \| ([^|]+) \|", TEXT["docs/papers.md"], re.M
+        )
+    }
     for path in re.findall(r"\]\(([^)]+)\)", files):
         docstring = " ".join(
-            (ast.get_docstring(ast.parse((ROOT / "docs" / path).read_text(encoding="utf-8"))) or "").split()
+            (
+                ast.get_docstring(
+                    ast.parse((ROOT / "docs" / path).read_text(encoding="utf-8"))
+                )
+                or ""
+            ).split()
         )
         for citation in citations.split("; "):
             paper, _, place = citation.partition(", ")
-            assert re.search(rf"{numbers[paper]} {re.escape(place)}(?!\.?\d)", docstring), f"{path}: {citation}"
+            assert re.search(
+                rf"{numbers[paper]} {re.escape(place)}(?!\.?\d)", docstring
+            ), f"{path}: {citation}"

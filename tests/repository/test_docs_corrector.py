@@ -19,7 +19,9 @@ def test_texts_are_corrected_as_the_page_shows() -> None:
     page = PAGE.read_text(encoding="utf-8")
     paragraphs = re.findall(r"```text\n(.*?)\n```", page, re.S)
     [forty] = re.findall(r"```forty\n(.*?)\n```", page, re.S)
-    lines = [line.replace(" ⏎ ", "\n").replace(" ⇥ ", "\t") for line in forty.splitlines()]
+    lines = [
+        line.replace(" ⏎ ", "\n").replace(" ⇥ ", "\t") for line in forty.splitlines()
+    ]
     shown = [*paragraphs, *(line for line in lines if not line.startswith("    was "))]
     assert len(shown) == 5 + 40
     results = load.shipped("gec").correct(list(map(source, shown)))

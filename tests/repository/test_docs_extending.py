@@ -16,7 +16,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/CONTRIBUTING.md"
 
 
 def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    [code] = re.findall(
+        r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     assert len([line for line in code.splitlines() if line.strip()]) <= 40
     tables: list[Any] = [MODES, DRAFTERS]
     for table in tables:
@@ -26,8 +28,13 @@ def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) ->
     accepted = 0
     for shape in ENGINE_SHAPES[:3]:
         for seed in range(3):
-            models, sample = [cached_model(shape, seed)], random_batch(seed, FEW_WORDS, [9, 5, 1])
+            models, sample = (
+                [cached_model(shape, seed)],
+                random_batch(seed, FEW_WORDS, [9, 5, 1]),
+            )
             ours = generator(models, "repeating", FEW_WORDS, max_len_b=60)
-            assert_fairseqs(ours.generate(models, sample), models, FEW_WORDS, sample, max_len_b=60)
+            assert_fairseqs(
+                ours.generate(models, sample), models, FEW_WORDS, sample, max_len_b=60
+            )
             accepted += ours.totals.accepted
     assert accepted > 20

@@ -25,9 +25,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "fairseq_aggdec", copy / "fairseq_aggdec", ignore=shutil.ignore_patterns("__pycache__"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--no-build-isolation", "--wheel-dir", copy / "dist", copy], check=True, timeout=120)
+    shutil.copytree(
+        ROOT / "fairseq_aggdec",
+        copy / "fairseq_aggdec",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+    ]
+    subprocess.run(
+        [*pip, "--no-build-isolation", "--wheel-dir", copy / "dist", copy],
+        check=True,
+        timeout=120,
+    )
     (built,) = (copy / "dist").glob("*.whl")
     return built
 
@@ -36,45 +52,96 @@ def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = ROOT / "fairseq_aggdec"
     folders = (package / "demo",)
-    wanted = [*package.rglob("*.py"), package / "py.typed", *(file for folder in folders for file in folder.rglob("*"))]
-    expected = {str(f.relative_to(ROOT)) for f in wanted if f.is_file() and "__pycache__" not in f.parts}
+    wanted = [
+        *package.rglob("*.py"),
+        package / "py.typed",
+        *(file for folder in folders for file in folder.rglob("*")),
+    ]
+    expected = {
+        str(f.relative_to(ROOT))
+        for f in wanted
+        if f.is_file() and "__pycache__" not in f.parts
+    }
     assert expected <= names
-    assert not [name for name in names if name.startswith(("tests/", "scripts/", "configs/"))]
+    assert not [
+        name for name in names if name.startswith(("tests/", "scripts/", "configs/"))
+    ]
 
 
-def test_the_wheel_says_what_it_is_tested_on_and_under_which_licences_it_and_its_models_are(wheel: Path) -> None:
+def test_the_wheel_says_what_it_is_tested_on_and_under_which_licences_it_and_its_models_are(
+    wheel: Path,
+) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        (about,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-    models = [f"License-File: fairseq_aggdec/demo/{name}/README.md" for name in ("gec", "mt")]
-    tested = [f"Classifier: Programming Language :: Python :: 3.{minor}" for minor in (11, 12)]
-    known = ["Author: fairseq_aggdec contributors", "License: MIT", "License-File: LICENSE", "Requires-Python: >=3.11"]
+        (about,) = (
+            archive.read(name).decode()
+            for name in archive.namelist()
+            if name.endswith(".dist-info/METADATA")
+        )
+    models = [
+        f"License-File: fairseq_aggdec/demo/{name}/README.md" for name in ("gec", "mt")
+    ]
+    tested = [
+        f"Classifier: Programming Language :: Python :: 3.{minor}" for minor in (11, 12)
+    ]
+    known = [
+        "Author: fairseq_aggdec contributors",
+        "License: MIT",
+        "License-File: LICENSE",
+        "Requires-Python: >=3.11",
+    ]
     assert {*models, *tested, *known} <= {*about.splitlines()}
 
 
 def test_every_requirement_is_pinned() -> None:
-    lines = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if not line.startswith("#")}
+    lines = (
+        (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    )
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in lines
+        if not line.startswith("#")
+    }
     required = distribution("fairseq-aggdec").requires or []
     for requirement in required:
         name = re.split(r"[\[;=<>!~ ]", requirement)[0].lower()
         assert name in pinned, requirement
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "build-system"
+    ]["requires"]
     assert {name.split(">")[0] for name in build} <= pinned
 
 
 def test_site_packages_install_beside_a_checkout(
-    wheel: Path, toy_model_dir: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wheel: Path,
+    toy_model_dir: ToyModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An installed copy and a checkout of the same name: whichever `--user-dir` names, with a slash, is used."""
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     program = "import sys; from fairseq_cli.generate import cli_main; cli_main(); print(sys.modules['fairseq_aggdec'])"
-    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--cpu"]
+    options = [
+        "--task",
+        "aggressive_translation",
+        "--path",
+        toy_model_dir.checkpoint,
+        "--cpu",
+    ]
     options += ["--beam", "1", "--gen-subset", "valid", "--max-len-b", "5"]
     monkeypatch.setenv("PYTHONPATH", str(site))
     for used in (ROOT, site):
         folder = used / "fairseq_aggdec"
-        done = run_cli("python", "-c", program, toy_model_dir.data, "--user-dir", f"{folder}/", *options, cwd=tmp_path)
+        done = run_cli(
+            "python",
+            "-c",
+            program,
+            toy_model_dir.data,
+            "--user-dir",
+            f"{folder}/",
+            *options,
+            cwd=tmp_path,
+        )
         assert len(parse_generate(done.stdout)) == 15
         assert f"from '{folder}" in done.stdout.splitlines()[-1]
 
@@ -89,7 +156,13 @@ class TestSetup:
         native = "fairseq_aggdec/engine/native"
         (copy / native).mkdir(parents=True)
         sources = [f"{native}/{name}" for name in ("kernels.c", "beams.c")]
-        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt", *sources):
+        for name in (
+            "setup.py",
+            "pyproject.toml",
+            "scripts/setup.sh",
+            "scripts/constraints.txt",
+            *sources,
+        ):
             shutil.copy(ROOT / name, copy / name)
         return copy
 
@@ -98,7 +171,12 @@ class TestSetup:
         line = ["bash", str(copy / "scripts" / "setup.sh")]
         environment = {**os.environ, **environment}
         return subprocess.run(
-            line, env=environment, capture_output=True, text=True, timeout=120, start_new_session=True
+            line,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            start_new_session=True,
         )
 
     @staticmethod
@@ -110,7 +188,9 @@ class TestSetup:
         for name in ("torch", "fairseq", "fairseq/tasks", "fairseq_aggdec", "pip"):
             (site / name).mkdir(exist_ok=True)
             (site / name / "__init__.py").touch()
-        (site / "pip" / "__main__.py").write_text(f"{record}; sys.exit({exit_code})\n", encoding="utf-8")
+        (site / "pip" / "__main__.py").write_text(
+            f"{record}; sys.exit({exit_code})\n", encoding="utf-8"
+        )
 
     def test_second_run_is_quick_and_a_change_is_noticed(self, copy: Path) -> None:
         venv.create(copy / ".venv", with_pip=False, symlinks=True)
@@ -118,14 +198,22 @@ class TestSetup:
         done = self.setup(copy)
         assert done.returncode == 0, done.stderr
         calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
-        assert ["torch" in call.split() for call in calls] == [True, False], "torch first: fairseq compiles with it"
+        assert ["torch" in call.split() for call in calls] == [True, False], (
+            "torch first: fairseq compiles with it"
+        )
         assert all("--constraint scripts/constraints.txt" in call for call in calls)
-        assert all("--progress-bar=off" in call and "--quiet" not in call for call in calls), "stderr is a file here"
+        assert all(
+            "--progress-bar=off" in call and "--quiet" not in call for call in calls
+        ), "stderr is a file here"
         assert done.stderr.startswith("setup: about five minutes")
         assert "--no-build-isolation --editable .[dev,lab]" in calls[1]
         assert self.setup(copy).stderr == ""
-        assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, "nothing installed again"
-        with (copy / "scripts" / "constraints.txt").open("a", encoding="utf-8") as constraints:
+        assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, (
+            "nothing installed again"
+        )
+        with (copy / "scripts" / "constraints.txt").open(
+            "a", encoding="utf-8"
+        ) as constraints:
             constraints.write("# changed\n")
         assert "installing" in self.setup(copy).stderr
 

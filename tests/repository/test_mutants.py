@@ -14,24 +14,46 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = yaml.safe_load((ROOT / "tests/support/mutants.yaml").read_text(encoding="utf-8"))
+FAULTS = yaml.safe_load(
+    (ROOT / "tests/support/mutants.yaml").read_text(encoding="utf-8")
+)
 TRIED = FAULTS if "ALL_FAULTS" in os.environ else FAULTS[:1]
 
 
 @cache
 def passes(tests: str, folder: Path) -> bool:
     """Whether the tests pass with the package in `folder`."""
-    command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *tests.split()]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode <= 1, done.stdout + done.stderr  # more: no test has run; less than 0: the process has died
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-qx",
+        "-p",
+        "no:cacheprovider",
+        *tests.split(),
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    # more: no test has run; less than 0: the process has died
+    assert done.returncode <= 1, done.stdout + done.stderr
     return done.returncode == 0
 
 
 def test_every_fault_can_be_put_into_the_code_and_names_tests() -> None:
     for fault in FAULTS:
-        assert (ROOT / "fairseq_aggdec" / fault["file"]).read_text(encoding="utf-8").count(fault["old"]) == 1, fault
-        assert all((ROOT / test.partition("::")[0]).is_file() for test in fault["tests"].split()), fault
+        assert (ROOT / "fairseq_aggdec" / fault["file"]).read_text(
+            encoding="utf-8"
+        ).count(fault["old"]) == 1, fault
+        assert all(
+            (ROOT / test.partition("::")[0]).is_file()
+            for test in fault["tests"].split()
+        ), fault
 
 
 @pytest.mark.parametrize("fault", TRIED, ids=lambda fault: fault["fault"])
@@ -39,8 +61,13 @@ def test_a_fault_is_seen(fault: dict[str, str], tmp_path: Path) -> None:
     """The first is tried in every run: it once reached users, and once survived the suite."""
     assert passes(fault["tests"], ROOT), "fails without any fault"
     for name in ("fairseq_aggdec", "tests"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     path = tmp_path / "fairseq_aggdec" / fault["file"]
-    path.write_text(path.read_text(encoding="utf-8").replace(fault["old"], fault["new"]), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(fault["old"], fault["new"]),
+        encoding="utf-8",
+    )
     assert not passes(fault["tests"], tmp_path)

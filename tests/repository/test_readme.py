@@ -13,15 +13,25 @@ from tests.support import fork_server
 from tests.support.helpers import ToyModel
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
+PAGES = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/options.md",
+        "docs/training.md",
+        "docs/measurements.md",
+    )
+]
 """those whose commands are run"""
 ELSEWHERE = {
-    "aggdec verify $DATA_BIN --path $CHECKPOINT",  # tests/cli/test_verify.py, 3 sentences
+    # tests/cli/test_verify.py, 3 sentences
+    "aggdec verify $DATA_BIN --path $CHECKPOINT",
     # tests/cli/test_drafter_command.py, few updates
     "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30",
     "source .venv/bin/activate",  # every installed command of the tests
     "aggdec serve",  # tests/serve
-    "aggdec import-hf $HF_MODEL --out model",  # tests/hub/test_hub_task.py, with the lines that it prints
+    # tests/hub/test_hub_task.py, with the lines that it prints
+    "aggdec import-hf $HF_MODEL --out model",
     'aggdec translate --model model "Where do you live?"',  # tests/hub/test_hub_task.py
     "bash scripts/demo.sh",  # tests/cli/test_demo.py
     # tests/scripts/test_pipeline.py, on less data, and with fewer updates of scripts/train.sh
@@ -51,11 +61,19 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[str]:
     """Shell commands, continuation lines joined, comments and spacing removed."""
     lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
-    return [re.sub(r"\s+", " ", re.sub(r"\s#.*", "", line)).strip() for line in lines if line.strip()]
+    return [
+        re.sub(r"\s+", " ", re.sub(r"\s#.*", "", line)).strip()
+        for line in lines
+        if line.strip()
+    ]
 
 
-TRAINING = [line for line in commands() if line.startswith(("aggdec distill", "fairseq-train"))]
-FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TEXTS, *TRAINING]]
+TRAINING = [
+    line for line in commands() if line.startswith(("aggdec distill", "fairseq-train"))
+]
+FIRST, *RUN = [
+    line for line in commands() if line not in [*ELSEWHERE, *TEXTS, *TRAINING]
+]
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +97,18 @@ def run(
         path: where the commands are found; by default where they start quickly (see `fork_server`).
     """
     path = path or fork_server.environment() / "bin"
-    environment = {**os.environ, **names, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        **names,
+        "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",
+    }
     done = subprocess.run(
-        ["bash", "-c", command], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
+        ["bash", "-c", command],
+        cwd=checkout,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done
@@ -92,7 +119,12 @@ def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
     """The variables of the commands: the toy model, and a drafter where it is to be trained."""
     drafter = checkout / "drafter/checkpoint_best.pt"
     small = checkout / "small/checkpoint_best.pt"
-    paths = {"DATA_BIN": toy_model_dir.data, "CHECKPOINT": toy_model_dir.checkpoint, "DRAFTER": drafter, "SMALL": small}
+    paths = {
+        "DATA_BIN": toy_model_dir.data,
+        "CHECKPOINT": toy_model_dir.checkpoint,
+        "DRAFTER": drafter,
+        "SMALL": small,
+    }
     return {name: str(path) for name, path in paths.items()}
 
 
@@ -105,7 +137,9 @@ def drafter(checkout: Path, names: dict[str, str]) -> Path:
     return checkout
 
 
-def test_the_first_command_runs_as_it_was_installed(checkout: Path, names: dict[str, str]) -> None:
+def test_the_first_command_runs_as_it_was_installed(
+    checkout: Path, names: dict[str, str]
+) -> None:
     done = run(FIRST, checkout, names, Path(sysconfig.get_path("scripts")))
     assert "H-0\t" in done.stdout
     assert "--decoding iad: " in done.stdout + done.stderr
@@ -113,14 +147,18 @@ def test_the_first_command_runs_as_it_was_installed(checkout: Path, names: dict[
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_command_runs(command: str, checkout: Path, names: dict[str, str], request: pytest.FixtureRequest) -> None:
+def test_command_runs(
+    command: str, checkout: Path, names: dict[str, str], request: pytest.FixtureRequest
+) -> None:
     if "--drafter-path" in command:
         request.getfixturevalue("drafter")
     done = run(command, checkout, names)
     assert "H-0\t" in done.stdout
     (decoding,) = re.findall(r"--decoding \S+", command)
     assert f"{decoding}: " in done.stdout + done.stderr
-    assert ("$SMALL" in command) == ("small/checkpoint_best.pt shares the verifier's encoder" in done.stderr)
+    assert ("$SMALL" in command) == (
+        "small/checkpoint_best.pt shares the verifier's encoder" in done.stderr
+    )
     if " | " in command:  # the shipped corrector
         assert "The student’s book is on the table." in done.stdout
 
@@ -140,9 +178,14 @@ def test_commands_run_elsewhere_are_in_the_docs() -> None:
     assert set(commands()) >= ELSEWHERE
 
 
-@pytest.mark.parametrize("program", [block for block in blocks("python") if "from .my_task" not in block])
+@pytest.mark.parametrize(
+    "program", [block for block in blocks("python") if "from .my_task" not in block]
+)
 def test_program_runs(
-    program: str, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    program: str,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (checkout / "program.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(checkout)

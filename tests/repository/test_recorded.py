@@ -15,8 +15,14 @@ def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
     record = load_record(path)
     assert {run.mode: run.differing for run in record.runs if run.differing} == {}
     for run in record.runs:
-        lossless = run.implementation == "fairseq_aggdec" and not re.search(r"\+\+|nar|beam", run.mode)
-        if lossless and run.identical is not None and run.compared_with == run.precision:
+        lossless = run.implementation == "fairseq_aggdec" and not re.search(
+            r"\+\+|nar|beam", run.mode
+        )
+        if (
+            lossless
+            and run.identical is not None
+            and run.compared_with == run.precision
+        ):
             assert run.identical + (run.near_ties or 0) >= run.sentences, run.mode
 
 
@@ -28,7 +34,9 @@ def test_recorded_verifications_have_passed() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_tables_of_a_page_are_those_of_the_records(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert filled(text) == text, "python -m tests.support.measured_tables writes them anew"
+    assert filled(text) == text, (
+        "python -m tests.support.measured_tables writes them anew"
+    )
 
 
 def test_every_record_is_read_by_a_page() -> None:

@@ -24,7 +24,13 @@ print(seconds, *sorted({name.partition(".")[0] for name in set(sys.modules) - mo
 
 def start() -> tuple[float, list[str]]:
     """Processor seconds and the packages that the import of the plugin brought with it, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
     seconds, *packages = done.stdout.split()
     return float(seconds), packages
 
@@ -34,7 +40,13 @@ def test_the_plugin_costs_a_command_little() -> None:
     best = TARGET
     for _ in range(TRIES):
         seconds, packages = start()
-        heavy = {"sacrebleu", "matplotlib", "ctranslate2", "subword_nmt", "spylls"} & set(packages)
+        heavy = {
+            "sacrebleu",
+            "matplotlib",
+            "ctranslate2",
+            "subword_nmt",
+            "spylls",
+        } & set(packages)
         assert not heavy, "wanted by single commands only"
         best = min(best, seconds)
         if best < TARGET:
@@ -53,12 +65,29 @@ HAS_TASK = "from fairseq.tasks import TASK_REGISTRY; print('aggressive_translati
         "from fairseq_aggdec.tasks.aggressive import aggressive; import fairseq_cli.generate",
     ],
 )
-def test_a_program_that_imports_the_plugin_before_fairseq_has_its_tasks(imports: str) -> None:
+def test_a_program_that_imports_the_plugin_before_fairseq_has_its_tasks(
+    imports: str,
+) -> None:
     command = [sys.executable, "-c", f"{imports}; {HAS_TASK}"]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout == "True\n"
+    assert (
+        subprocess.run(
+            command, capture_output=True, text=True, timeout=300, check=True
+        ).stdout
+        == "True\n"
+    )
 
 
-HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}
+HEAVY = {
+    "torch",
+    "fairseq",
+    "numpy",
+    "matplotlib",
+    "nltk",
+    "sacrebleu",
+    "omegaconf",
+    "subword_nmt",
+    "ctranslate2",
+}
 
 HELP = """
 import contextlib, io, sys, time
@@ -76,14 +105,28 @@ print(time.process_time(), *{name.partition(".")[0] for name in sys.modules})
 """
 
 
-def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_time() -> None:
+def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_time() -> (
+    None
+):
     """All verbs in one process, so that not even all of them together take long."""
-    command, environment = [sys.executable, "-c", HELP, *VERBS], os.environ | {"COLUMNS": "100"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment)
+    command, environment = (
+        [sys.executable, "-c", HELP, *VERBS],
+        os.environ | {"COLUMNS": "100"},
+    )
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env=environment,
+    )
     seconds, *packages = done.stdout.split()
     assert not HEAVY & set(packages)
     assert all(f"aggdec {verb} --help" in done.stderr for verb in VERBS)
-    assert float(seconds) < 0.2 * 2 * len(VERBS), "a call takes 0.05 seconds on a quiet machine"
+    assert float(seconds) < 0.2 * 2 * len(VERBS), (
+        "a call takes 0.05 seconds on a quiet machine"
+    )
 
 
 MISSING = """
@@ -112,5 +155,7 @@ drafter --verifier no.pt --data DATA --out OUT
 
 def test_a_checkpoint_that_does_not_exist_is_refused_before_torch_is_imported() -> None:
     command = [sys.executable, "-c", MISSING]
-    done = subprocess.run(command, input=COMMANDS, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, input=COMMANDS, capture_output=True, text=True, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -25,7 +25,9 @@ class Decoding:
         self.cost = self.alone = 0.0
         """of all iterations, and of as many without drafts"""
 
-    def go(self, passing: Sequence[int], kinds: Sequence[int] = (), iterations: int = 100) -> list[int]:
+    def go(
+        self, passing: Sequence[int], kinds: Sequence[int] = (), iterations: int = 100
+    ) -> list[int]:
         """The lengths of the last drafts."""
         rows, outputs = len(passing), outputs_of([[]] * len(passing))
         by_model = self.costs.draft is not None
@@ -35,19 +37,36 @@ class Decoding:
             longest = min(self.LONG, max(limits))
             tokens = torch.zeros(rows, longest, dtype=torch.long)
             own = [] if by_model else kinds
-            draft = self.schedule.trim(Draft.of_known(tokens, [longest] * rows, own) if longest else Draft.none(rows))
+            draft = self.schedule.trim(
+                Draft.of_known(tokens, [longest] * rows, own)
+                if longest
+                else Draft.none(rows)
+            )
             lengths = draft.lengths or []
             accepted = list(map(min, lengths, passing))
-            self.schedule.learn(draft, Outcome(lengths, accepted, [1 + passed for passed in accepted], None))
-            drafting = self.costs.draft.whole(rows, longest) if self.costs.draft and longest else 0.0
-            self.cost += self.costs.fixed + max(self.costs.free, rows + sum(lengths)) + drafting
+            self.schedule.learn(
+                draft,
+                Outcome(lengths, accepted, [1 + passed for passed in accepted], None),
+            )
+            drafting = (
+                self.costs.draft.whole(rows, longest)
+                if self.costs.draft and longest
+                else 0.0
+            )
+            self.cost += (
+                self.costs.fixed + max(self.costs.free, rows + sum(lengths)) + drafting
+            )
             self.alone += self.costs.iteration(rows, 0)
         return lengths
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 32])
-@pytest.mark.parametrize("draft", [None, DraftCost(8, 5.0, 0.5, 2.0), DraftCost(8, 1.0, 0.1, steps=True)])
-def test_drafts_that_always_fail_cost_hardly_anything_and_are_tried_again(rows: int, draft: DraftCost | None) -> None:
+@pytest.mark.parametrize(
+    "draft", [None, DraftCost(8, 5.0, 0.5, 2.0), DraftCost(8, 1.0, 0.1, steps=True)]
+)
+def test_drafts_that_always_fail_cost_hardly_anything_and_are_tried_again(
+    rows: int, draft: DraftCost | None
+) -> None:
     decoding = Decoding(Costs(1.0, 4.0, draft))
     decoding.go([0] * rows, iterations=200)
     decoding.cost = decoding.alone = 0.0
@@ -86,9 +105,15 @@ def test_the_more_rows_share_a_pass_the_shorter() -> None:
 
 
 @pytest.mark.parametrize("steps", [True, False])
-def test_a_model_drafts_alone_and_not_in_large_batches_nor_where_it_costs_as_much_as_it_saves(steps: bool) -> None:
+def test_a_model_drafts_alone_and_not_in_large_batches_nor_where_it_costs_as_much_as_it_saves(
+    steps: bool,
+) -> None:
     def lengths(call: float, rows: int = 1) -> int:
-        return max(Decoding(Costs(1.0, 4.0, DraftCost(8, call, 0.1, steps=steps))).go([6] * rows, iterations=60))
+        return max(
+            Decoding(Costs(1.0, 4.0, DraftCost(8, call, 0.1, steps=steps))).go(
+                [6] * rows, iterations=60
+            )
+        )
 
     assert 4 <= lengths(0.5) <= 8
     assert lengths(0.5, rows=32) == lengths(100.0) == 0
@@ -103,7 +128,12 @@ def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
 
 def test_what_is_left_of_a_batch_that_began_without_drafts_goes_on_without() -> None:
     schedule = DraftLengths(COSTS)
-    for texts, drafts in ([[]] * 32, False), ([[7]], False), ([[]], True), ([[7]], True):
+    for texts, drafts in (
+        ([[]] * 32, False),
+        ([[7]], False),
+        ([[]], True),
+        ([[7]], True),
+    ):
         assert any(schedule.limits(outputs_of(texts))) == drafts
 
 
@@ -111,7 +141,9 @@ def test_a_batch_that_begins_in_a_pause_drafts_behind_it() -> None:
     decoding = Decoding()
     while any(decoding.go([0], iterations=1)):
         pass
-    limits = [any(decoding.schedule.limits(outputs_of([text]))) for text in [[], *[[7]] * 300]]
+    limits = [
+        any(decoding.schedule.limits(outputs_of([text]))) for text in [[], *[[7]] * 300]
+    ]
     assert not limits[0]
     assert limits[-1]
 

@@ -27,19 +27,41 @@ def checkout_with(experiment: str, folder: Path) -> Path:
 
 
 def run(
-    stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT, cwd: Path | None = None
+    stage: str,
+    *arguments: str,
+    data: Path,
+    work: Path,
+    root: Path = ROOT,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs one script and returns its output; a failure shows it."""
-    done = run_whatever_comes(stage, *arguments, data=data, work=work, root=root, cwd=cwd)
+    done = run_whatever_comes(
+        stage, *arguments, data=data, work=work, root=root, cwd=cwd
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 
 
 def run_whatever_comes(
-    stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT, cwd: Path | None = None
+    stage: str,
+    *arguments: str,
+    data: Path,
+    work: Path,
+    root: Path = ROOT,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """`run` of a script that may fail."""
-    settings = {"AGGDEC_DATA": data, "AGGDEC_WORK": work, "AGGDEC_VENV": fork_server.environment()}
-    environment = os.environ | {name: str(value) for name, value in settings.items()} | {"OMP_NUM_THREADS": "1"}
+    settings = {
+        "AGGDEC_DATA": data,
+        "AGGDEC_WORK": work,
+        "AGGDEC_VENV": fork_server.environment(),
+    }
+    environment = (
+        os.environ
+        | {name: str(value) for name, value in settings.items()}
+        | {"OMP_NUM_THREADS": "1"}
+    )
     command = ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200
+    )

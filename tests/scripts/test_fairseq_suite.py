@@ -64,13 +64,23 @@ class TestTranslation(unittest.TestCase):
 """
 
 
-def test_what_passes_is_refused_or_fails_is_told_apart(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+def test_what_passes_is_refused_or_fails_is_told_apart(
+    toy_model_dir: ToyModel, tmp_path: Path
+) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
-    for name, text in {"__init__": "", "test_sequence_generator": GENERATORS, "test_binaries": COMMANDS}.items():
-        text = text.replace("DATA", str(toy_model_dir.data)).replace("CHECKPOINT", str(toy_model_dir.checkpoint))
+    for name, text in {
+        "__init__": "",
+        "test_sequence_generator": GENERATORS,
+        "test_binaries": COMMANDS,
+    }.items():
+        text = text.replace("DATA", str(toy_model_dir.data)).replace(
+            "CHECKPOINT", str(toy_model_dir.checkpoint)
+        )
         (tests / f"{name}.py").write_text(text)
-    done = run_whatever_comes("fairseq_suite", str(tmp_path), data=tmp_path, work=tmp_path)
+    done = run_whatever_comes(
+        "fairseq_suite", str(tmp_path), data=tmp_path, work=tmp_path
+    )
     assert done.returncode == 1
     for line in (
         "tests/test_sequence_generator.py, our generators: 1 passed, 1 refused by name, 3 failed\n",
@@ -88,6 +98,11 @@ def test_what_passes_is_refused_or_fails_is_told_apart(toy_model_dir: ToyModel, 
 
 
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
-    done = run_whatever_comes("fairseq_suite", str(tmp_path), data=tmp_path, work=tmp_path)
+    done = run_whatever_comes(
+        "fairseq_suite", str(tmp_path), data=tmp_path, work=tmp_path
+    )
     assert done.returncode == 1
-    assert f"{tmp_path}/tests/test_sequence_generator.py is missing: FOLDER must be a checkout" in done.stderr
+    assert (
+        f"{tmp_path}/tests/test_sequence_generator.py is missing: FOLDER must be a checkout"
+        in done.stderr
+    )

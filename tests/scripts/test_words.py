@@ -9,8 +9,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_script_makes_the_list_anew(tmp_path: Path, aggdec_data: Path) -> None:
-    out, shipped = tmp_path / "words.txt.gz", ROOT / "fairseq_aggdec/demo/gec/words.txt.gz"
+    out, shipped = (
+        tmp_path / "words.txt.gz",
+        ROOT / "fairseq_aggdec/demo/gec/words.txt.gz",
+    )
     command = [sys.executable, str(ROOT / "scripts/words.py"), str(out)]
-    subprocess.run(command, check=True, capture_output=True, env={"AGGDEC_DATA": str(aggdec_data)})
+    subprocess.run(
+        command, check=True, capture_output=True, env={"AGGDEC_DATA": str(aggdec_data)}
+    )
     assert gzip.decompress(out.read_bytes()) == gzip.decompress(shipped.read_bytes())
     assert shipped.stat().st_size < 300_000

@@ -43,6 +43,9 @@ class Shouting:
         time.sleep(self.seconds)
         if any("bad" in text for text in texts):
             raise ValueError(f"cannot decode {texts}")
-        return [Result(text, text.upper(), [Sentence(text, 0, len(text), text.upper())]) for text in texts]
+        return [
+            Result(text, text.upper(), [Sentence(text, 0, len(text), text.upper())])
+            for text in texts
+        ]
 
     translate = decode

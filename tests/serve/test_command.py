@@ -19,8 +19,20 @@ from fairseq_aggdec.errors import AggdecError
 
 @pytest.mark.usefixtures("quick_commands")
 def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
-    command = [sys.executable, "-m", "fairseq_aggdec.cli.verbs", "serve", "--demo", "--port", "0", "--threads", "1"]
-    text = " ".join(f"She have {number} brother and he go to school." for number in range(100))
+    command = [
+        sys.executable,
+        "-m",
+        "fairseq_aggdec.cli.verbs",
+        "serve",
+        "--demo",
+        "--port",
+        "0",
+        "--threads",
+        "1",
+    ]
+    text = " ".join(
+        f"She have {number} brother and he go to school." for number in range(100)
+    )
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -29,8 +41,11 @@ def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
         assert "no authentication" in line
         client = HTTPConnection(address[1])
         form = {"Content-Type": "application/x-www-form-urlencoded"}
-        client.request("POST", "/v2/check", urlencode({"text": text, "language": "en"}), form)
-        assert requests.get(f"{address[0]}/healthz").text == "ok\n"  # sent later: the text is taken
+        client.request(
+            "POST", "/v2/check", urlencode({"text": text, "language": "en"}), form
+        )
+        # sent later: the text is taken
+        assert requests.get(f"{address[0]}/healthz").text == "ok\n"
         process.send_signal(signal.SIGTERM)
         answer = client.getresponse()
         assert answer.status == 200
@@ -46,8 +61,15 @@ def test_an_address_that_cannot_be_had_is_named() -> None:
 def test_a_lost_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq_aggdec.serve.app.make_server", Mock())
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "synchronize", Mock(side_effect=RuntimeError("an illegal memory access")))
-    with pytest.raises(AggdecError, match="the GPU has failed and takes no more work from this process: start it"):
+    monkeypatch.setattr(
+        torch.cuda,
+        "synchronize",
+        Mock(side_effect=RuntimeError("an illegal memory access")),
+    )
+    with pytest.raises(
+        AggdecError,
+        match="the GPU has failed and takes no more work from this process: start it",
+    ):
         aggdec(["serve", "--port", "0"])
 
 
@@ -56,8 +78,13 @@ def test_the_shipped_translator_is_no_second_one() -> None:
         aggdec(["serve", "--demo", "--translator", "model.pt"])
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "fairseq_aggdec.serve.app", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(AggdecError, match=r"^aggdec serve needs uvicorn: pip install 'fairseq-aggdec\[serve\]'"):
+    with pytest.raises(
+        AggdecError,
+        match=r"^aggdec serve needs uvicorn: pip install 'fairseq-aggdec\[serve\]'",
+    ):
         aggdec(["serve"])

@@ -14,13 +14,18 @@ def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A drafted token of a block of three and more is judged with the draft behind it in sight."""
     sighted = Eager.features
 
-    def features(self: Eager, tokens: Any, starts: Any, last_start: int, **options: Any) -> Any:
+    def features(
+        self: Eager, tokens: Any, starts: Any, last_start: int, **options: Any
+    ) -> Any:
         if tokens.size(1) > 2:
-            options["reach"] = (starts + tokens.size(1) - 1)[:, None].expand(tokens.shape)
+            options["reach"] = (starts + tokens.size(1) - 1)[:, None].expand(
+                tokens.shape
+            )
         return sighted(self, tokens, starts, last_start, **options)
 
     monkeypatch.setattr(Eager, "features", features)
-    monkeypatch.setattr(engines, "decoder_objection", lambda engine, decoder: None)  # or the engine is not used
+    # or the engine is not used
+    monkeypatch.setattr(engines, "decoder_objection", lambda engine, decoder: None)
 
 
 def branches_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,11 @@ def main() -> None:
     is_python = os.path.basename(command[0]).startswith("python")
     if is_python and command[1:2] not in (["-m"], ["-c"]):
         os.execv(command[0], command)
-    request = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ)}
+    request = {
+        "command": command,
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+    }
     message = json.dumps(request).encode()
     with socket.socket(socket.AF_UNIX) as server:
         for number in FORWARDED:

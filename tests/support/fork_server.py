@@ -56,9 +56,13 @@ def environment() -> Path:
     (folder / "bin").mkdir()
     path, scripts = folder / "socket", Path(sysconfig.get_path("scripts"))
     for script in scripts.iterdir():
-        if script.name == "python" or (script.is_file() and script.read_bytes().startswith(b"#!" + bytes(scripts))):
+        if script.name == "python" or (
+            script.is_file() and script.read_bytes().startswith(b"#!" + bytes(scripts))
+        ):
             stand_in = folder / "bin" / script.name
-            stand_in.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{CLIENT}" "{path}" "{script}" "$@"\n')
+            stand_in.write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -I -S "{CLIENT}" "{path}" "{script}" "$@"\n'
+            )
             stand_in.chmod(0o755)
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.fork_server", path], cwd=CLIENT.parents[2], stdin=subprocess.PIPE,
@@ -76,7 +80,8 @@ def main() -> None:
         listening.bind(sys.argv[1])
         listening.listen(64)
         print("ready", flush=True)  # for those who can wait
-        logging.disable(logging.INFO)  # what they say while they are imported is of no test
+        # what they say while they are imported is of no test
+        logging.disable(logging.INFO)
         for name in _PRELOADED:
             __import__(name)
         logging.disable(logging.NOTSET)
@@ -117,7 +122,8 @@ def _supervise(connection: socket.socket) -> None:
         ready, _, _ = select.select([connection.fileno(), ended], [], [])
         if ended in ready:
             break
-        passed_on = connection.recv(1)  # a signal's number, or nothing where nobody is left who would take the answer
+        # a signal's number, or nothing where nobody is left who would take the answer
+        passed_on = connection.recv(1)
         os.kill(child, passed_on[0] if passed_on else signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(BrokenPipeError):
@@ -135,21 +141,35 @@ def _run(request: dict[str, Any]) -> NoReturn:
     output, errors = (io.BufferedWriter(io.FileIO(number, "w")) for number in (1, 2))
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8")
     sys.stdout = io.TextIOWrapper(output, "utf-8", line_buffering=os.isatty(1))
-    sys.stderr = io.TextIOWrapper(errors, "utf-8", "backslashreplace", line_buffering=True)
+    sys.stderr = io.TextIOWrapper(
+        errors, "utf-8", "backslashreplace", line_buffering=True
+    )
     import torch
 
-    torch.set_num_threads(int(environment.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
+    torch.set_num_threads(
+        int(environment.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    )
     first, *arguments = command
-    sys.executable = str(Path(sys.argv[1]).with_name("bin") / "python")  # what the command starts is forked as well
-    given = [part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
+    # what the command starts is forked as well
+    sys.executable = str(Path(sys.argv[1]).with_name("bin") / "python")
+    given = [
+        part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part
+    ]
     if Path(first).name == "python":
         sys.path[:] = [os.getcwd(), *given, *sys.path[1:]]
         option, what, *rest = arguments
         sys.argv = [option, *rest]
-        _end(lambda: runpy.run_module(what, run_name="__main__", alter_sys=True) if option == "-m" else _execute(what))
+        _end(
+            lambda: (
+                runpy.run_module(what, run_name="__main__", alter_sys=True)
+                if option == "-m"
+                else _execute(what)
+            )
+        )
     sys.path[:] = [str(Path(first).parent), *given, *sys.path[1:]]
     sys.argv = [first, *arguments]
-    if Path(first).name in ("fairseq-train", "fairseq-hydra-train"):  # they set up the log before they import
+    # they set up the log before they import
+    if Path(first).name in ("fairseq-train", "fairseq-hydra-train"):
         logging.root.handlers.clear()
     _end(lambda: runpy.run_path(first, run_name="__main__"))
 

@@ -55,7 +55,11 @@ class Generated:
 
 
 def run_cli(
-    command: str, *arguments: object, stdin: str | bytes | None = None, check: bool = True, cwd: Path | None = None
+    command: str,
+    *arguments: object,
+    stdin: str | bytes | None = None,
+    check: bool = True,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run an installed console script, such as `fairseq-generate`, in a process of its own (see `fork_server`).
 
@@ -69,11 +73,23 @@ def run_cli(
     line = [str(fork_server.environment() / "bin" / command), *map(str, arguments)]
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONIOENCODING": "utf-8"}
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(line, input=data or b"", capture_output=True, env=environment, cwd=cwd, timeout=1200)
-    result = subprocess.CompletedProcess(
-        line, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    done = subprocess.run(
+        line,
+        input=data or b"",
+        capture_output=True,
+        env=environment,
+        cwd=cwd,
+        timeout=1200,
     )
-    assert not check or result.returncode == 0, f"{' '.join(line)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+    result = subprocess.CompletedProcess(
+        line,
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+    )
+    assert not check or result.returncode == 0, (
+        f"{' '.join(line)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+    )
     return result
 
 
@@ -107,41 +123,77 @@ def generate_here(*arguments: object) -> str:
     """
     from fairseq_cli import generate
 
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
-        patch.setattr(sys, "argv", ["fairseq-generate", "--num-workers", "0", *map(str, arguments)])
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()) as output,
+    ):
+        patch.setattr(
+            sys,
+            "argv",
+            ["fairseq-generate", "--num-workers", "0", *map(str, arguments)],
+        )
         generate.cli_main()
     return output.getvalue()
 
 
-def make_toy_data(folder: Path, sentences: int = 60, joined: bool = True, seed: int = 1) -> Path:
+def make_toy_data(
+    folder: Path, sentences: int = 60, joined: bool = True, seed: int = 1
+) -> Path:
     """Make a small edit task (source with errors, target without) and binarise it with fairseq-preprocess.
 
     The test split holds sentences of one token and of 60, next to ordinary ones. Returns the folder for fairseq.
     """
     rng = random.Random(seed)
-    words = [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "er")]
+    words = [
+        a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "er")
+    ]
 
     def pair(length: int) -> tuple[str, str]:
         target = rng.choices(words, k=length)
         source = [rng.choice(words) if rng.random() < 0.1 else word for word in target]
         return " ".join(source), " ".join(target)
 
-    for split, count in (("train", 4 * sentences), ("valid", sentences // 4), ("test", sentences)):
+    for split, count in (
+        ("train", 4 * sentences),
+        ("valid", sentences // 4),
+        ("test", sentences),
+    ):
         lengths = [1, 1, 60, 60, 2] + [rng.randint(3, 20) for _ in range(count - 5)]
         pairs = [pair(length) for length in lengths]
         rng.shuffle(pairs)
         for side, language in enumerate(("src", "tgt")):
             text = "".join(sentence[side] + "\n" for sentence in pairs)
             (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    prefixes = [
+        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
+    ]
     binarised = folder / "bin"
     options = ["--joined-dictionary"] if joined else []
-    run_cli("fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, "--destdir", binarised, "--workers", 1, *options)
-    (binarised / "test.src").write_text((folder / "test.src").read_text(encoding="utf-8"), encoding="utf-8")
+    run_cli(
+        "fairseq-preprocess",
+        "-s",
+        "src",
+        "-t",
+        "tgt",
+        *prefixes,
+        "--destdir",
+        binarised,
+        "--workers",
+        1,
+        *options,
+    )
+    (binarised / "test.src").write_text(
+        (folder / "test.src").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     return binarised
 
 
-def train_toy(data: Path, folder: Path, options: Sequence[object] = TINY_TRANSFORMER, updates: int = 20) -> ToyModel:
+def train_toy(
+    data: Path,
+    folder: Path,
+    options: Sequence[object] = TINY_TRANSFORMER,
+    updates: int = 20,
+) -> ToyModel:
     """Train a model on `make_toy_data` with stock fairseq-train (about five seconds).
 
     Args:

@@ -30,7 +30,9 @@ PAGES = (
     "docs/verify.md",
     "docs/papers.md",
 )
-_BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+_BLOCK = re.compile(
+    r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL
+)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
@@ -83,9 +85,21 @@ def beside(*names: str) -> Table:
     rows = []
     for name, mode, label, over_beam, over_one in _parts(names):
         runs = _runs(name)
-        gains = [_faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")]
+        gains = [
+            _faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")
+        ]
         tokens = f"{runs[mode].mean_accepted_tokens:.2f}"
-        rows.append([label, over_beam, gains[0], over_one, gains[1], _faster(runs[mode], runs["greedy"]), tokens])
+        rows.append(
+            [
+                label,
+                over_beam,
+                gains[0],
+                over_one,
+                gains[1],
+                _faster(runs[mode], runs["greedy"]),
+                tokens,
+            ]
+        )
     heads = ["", "over beam 5: paper", "here", "over beam 1: paper", "here"]
     return [*heads, "over `greedy`, here", "tokens an iteration, here"], rows
 
@@ -94,7 +108,11 @@ def _duration(run: Run | None) -> str:
     """Of all sentences, or, where there are few, of one."""
     if run is None:
         return ""
-    return f"{1e3 * run.seconds / run.sentences:,.0f} ms" if run.sentences < 10 else f"{run.seconds:.2f} s"
+    return (
+        f"{1e3 * run.seconds / run.sentences:,.0f} ms"
+        if run.sentences < 10
+        else f"{run.seconds:.2f} s"
+    )
 
 
 def modes(name: str) -> Table:
@@ -107,7 +125,14 @@ def modes(name: str) -> Table:
         ]
         for mode, run in runs.items()
     ]  # fmt: skip
-    return ["mode", "milliseconds a sentence (range)", "over beam 5", "over `greedy`", "passes", "BLEU"], rows
+    return [
+        "mode",
+        "milliseconds a sentence (range)",
+        "over beam 5",
+        "over `greedy`",
+        "passes",
+        "BLEU",
+    ], rows
 
 
 def batches(*names: str) -> Table:
@@ -124,12 +149,17 @@ def batches(*names: str) -> Table:
 
 def milliseconds(*names: str) -> Table:
     """Of a sentence, a column for each RECORD=LABEL at batch size 1, or RECORD=LABEL=SIZE."""
-    columns = {label: _runs(name, *map(int, size)) for name, label, *size in _parts(names)}
+    columns = {
+        label: _runs(name, *map(int, size)) for name, label, *size in _parts(names)
+    }
     rows = []
     for mode in dict.fromkeys(mode for runs in columns.values() for mode in runs):
         cells = []
         for runs in columns.values():
-            times, faster = _per_sentence(runs.get(mode)), _faster(runs.get(mode), runs.get("beam5"))
+            times, faster = (
+                _per_sentence(runs.get(mode)),
+                _faster(runs.get(mode), runs.get("beam5")),
+            )
             cells.append(f"{times}: {faster}" if faster else times)
         rows.append([f"`{mode}`", *cells])
     return ["milliseconds a sentence (range): over fairseq beam 5", *columns], rows
@@ -138,7 +168,10 @@ def milliseconds(*names: str) -> Table:
 def _per_sentence(run: Run | None) -> str:
     if run is None:
         return ""
-    median, least, most = (1e3 * seconds / run.sentences for seconds in (run.seconds, run.fastest, run.slowest))
+    median, least, most = (
+        1e3 * seconds / run.sentences
+        for seconds in (run.seconds, run.fastest, run.slowest)
+    )
     digits = 0 if median >= 20 else 1
     return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
 
@@ -166,9 +199,14 @@ def verified(*names: str) -> Table:
     """Runs of `aggdec verify`, from docs/verify; outputs are counted once for each mode, precision and batch size."""
     rows = []
     for name in names:
-        record = json.loads((ROOT / "docs" / "verify" / f"{name}.json").read_text(encoding="utf-8"))
+        record = json.loads(
+            (ROOT / "docs" / "verify" / f"{name}.json").read_text(encoding="utf-8")
+        )
         checks = [check for check in record["checks"] if check["lossless"]]
-        modes, precisions = (", ".join(dict.fromkeys(c[what] for c in checks)) for what in ("mode", "precision"))
+        modes, precisions = (
+            ", ".join(dict.fromkeys(c[what] for c in checks))
+            for what in ("mode", "precision")
+        )
         totals = {
             what: sum(check[what] or 0 for check in checks)
             for what in ("sentences", "identical", "near_ties", "differing", "accepted")
@@ -186,14 +224,20 @@ def verified(*names: str) -> Table:
 
 def decodings() -> Table:
     """The values of --decoding."""
-    return ["option", "meaning"], [[f"`--decoding {name}`", mode.help] for name, mode in MODES.items()]
+    return ["option", "meaning"], [
+        [f"`--decoding {name}`", mode.help] for name, mode in MODES.items()
+    ]
 
 
 def options() -> Table:
     """The options of this plugin, but for --decoding."""
     own = [option for option in fields(Decoding)[1:] if "help" in option.metadata]
     rows = [
-        [f"`{option_name(name_of(option))}`", ", ".join(readers(option.name)) or "all modes", option.metadata["help"]]
+        [
+            f"`{option_name(name_of(option))}`",
+            ", ".join(readers(option.name)) or "all modes",
+            option.metadata["help"],
+        ]
         for option in own
     ]
     return ["option", "read by", "meaning"], rows
@@ -211,10 +255,15 @@ def filled(page: str) -> str:
     def table(match: re.Match[str]) -> str:
         kind, *names = match[2].split()
         if kind not in KINDS:
-            raise AggdecError(f"<!-- figures: {match[2]} -->: {kind} is none of {', '.join(KINDS)}")
+            raise AggdecError(
+                f"<!-- figures: {match[2]} -->: {kind} is none of {', '.join(KINDS)}"
+            )
         return f"{match[1]}\n{text_table(*KINDS[kind](*names))}\n\n{match[3]}"
 
-    return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
+    return _COMMIT.sub(
+        lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})",
+        _BLOCK.sub(table, page),
+    )
 
 
 def main(pages: Sequence[str] = PAGES) -> None:

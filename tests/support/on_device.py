@@ -24,7 +24,11 @@ def on(device: torch.device, model: Any, dtype: torch.dtype = torch.float32) -> 
     return copy.deepcopy(model).to(device, dtype)
 
 
-def batch(seed: int, lengths: Sequence[int], device: torch.device, words: Any = FEW_WORDS) -> dict[str, Any]:
+def batch(
+    seed: int, lengths: Sequence[int], device: torch.device, words: Any = FEW_WORDS
+) -> dict[str, Any]:
     sample = random_batch(seed, words, list(lengths))
-    moved: dict[str, Any] = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
+    moved: dict[str, Any] = utils.apply_to_sample(
+        lambda tensor: tensor.to(device), sample
+    )
     return moved

@@ -19,8 +19,19 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.tokens import HOST, Draft, RowSelection
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.samples import Batch
-from fairseq_aggdec.lab.bench.oracle import SimulatedModel, padded, texts_to_copy, texts_to_propose
-from fairseq_aggdec.lab.verify.differences import NEAR_TIE, Gap, beam_gap_of, differences, gap_of
+from fairseq_aggdec.lab.bench.oracle import (
+    SimulatedModel,
+    padded,
+    texts_to_copy,
+    texts_to_propose,
+)
+from fairseq_aggdec.lab.verify.differences import (
+    NEAR_TIE,
+    Gap,
+    beam_gap_of,
+    differences,
+    gap_of,
+)
 
 Lists = list[list[dict[str, Any]]]
 """the hypotheses of each sentence, best first, as fairseq's generators return them"""
@@ -29,9 +40,13 @@ _SCORES = 1e-4
 _FAR = 1 << 40
 
 
-def by_fairseq(models: Any, words: Any, sample: Any, beam: int = 1, **options: Any) -> Lists:
+def by_fairseq(
+    models: Any, words: Any, sample: Any, beam: int = 1, **options: Any
+) -> Lists:
     """What stock fairseq answers; `options` are those of its generator."""
-    found: Lists = SequenceGenerator(models, words, beam_size=beam, **options).generate(models, sample)
+    found: Lists = SequenceGenerator(models, words, beam_size=beam, **options).generate(
+        models, sample
+    )
     return found
 
 
@@ -49,10 +64,20 @@ def assert_fairseqs(
     expected = decode(sample, None)
     net_input = sample["net_input"].items()
     alone = {
-        row: {"net_input": {name: value[row : row + 1] for name, value in net_input}} for row in range(len(expected))
+        row: {"net_input": {name: value[row : row + 1] for name, value in net_input}}
+        for row in range(len(expected))
     }
-    gap = gap_of(decode, alone) if beam == 1 else beam_gap_of(decode, alone, stock.search)
-    compare(dict(enumerate(expected)), dict(enumerate(found)), gap, words.symbols, near_tie, scores)
+    gap = (
+        gap_of(decode, alone) if beam == 1 else beam_gap_of(decode, alone, stock.search)
+    )
+    compare(
+        dict(enumerate(expected)),
+        dict(enumerate(found)),
+        gap,
+        words.symbols,
+        near_tie,
+        scores,
+    )
     return expected
 
 
@@ -77,16 +102,29 @@ def compare(
     Returns:
         The number of sentences that differ at a near-tie.
     """
-    differing = differences(tokens_by_number(expected), tokens_by_number(found), gap, near_tie)
+    differing = differences(
+        tokens_by_number(expected), tokens_by_number(found), gap, near_tie
+    )
     for one in differing:
         assert one.near_tie, one.describe("this", "fairseq", symbols)
     for number in expected.keys() - {one.sentence for one in differing}:
         for ours, theirs in zip(found[number], expected[number], strict=True):
             # of a beam, the sums are near to one another, and scores are their differences
-            size = float(theirs["positional_scores"].abs().sum()) / 10 if len(expected[number]) > 1 else 0.0
+            size = (
+                float(theirs["positional_scores"].abs().sum()) / 10
+                if len(expected[number]) > 1
+                else 0.0
+            )
             for name in ("positional_scores", "score"):
-                near = torch.allclose(ours[name], theirs[name].to(ours[name]), atol=scores * (1 + size), rtol=scores)
-                assert near, f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
+                near = torch.allclose(
+                    ours[name],
+                    theirs[name].to(ours[name]),
+                    atol=scores * (1 + size),
+                    rtol=scores,
+                )
+                assert near, (
+                    f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
+                )
     return len(differing)
 
 
@@ -105,7 +143,13 @@ class OracleDrafter(Drafter):
     that a draft claims, its tokens continue with the right output: a decoder that reads too far would accept them.
     """
 
-    def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int, seed: int, longest: int = 12) -> None:
+    def __init__(
+        self,
+        targets: Sequence[Sequence[int]],
+        vocabulary: int,
+        seed: int,
+        longest: int = 12,
+    ) -> None:
         """
         Args:
             targets: the right output of each row, EOS included.
@@ -120,11 +164,17 @@ class OracleDrafter(Drafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         drafts, claimed = [], []
-        for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):
-            drafts.append(self.draft(target[length - 1 :], random.Random(f"{seed} {length}")))
+        for target, seed, length in zip(
+            self.targets, self.seeds, outputs.known_lengths, strict=True
+        ):
+            drafts.append(
+                self.draft(target[length - 1 :], random.Random(f"{seed} {length}"))
+            )
             claimed.append(self.claim(random.Random(f"{seed} {length} claim")))
         device = outputs.device
-        tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
+        tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(
+            len(drafts), self.longest
+        )
         return Draft(tokens, claimed)
 
     def keep(self, order: RowSelection) -> None:
@@ -135,8 +185,13 @@ class OracleDrafter(Drafter):
         """`longest` tokens, made from the rest of the right output."""
         error_rate = rng.choice((0.0, 0.0, 0.1, 0.5, 1.0))
         true = rest[: self.longest]
-        true += [rng.randrange(self.vocabulary) for _ in range(self.longest - len(true))]
-        return [rng.randrange(self.vocabulary) if rng.random() < error_rate else token for token in true]
+        true += [
+            rng.randrange(self.vocabulary) for _ in range(self.longest - len(true))
+        ]
+        return [
+            rng.randrange(self.vocabulary) if rng.random() < error_rate else token
+            for token in true
+        ]
 
     def claim(self, rng: random.Random) -> int:
         """The length that the draft claims."""
@@ -146,14 +201,26 @@ class OracleDrafter(Drafter):
 class Adversary(OracleDrafter):
     """Drafts in one of the bad ways named in `ADVERSARIES`."""
 
-    def __init__(self, sort: str, eos: int, pad: int, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, sort: str, eos: int, pad: int, *args: Any, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._draft = {
             "mostly right": super().draft,
             "always wrong": self._wrong,
-            "EOS at once": lambda rest, rng: [eos, *rest, *self._random(self.longest, rng)],
-            "junk behind EOS": lambda rest, rng: [*rest, *self._random(self.longest, rng)],
-            "padding": lambda rest, rng: [*rest[: rng.randint(0, 4)], *[pad] * self.longest],
+            "EOS at once": lambda rest, rng: [
+                eos,
+                *rest,
+                *self._random(self.longest, rng),
+            ],
+            "junk behind EOS": lambda rest, rng: [
+                *rest,
+                *self._random(self.longest, rng),
+            ],
+            "padding": lambda rest, rng: [
+                *rest[: rng.randint(0, 4)],
+                *[pad] * self.longest,
+            ],
             "foreign": self._foreign,
             "too long": lambda rest, rng: [*rest, *self._random(self.longest, rng)],
         }[sort]
@@ -172,12 +239,18 @@ class Adversary(OracleDrafter):
 
     def _wrong(self, rest: list[int], rng: random.Random) -> list[int]:
         rest = [*rest, *self._random(self.longest, rng)]
-        return [(token + rng.randrange(1, self.vocabulary)) % self.vocabulary for token in rest]
+        return [
+            (token + rng.randrange(1, self.vocabulary)) % self.vocabulary
+            for token in rest
+        ]
 
     def _foreign(self, rest: list[int], rng: random.Random) -> list[int]:
         """Up to four right tokens, then numbers that are not in the dictionary."""
         outside = (-1, -2, self.vocabulary, self.vocabulary + 7, _FAR)
-        return [*rest[: rng.randint(0, 4)], *(rng.choice(outside) for _ in range(self.longest))]
+        return [
+            *rest[: rng.randint(0, 4)],
+            *(rng.choice(outside) for _ in range(self.longest)),
+        ]
 
 
 class OracleGenerator(AggressiveGenerator):
@@ -213,14 +286,25 @@ class OracleGenerator(AggressiveGenerator):
         if self._drafts != "oracle":
             size = {"longest": self._longest} if self._longest else {}
             return Adversary(
-                self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
+                self._drafts,
+                self.eos,
+                self.pad,
+                list(answers.values()),
+                self.vocab_size,
+                self._seed,
+                **size,
             )
         words = range(self.tgt_dict.nspecial, self.vocab_size)
         if self.mode.copies:
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
-            return super().make_drafter(batch._replace(source=padded([*texts.values()], self.pad, batch.source.device)))
+            return super().make_drafter(
+                batch._replace(
+                    source=padded([*texts.values()], self.pad, batch.source.device)
+                )
+            )
         drafter: Any = super().make_drafter(batch)
-        block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
+        # heads draft one token less
+        block_size = self.block_draft.block_size - (self.block_draft.drafter is None)
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
@@ -230,6 +314,8 @@ class OracleGenerator(AggressiveGenerator):
             model = Mock(max_positions=_FAR)
             model.draft = lambda texts, size: propose([*map(len, texts)], size + 1)
             drafter = BlockDrafter(model, block_size, self.eos)
-        drafter.model = SimulatedModel(drafter.model, len(proposed), proposed.size(1), self.eos, batch.device)
+        drafter.model = SimulatedModel(
+            drafter.model, len(proposed), proposed.size(1), self.eos, batch.device
+        )
         drafter.model.start(proposed)
         return drafter

@@ -11,7 +11,11 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    FairseqEncoderDecoderModel,
+)
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
@@ -27,7 +31,12 @@ TINY: dict[str, Any] = {
     **{
         f"{side}_{name}": size
         for side in ("encoder", "decoder")
-        for name, size in {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2, "layers": 2}.items()
+        for name, size in {
+            "embed_dim": 16,
+            "ffn_embed_dim": 32,
+            "attention_heads": 2,
+            "layers": 2,
+        }.items()
     },
     "max_source_positions": 64,
     "max_target_positions": 64,
@@ -77,9 +86,13 @@ def random_network(
         options: options of the architecture that differ from `TINY`.
     """
     torch.manual_seed(seed)
-    args = Namespace(arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options})
+    args = Namespace(
+        arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options}
+    )
     ARCH_CONFIG_REGISTRY[arch](args)
-    dictionaries = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    dictionaries = SimpleNamespace(
+        source_dictionary=src_dict, target_dictionary=tgt_dict
+    )
     model = ARCH_MODEL_REGISTRY[arch].build_model(args, dictionaries)
     draw_weights(model)
     if arch == "blockwise_transformer":
@@ -105,11 +118,15 @@ def draw_weights(model: Any) -> None:
             parameter.add_(0.2 * torch.randn_like(parameter))
         if name.endswith("weight_g"):  # the lengths of fconv's weights
             parameter.mul_(0.5)
-        if name.startswith("decoder") and ("encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name):
+        if name.startswith("decoder") and (
+            "encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name
+        ):
             parameter.mul_(0.3)
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
-            module.weight.normal_(0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2)
+            module.weight.normal_(
+                0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2
+            )
             module.weight[module.padding_idx] = 0
 
 
@@ -125,23 +142,30 @@ def let_end(model: Any, tgt_dict: Dictionary, share: float, eos: int) -> None:
     """Change EOS's row of the output projection so that EOS is the best token at this share of positions."""
     decoder = model.decoder
     projection = _projection(decoder)
-    if share == 0 or eos >= projection.weight.size(0):  # below an adaptive softmax's head
+    # below an adaptive softmax's head
+    if share == 0 or eos >= projection.weight.size(0):
         return
-    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions()))))
+    read = torch.randint(
+        tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions())))
+    )
     read[:, 0] = eos
     is_speech = hasattr(model.encoder, "subsample")
     source = torch.randn(8, 20, 8) if is_speech else torch.randint(4, 9, (8, 10))
     encoded = model.encoder(source, torch.full((8,), source.size(1)))
     states: list[Tensor] = []
-    hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
+    hook = projection.register_forward_pre_hook(
+        lambda _, inputs: states.append(inputs[0].flatten(0, -2))
+    )
     to_best = _to_best(model, eos, read, encoded)
     hook.remove()
-    if projection.bias is not None:  # fconv and LSTM; the weights of fconv are computed from others
+    # fconv and LSTM; the weights of fconv are computed from others
+    if projection.bias is not None:
         projection.bias[eos] += to_best.quantile(share)
         return
     mean = states[0].mean(dim=0)
     weight = projection.weight
-    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # the mean state then favours no token
+    # the mean state then favours no token
+    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)
     to_best = _to_best(model, eos, read, encoded)
     weight[eos] += mean / mean.dot(mean) * to_best.quantile(share)
 
@@ -156,9 +180,15 @@ def twin_words(model: Any, apart: bool = False) -> None:
     projection = getattr(model.decoder, "output_projection", None)
     if projection is None or projection.bias is not None:
         return
-    for weight in [projection.weight] if apart else [projection.weight, model.decoder.embed_tokens.weight]:
+    for weight in (
+        [projection.weight]
+        if apart
+        else [projection.weight, model.decoder.embed_tokens.weight]
+    ):
         ordinary = weight[4:]
-        first, second = ordinary[: len(ordinary) // 2 * 2].unflatten(0, (-1, 2)).unbind(1)
+        first, second = (
+            ordinary[: len(ordinary) // 2 * 2].unflatten(0, (-1, 2)).unbind(1)
+        )
         second.copy_(torch.nextafter(first, 2 * first) if apart else first)
 
 
@@ -172,7 +202,9 @@ def _projection(decoder: Any) -> torch.nn.Linear:
 
 def _to_best(model: Any, eos: int, read: Tensor, encoded: Any) -> Tensor:
     """Log-probability of the best token minus that of EOS, at every position."""
-    log_probs = model.get_normalized_probs(model.decoder(read, encoder_out=encoded), log_probs=True)
+    log_probs = model.get_normalized_probs(
+        model.decoder(read, encoder_out=encoded), log_probs=True
+    )
     return log_probs.max(dim=-1).values - log_probs[..., eos]
 
 
@@ -184,14 +216,25 @@ def share_encoder(drafter: Any, verifier: Any) -> None:
 
 _PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 _LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
-_ADAPTIVE: dict[str, Any] = {"adaptive_softmax_cutoff": "8,12", "adaptive_softmax_dropout": 0.0}
+_ADAPTIVE: dict[str, Any] = {
+    "adaptive_softmax_cutoff": "8,12",
+    "adaptive_softmax_dropout": 0.0,
+}
 SHAPES: dict[str, dict[str, Any]] = {
     "post-norm sinusoidal": {},
     "pre-norm sinusoidal": _PRE_NORM,
     "post-norm learned": _LEARNED,
-    "pre-norm learned, layernorm_embedding": {**_PRE_NORM, **_LEARNED, "layernorm_embedding": True},
+    "pre-norm learned, layernorm_embedding": {
+        **_PRE_NORM,
+        **_LEARNED,
+        "layernorm_embedding": True,
+    },
     "shared output projection": {"share_decoder_input_output_embed": True},
-    "narrow embeddings": {"decoder_embed_dim": 24, "decoder_output_dim": 16, "decoder_input_dim": 16},
+    "narrow embeddings": {
+        "decoder_embed_dim": 24,
+        "decoder_output_dim": 16,
+        "decoder_input_dim": 16,
+    },
     "no positions": {"no_token_positional_embeddings": True},
     "gelu, three layers": {"activation_fn": "gelu", "decoder_layers": 3},
     "swish, biased logits": {"activation_fn": "swish"},
@@ -202,24 +245,47 @@ FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
     "cross-self-attention": {"cross_self_attention": True, "no_cross_attention": True},
 }
 LIGHTCONV_SHAPES: dict[str, dict[str, Any]] = {
-    "lightweight convolutions": {"encoder_conv_type": "lightweight", "decoder_conv_type": "lightweight"},
-    "dynamic convolutions": {"encoder_conv_type": "dynamic", "decoder_conv_type": "dynamic"},
+    "lightweight convolutions": {
+        "encoder_conv_type": "lightweight",
+        "decoder_conv_type": "lightweight",
+    },
+    "dynamic convolutions": {
+        "encoder_conv_type": "dynamic",
+        "decoder_conv_type": "dynamic",
+    },
 }
 ALL_SHAPES = [*SHAPES, *FALLBACK_SHAPES, *LIGHTCONV_SHAPES]
 ENGINE_SHAPES = list(SHAPES)
 
 
 def model_of_shape(
-    name: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **changes: Any
+    name: str,
+    seed: int,
+    src_dict: Dictionary,
+    tgt_dict: Dictionary,
+    eos_share: float = 0.0,
+    **changes: Any,
 ) -> FairseqEncoderDecoderModel:
     """A random model of a named shape, with architecture options changed as given."""
-    arch = "lightconv" if name in LIGHTCONV_SHAPES else "hub_transformer" if "biased" in name else "transformer"
+    arch = (
+        "lightconv"
+        if name in LIGHTCONV_SHAPES
+        else "hub_transformer"
+        if "biased" in name
+        else "transformer"
+    )
     shape = {**SHAPES, **FALLBACK_SHAPES, **LIGHTCONV_SHAPES}[name]
-    return random_network(arch, seed, src_dict, tgt_dict, eos_share, **{**shape, **changes})
+    return random_network(
+        arch, seed, src_dict, tgt_dict, eos_share, **{**shape, **changes}
+    )
 
 
 def random_model(
-    seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
+    seed: int,
+    src_dict: Dictionary,
+    tgt_dict: Dictionary,
+    eos_share: float = 0.0,
+    **shape: Any,
 ) -> TransformerModel:
     """A Transformer with fairseq's architecture options; see `random_network`."""
     return random_network("transformer", seed, src_dict, tgt_dict, eos_share, **shape)
@@ -228,7 +294,10 @@ def random_model(
 DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
     **{f"causal, {name}": shape for name, shape in SHAPES.items()},
     "causal, source copy": {"mask_source_copy": True},
-    "causal, source copy, learned": {"mask_source_copy": True, "decoder_learned_pos": True},
+    "causal, source copy, learned": {
+        "mask_source_copy": True,
+        "decoder_learned_pos": True,
+    },
     "bidirectional": {"prefix_attention": "bidirectional"},
     "bidirectional, source copy, pre-norm learned": {
         "prefix_attention": "bidirectional",
@@ -240,7 +309,12 @@ DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
 
 
 def random_drafter(
-    shape: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, block_size: int, **changes: Any
+    shape: str,
+    seed: int,
+    src_dict: Dictionary,
+    tgt_dict: Dictionary,
+    block_size: int,
+    **changes: Any,
 ) -> NarDrafterModel:
     """A drafter of a named shape, with architecture options changed as given."""
     options = {"block_size": block_size, **DRAFTER_SHAPES[shape], **changes}
@@ -249,7 +323,9 @@ def random_drafter(
 
 def texts_of(tokens: Tensor, lengths: Iterable[int]) -> list[list[int]]:
     """The beginnings, of these lengths, of the rows of B x T tokens."""
-    return [row[: int(length)] for row, length in zip(tokens.tolist(), lengths, strict=True)]
+    return [
+        row[: int(length)] for row, length in zip(tokens.tolist(), lengths, strict=True)
+    ]
 
 
 HEAD_KINDS: dict[str, dict[str, Any]] = {
@@ -275,7 +351,9 @@ def random_blockwise(
 def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:
     """A checkpoint as fairseq-train leaves it, with the options of `random_model`."""
     args = Namespace(**{"arch": "transformer", **TINY, **options})
-    torch.save({"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path)
+    torch.save(
+        {"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path
+    )
     return path
 
 
@@ -283,19 +361,27 @@ def on_base(
     path: Path | str | None, src_dict: Dictionary, tgt_dict: Dictionary, **options: Any
 ) -> BlockwiseTransformerModel:
     """What --arch blockwise_transformer --base-checkpoint PATH builds."""
-    args = Namespace(arch="blockwise_transformer", base_checkpoint=path and str(path), **{"block_heads": 4, **options})
+    args = Namespace(
+        arch="blockwise_transformer",
+        base_checkpoint=path and str(path),
+        **{"block_heads": 4, **options},
+    )
     ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
     task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
     return BlockwiseTransformerModel.build_model(args, task)
 
 
-def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True) -> dict[str, Any]:
+def random_batch(
+    seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True
+) -> dict[str, Any]:
     """Random sentences of the given lengths (EOS not counted), padded as fairseq pads them."""
     generator = torch.Generator().manual_seed(seed)
     width = max(lengths) + 1
     tokens = torch.full((len(lengths), width), src_dict.pad())
     for row, length in enumerate(lengths):
-        words = torch.randint(src_dict.nspecial, len(src_dict), (length,), generator=generator)
+        words = torch.randint(
+            src_dict.nspecial, len(src_dict), (length,), generator=generator
+        )
         sentence = torch.cat([words, torch.tensor([src_dict.eos()])])
         begin = width - length - 1 if left_pad else 0
         tokens[row, begin : begin + length + 1] = sentence

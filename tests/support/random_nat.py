@@ -12,7 +12,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from tests.support.random_models import draw_weights
 
 ARCHITECTURES = tuple(TABLES)
-LENGTH_PREDICTORS = tuple(name for name, tables in TABLES.items() if "embed_length" in tables)
+LENGTH_PREDICTORS = tuple(
+    name for name, tables in TABLES.items() if "embed_length" in tables
+)
 
 
 def _nat_args(architecture: str) -> Namespace:
@@ -28,7 +30,9 @@ def _nat_args(architecture: str) -> Namespace:
     return args
 
 
-def write_random_nat(path: Path, architecture: str, dictionary: Dictionary, seed: int = 1) -> Path:
+def write_random_nat(
+    path: Path, architecture: str, dictionary: Dictionary, seed: int = 1
+) -> Path:
     """Writes a checkpoint; returns the path."""
     torch.manual_seed(seed)
     args = _nat_args(architecture)

@@ -18,7 +18,13 @@ from fairseq_aggdec.decoding.beam.look_ahead import look_ahead
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.prefix_tree import Node
-from fairseq_aggdec.decoding.beam.roles import Entries, Plan, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import (
+    Entries,
+    Plan,
+    Sentence,
+    TreeBlock,
+    TreeVerifier,
+)
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import RowSelection
@@ -45,7 +51,9 @@ class Table:
     def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
         """V, for a sentence and what the decoder has read."""
         logits = _drawn(
-            f"{self.seed} {sentence} {list(prefix)[len(prefix) - self.context :]}", self.levels, len(self.words)
+            f"{self.seed} {sentence} {list(prefix)[len(prefix) - self.context :]}",
+            self.levels,
+            len(self.words),
         )
         logits = logits * (6.0 / self.levels)
         logits[self.words.eos()] += self.end
@@ -73,7 +81,9 @@ class TableModel(nn.Module):
     def max_decoder_positions(self) -> int:
         return 60
 
-    def get_normalized_probs(self, decoder_out: Any, log_probs: bool, sample: Any) -> Tensor:
+    def get_normalized_probs(
+        self, decoder_out: Any, log_probs: bool, sample: Any
+    ) -> Tensor:
         return decoder_out[0].log_softmax(dim=-1)
 
 
@@ -82,20 +92,32 @@ class TableDecoder(FairseqIncrementalDecoder):
         super().__init__(table.words)
         self.table = table
 
-    def forward(self, tokens: Tensor, encoder_out: Tensor, incremental_state: Any = None) -> Any:
+    def forward(
+        self, tokens: Tensor, encoder_out: Tensor, incremental_state: Any = None
+    ) -> Any:
         sentences = encoder_out[:, 0].tolist()
-        rows = [self.table.logits(*row) for row in zip(sentences, tokens.tolist(), strict=True)]
+        rows = [
+            self.table.logits(*row)
+            for row in zip(sentences, tokens.tolist(), strict=True)
+        ]
         return torch.stack(rows)[:, None], None
 
 
 class TableVerifier(TreeVerifier):
     """Reads prefixes by what the block says that its tokens see; slots that nobody wrote are an error."""
 
-    def __init__(self, table: Table, sentences: list[int], piece: int = 1000, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        table: Table,
+        sentences: list[int],
+        piece: int = 1000,
+        temperature: float = 1.0,
+    ) -> None:
         """`piece`: number of rows of a chunk."""
         self.table, self.temperature = table, temperature
         self.sentences = sentences
-        self.read: list[dict[int, tuple[int, int]]] = [{} for _ in sentences]  # position and token by slot
+        # position and token by slot
+        self.read: list[dict[int, tuple[int, int]]] = [{} for _ in sentences]
         self.piece = piece
         self.sizes: list[list[int]] = []
         """of each pass, how many tokens of each sentence it has read"""
@@ -103,13 +125,27 @@ class TableVerifier(TreeVerifier):
         """every slot that was written is below"""
 
     def verify_tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
-        return entries_behind(self.score_tree(block), PLAIN, block, rules, count, sequences)
+        return entries_behind(
+            self.score_tree(block), PLAIN, block, rules, count, sequences
+        )
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         rows = block.ragged.rows.tolist()
-        own = list(zip(rows, block.paths.tolist(), block.positions.tolist(), block.tokens.tolist(), strict=True))
+        own = list(
+            zip(
+                rows,
+                block.paths.tolist(),
+                block.positions.tolist(),
+                block.tokens.tolist(),
+                strict=True,
+            )
+        )
         for row, path, position, token in own:
             self.read[row][path[position]] = position, token
         assert int(block.paths.max()) < block.end
@@ -119,8 +155,12 @@ class TableVerifier(TreeVerifier):
         for row, path, position, _ in own:
             assert set(path[position:]) == {path[position]}
             seen = [self.read[row][slot] for slot in path[: position + 1]]
-            assert [place for place, _ in seen] == list(range(position + 1)), "a prefix has each position once"
-            logits.append(self.table.logits(self.sentences[row], [token for _, token in seen]))
+            assert [place for place, _ in seen] == list(range(position + 1)), (
+                "a prefix has each position once"
+            )
+            logits.append(
+                self.table.logits(self.sentences[row], [token for _, token in seen])
+            )
         self.sizes.append([rows.count(row) for row in range(len(self.sentences))])
         yield from (torch.stack(logits) / self.temperature).split(self.piece)
 
@@ -145,7 +185,9 @@ class WildPlan:
                 if node.row is not None and self.rng.random() < 0.8:
                     token = self.rng.choice(node.row.tokens[:3])
                 else:
-                    token = self.rng.choice([self.rng.randrange(self.vocabulary), -1, self.vocabulary])
+                    token = self.rng.choice(
+                        [self.rng.randrange(self.vocabulary), -1, self.vocabulary]
+                    )
                 node = node.child(token)
             wanted += [node] * self.rng.choice([1, 2])
         self.rng.shuffle(wanted)
@@ -158,25 +200,48 @@ def ahead(prefixes: int, sources: Sequence[Sequence[int]] = ()) -> Plan:
 
 
 def by_fairseq(
-    table: Table, sentences: list[int], size: int, prefix: Tensor | None = None, **options: Any
+    table: Table,
+    sentences: list[int],
+    size: int,
+    prefix: Tensor | None = None,
+    **options: Any,
 ) -> list[Outputs]:
     """The n-best lists of fairseq's own search."""
     sources = torch.tensor([[sentence, table.words.eos()] for sentence in sentences])
     lengths = options.pop("source_lengths", torch.full((len(sentences),), 2))
     sample = {"net_input": {"src_tokens": sources, "src_lengths": lengths}}
-    generator = SequenceGenerator([TableModel(table)], table.words, beam_size=size, **options)
+    generator = SequenceGenerator(
+        [TableModel(table)], table.words, beam_size=size, **options
+    )
     return [
-        [(one["tokens"].tolist(), float(one["score"]), one["positional_scores"].tolist()) for one in sentence]
+        [
+            (
+                one["tokens"].tolist(),
+                float(one["score"]),
+                one["positional_scores"].tolist(),
+            )
+            for one in sentence
+        ]
         for sentence in generator.generate([], sample, prefix_tokens=prefix)
     ]
 
 
-def by_us(verifier: TableVerifier, rules: SearchRules, options: BeamOptions, plan: Plan | None = None) -> list[Outputs]:
+def by_us(
+    verifier: TableVerifier,
+    rules: SearchRules,
+    options: BeamOptions,
+    plan: Plan | None = None,
+) -> list[Outputs]:
     """The n-best lists of `aggressive_beam_search`; without a plan, of `plain_beam_search` where it can do this."""
     first = torch.full((len(verifier.sentences),), rules.eos)
     step = beam_step(len(first), options)
     if plan is None and step is not None and rules.prefix is None:
         found = plain_beam_search(verifier, rules, options, first, step)
     else:
-        found = aggressive_beam_search(verifier, rules, options, first, plan or ahead(0))
-    return [[(one.tokens, one.score, one.log_probs) for one in outputs] for outputs, _ in found]
+        found = aggressive_beam_search(
+            verifier, rules, options, first, plan or ahead(0)
+        )
+    return [
+        [(one.tokens, one.score, one.log_probs) for one in outputs]
+        for outputs, _ in found
+    ]

@@ -59,11 +59,22 @@ class Scoring(Protocol):
 class ScoringVerifier(Verifier, Scoring):
     """A `roles.Verifier` that chooses by its scores."""
 
-    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         return choose_block(self.score(block), PLAIN, block, rules, ranks, sequence)
 
 
-def scored(verifier: Scoring, tokens: Tensor, starts: Tensor, widths: Sequence[int] | None = None) -> Tensor:
+def scored(
+    verifier: Scoring,
+    tokens: Tensor,
+    starts: Tensor,
+    widths: Sequence[int] | None = None,
+) -> Tensor:
     """What a verifier says of a block, B x W x V; of ragged rows the last token's scores are repeated behind it."""
     block = Block.of(tokens, starts.tolist(), widths)
     parts = list(verifier.score(block))
@@ -84,16 +95,26 @@ class ScriptedVerifier(ScoringVerifier):
         """`targets`: the wanted output of each row, its EOS included; `vocabulary`: V."""
         self.targets = [list(target) for target in targets]
         self.vocabulary = vocabulary
-        self.read: list[list[int]] = [[] for _ in targets]  # decoder inputs of each row, rejected drafts included
+        # decoder inputs of each row, rejected drafts included
+        self.read: list[list[int]] = [[] for _ in targets]
         self.rows_scored = 0
         self.calls = 0
 
     def logits_after(self, target: list[int], context: list[int]) -> Tensor:
         """V: clear, and different at every position."""
         output = context[1:]
-        on_path = context[0] == self.START and output == target[: len(output)] and len(output) < len(target)
+        on_path = (
+            context[0] == self.START
+            and output == target[: len(output)]
+            and len(output) < len(target)
+        )
         step = len(output)
-        best = target[step] if on_path else sum((i + 3) * token for i, token in enumerate(context)) % self.vocabulary
+        best = (
+            target[step]
+            if on_path
+            else sum((i + 3) * token for i, token in enumerate(context))
+            % self.vocabulary
+        )
         logits = torch.arange(self.vocabulary) * 0.01
         logits[best] = 4.0 + 0.1 * (step % 7)
         return logits
@@ -106,11 +127,19 @@ class ScriptedVerifier(ScoringVerifier):
         self.rows_scored += len(starts)
         widths = ragged.rows.bincount(minlength=len(starts)).tolist()
         logits = []
-        for row, (tokens, width, start) in enumerate(zip(block.tokens.tolist(), widths, starts, strict=True)):
+        for row, (tokens, width, start) in enumerate(
+            zip(block.tokens.tolist(), widths, starts, strict=True)
+        ):
             assert start <= len(self.read[row]), "a hole in the cache"
             self.read[row][start:] = tokens[:width]
-            assert self.read[row][: start + 1] == [self.START, *self.targets[row][:start]], "not the verifier's choice"
-            logits += [self.logits_after(self.targets[row], self.read[row][: start + n + 1]) for n in range(width)]
+            assert self.read[row][: start + 1] == [
+                self.START,
+                *self.targets[row][:start],
+            ], "not the verifier's choice"
+            logits += [
+                self.logits_after(self.targets[row], self.read[row][: start + n + 1])
+                for n in range(width)
+            ]
         yield torch.stack(logits)
 
     def keep(self, order: RowSelection) -> None:

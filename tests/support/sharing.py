@@ -12,7 +12,9 @@ from filelock import FileLock
 Made = TypeVar("Made")
 
 
-def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+def made_once(
+    tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]
+) -> Made:
     """What `make` returns for an empty folder that belongs to this run of the tests; the others wait for it."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -15,7 +15,10 @@ from fairseq.tasks.translation import TranslationTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.tasks.aggressive import aggressive
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from fairseq_aggdec.tasks.aggressive_translation import (
+    AggressiveTranslationConfig,
+    AggressiveTranslationTask,
+)
 from tests.support.random_models import dictionary, model_of_shape, random_batch
 
 VOCABULARY = dictionary(12)
@@ -23,7 +26,9 @@ VOCABULARY = dictionary(12)
 
 @pytest.fixture
 def model() -> FairseqEncoderDecoderModel:
-    return model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY, eos_share=0.1)
+    return model_of_shape(
+        "post-norm sinusoidal", 1, VOCABULARY, VOCABULARY, eos_share=0.1
+    )
 
 
 def task(decoding: str, **options: Any) -> AggressiveTranslationTask:
@@ -31,12 +36,19 @@ def task(decoding: str, **options: Any) -> AggressiveTranslationTask:
     return AggressiveTranslationTask(config, VOCABULARY, VOCABULARY)
 
 
-def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(model: FairseqEncoderDecoderModel) -> None:
+def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(
+    model: FairseqEncoderDecoderModel,
+) -> None:
     assert AggressiveTranslationConfig().decoding == "beam"
     generator = task("beam").build_generator([model], Namespace(beam=3))
     assert type(generator) is SequenceGenerator
     assert generator.beam_size == 3
-    allowed = {"sampling": True, "nbest": 2, "diversity_rate": -1, "prefix_allowed_tokens_fn": lambda *_: [4]}
+    allowed = {
+        "sampling": True,
+        "nbest": 2,
+        "diversity_rate": -1,
+        "prefix_allowed_tokens_fn": lambda *_: [4],
+    }
     task("beam").build_generator([model], Namespace(**allowed))
     scorer = task("iad").build_generator([model], Namespace(score_reference=True))
     assert isinstance(scorer, SequenceScorer)
@@ -72,12 +84,18 @@ def test_the_totals_of_a_task_that_is_gone_are_logged_once(
 def test_a_task_that_is_registered_without_its_dataclass() -> None:
     mine = aggressive(TranslationTask)
     setattr(mine, "__dataclass", None)
-    with pytest.raises(AggdecError, match=r"task AggressiveTranslationTask: .* dataclass=TASK\.config_class"):
+    with pytest.raises(
+        AggdecError,
+        match=r"task AggressiveTranslationTask: .* dataclass=TASK\.config_class",
+    ):
         mine.add_args(ArgumentParser())
 
 
 def test_a_shard_out_of_range_and_data_that_are_not_there_are_named() -> None:
-    for data, message in (("", "no data folder given"), ("/nowhere:/elsewhere", "/nowhere: no such data folder")):
+    for data, message in (
+        ("", "no data folder given"),
+        ("/nowhere:/elsewhere", "/nowhere: no such data folder"),
+    ):
         with pytest.raises(AggdecError, match=message):
             AggressiveTranslationTask.setup_task(AggressiveTranslationConfig(data=data))
     with pytest.raises(AggdecError, match="--shard-id 2"):

@@ -17,27 +17,58 @@ from tests.support.helpers import TRAINING, ToyModel, run_cli
 from tests.support.random_models import dictionary
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
-DRAFTING = ["--user-dir", PLUGIN, "--task", "block_drafting", "--arch", "nar_drafter_small"]
+DRAFTING = [
+    "--user-dir",
+    PLUGIN,
+    "--task",
+    "block_drafting",
+    "--arch",
+    "nar_drafter_small",
+]
 LOSS = "--criterion glancing_block_loss --glancing 0.5:0.3 --best-checkpoint-metric accepted".split()
 BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metric --log-interval 5".split()
 
 
 def from_verifier(verifier: ToyModel) -> list[Any]:
     return [
-        *("--encoder-from", verifier.checkpoint, "--decoder-from", verifier.checkpoint, "--freeze-encoder"),
+        *(
+            "--encoder-from",
+            verifier.checkpoint,
+            "--decoder-from",
+            verifier.checkpoint,
+            "--freeze-encoder",
+        ),
         *("--decoder-layers", 1),
     ]
 
 
 @pytest.fixture(scope="module")
-def trained(toy_model_dir: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ToyModel]:
+def trained(
+    toy_model_dir: ToyModel, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, ToyModel]:
     """The log of a drafter on the toy verifier's encoder, and the model."""
     folder = tmp_path_factory.mktemp("drafter")
-    options = [*DRAFTING, *LOSS, *BLOCKS, *from_verifier(toy_model_dir), "--dropout", 0.1, "--save-dir", folder]
-    training = "--lr 0.01 --max-tokens 2000 --max-update 40 --no-epoch-checkpoints".split()
-    intervals = "--validate-interval 2 --save-interval 2".split()  # an epoch has two or three updates
-    done = run_cli("fairseq-train", toy_model_dir.data, *options, *TRAINING, *training, *intervals)
-    return done.stdout + done.stderr, ToyModel(toy_model_dir.data, folder / "checkpoint_last.pt")
+    options = [
+        *DRAFTING,
+        *LOSS,
+        *BLOCKS,
+        *from_verifier(toy_model_dir),
+        "--dropout",
+        0.1,
+        "--save-dir",
+        folder,
+    ]
+    training = (
+        "--lr 0.01 --max-tokens 2000 --max-update 40 --no-epoch-checkpoints".split()
+    )
+    # an epoch has two or three updates
+    intervals = "--validate-interval 2 --save-interval 2".split()
+    done = run_cli(
+        "fairseq-train", toy_model_dir.data, *options, *TRAINING, *training, *intervals
+    )
+    return done.stdout + done.stderr, ToyModel(
+        toy_model_dir.data, folder / "checkpoint_last.pt"
+    )
 
 
 def figures(log: str, name: str) -> list[float]:
@@ -46,29 +77,46 @@ def figures(log: str, name: str) -> list[float]:
 
 def test_loss_falls(trained: tuple[str, ToyModel]) -> None:
     training, validation = (
-        [line for line in trained[0].splitlines() if f"| {kind} |" in line] for kind in ("train_inner", "valid")
+        [line for line in trained[0].splitlines() if f"| {kind} |" in line]
+        for kind in ("train_inner", "valid")
     )
     losses = [value for line in training for value in figures(line, "nll_loss")]
     assert len(losses) == 8
     assert losses[-1] < losses[0] - 0.2
-    assert figures(validation[-1], "nll_loss")[0] < figures(validation[0], "nll_loss")[0]
+    assert (
+        figures(validation[-1], "nll_loss")[0] < figures(validation[0], "nll_loss")[0]
+    )
     assert figures(training[0], "lambda")[0] == pytest.approx(0.49, abs=0.015)
     assert figures(training[-1], "lambda")[0] == pytest.approx(0.31, abs=0.015)
     assert all(0 < figures(line, "glanced")[0] < 0.5 for line in training)
-    assert re.search(r"\| accepted [\d.]+ \| acc_1 [\d.]+ .* \| acc_8 [\d.]+", validation[-1])
+    assert re.search(
+        r"\| accepted [\d.]+ \| acc_1 [\d.]+ .* \| acc_8 [\d.]+", validation[-1]
+    )
     assert "best_accepted" in validation[-1]
 
 
-def equals_the_verifiers_encoder(drafter: dict[str, Any], verifier: dict[str, Any]) -> bool:
+def equals_the_verifiers_encoder(
+    drafter: dict[str, Any], verifier: dict[str, Any]
+) -> bool:
     """To the bit, and in full precision whatever the training ran in; the shared embeddings of the decoder as well."""
-    names = [name for name in verifier if name.startswith("encoder.") and not name.endswith("version")]
+    names = [
+        name
+        for name in verifier
+        if name.startswith("encoder.") and not name.endswith("version")
+    ]
     pairs = [(name, name) for name in names]
     pairs += [("decoder.output_projection.weight", "encoder.embed_tokens.weight")]
-    return len(names) > 20 and all(torch.equal(drafter[mine], verifier[theirs]) for mine, theirs in pairs)
+    return len(names) > 20 and all(
+        torch.equal(drafter[mine], verifier[theirs]) for mine, theirs in pairs
+    )
 
 
-def test_frozen_encoder_stays_the_verifiers(trained: tuple[str, ToyModel], toy_model_dir: ToyModel) -> None:
-    drafter, verifier = (read_checkpoint(model.checkpoint) for model in (trained[1], toy_model_dir))
+def test_frozen_encoder_stays_the_verifiers(
+    trained: tuple[str, ToyModel], toy_model_dir: ToyModel
+) -> None:
+    drafter, verifier = (
+        read_checkpoint(model.checkpoint) for model in (trained[1], toy_model_dir)
+    )
     assert equals_the_verifiers_encoder(drafter["model"], verifier["model"])
     assert drafter["model"]["encoder_fingerprint"].any()
     symbols = Dictionary.load(str(toy_model_dir.data / "dict.src.txt")).symbols
@@ -80,31 +128,66 @@ def test_checkpoint_is_loaded_without_the_verifiers_file(
 ) -> None:
     """fairseq-validate repeats the figures of the training's last validation; a moved verifier does not disturb it."""
     state = read_checkpoint(trained[1].checkpoint)
-    state["cfg"]["model"].encoder_from = state["cfg"]["model"].decoder_from = str(tmp_path / "moved.pt")
+    state["cfg"]["model"].encoder_from = state["cfg"]["model"].decoder_from = str(
+        tmp_path / "moved.pt"
+    )
     torch.save(state, tmp_path / "drafter.pt")
-    options = ["--path", tmp_path / "drafter.pt", "--user-dir", PLUGIN, "--task", "block_drafting", "--cpu"]
-    found = run_cli("fairseq-validate", toy_model_dir.data, *options, "--max-tokens", 900)
+    options = [
+        "--path",
+        tmp_path / "drafter.pt",
+        "--user-dir",
+        PLUGIN,
+        "--task",
+        "block_drafting",
+        "--cpu",
+    ]
+    found = run_cli(
+        "fairseq-validate", toy_model_dir.data, *options, "--max-tokens", 900
+    )
     last = [line for line in trained[0].splitlines() if "| valid |" in line][-1]
     accepted = figures(found.stdout + found.stderr, "accepted")
-    assert accepted[-1] == pytest.approx(figures(last, "accepted")[0], abs=0.011)  # other batches round otherwise
+    # other batches round otherwise
+    assert accepted[-1] == pytest.approx(figures(last, "accepted")[0], abs=0.011)
 
 
-def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+def test_yaml_bfloat16_and_averaged_weights(
+    toy_model_dir: ToyModel, tmp_path: Path
+) -> None:
     """fairseq-hydra-train with the experiment's configuration, made small: in bfloat16; also resumed.
 
     The average is of the decoder, and keeps what is frozen.
     """
     config = PLUGIN.parent / "configs" / "tatoeba_en_de"
-    paths = [f"common.user_dir={PLUGIN}", f"task.data={toy_model_dir.data}", f"checkpoint.save_dir={tmp_path}"]
-    paths += [f"model.encoder_from={toy_model_dir.checkpoint}", "task.source_lang=src", "task.target_lang=tgt"]
-    small = ["dataset.validate_interval_updates=4", "ema.store_ema=true", "ema.ema_decay=0.9"]
+    paths = [
+        f"common.user_dir={PLUGIN}",
+        f"task.data={toy_model_dir.data}",
+        f"checkpoint.save_dir={tmp_path}",
+    ]
+    paths += [
+        f"model.encoder_from={toy_model_dir.checkpoint}",
+        "task.source_lang=src",
+        "task.target_lang=tgt",
+    ]
+    small = [
+        "dataset.validate_interval_updates=4",
+        "ema.store_ema=true",
+        "ema.ema_decay=0.9",
+    ]
     small += ["optimization.lr=[0.01]", "lr_scheduler.warmup_updates=1"]
     options = ["--config-dir", str(config), "--config-name", "drafter", *paths, *small]
     for updates in (4, 6):
-        run_cli("fairseq-hydra-train", *options, f"optimization.max_update={updates}", cwd=tmp_path)
+        run_cli(
+            "fairseq-hydra-train",
+            *options,
+            f"optimization.max_update={updates}",
+            cwd=tmp_path,
+        )
     path = tmp_path / "checkpoint_last.pt"
     state = read_checkpoint(path)
-    assert (state["cfg"]["common"]["bf16"], state["cfg"]["common"]["tpu"]) == (True, False)
+    assert (state["cfg"]["common"]["bf16"], state["cfg"]["common"]["tpu"]) == (
+        True,
+        False,
+    )
     assert state["optimizer_history"][-1]["num_updates"] == 6
     assert state["cfg"]["model"]["block_size"] == 10
     assert math.isfinite(state["extra_state"]["best"])
@@ -114,9 +197,14 @@ def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: P
     assert not torch.equal(average["decoder.mask_embedding"].float(), trained)
     assert torch.equal(average["encoder_fingerprint"], model["encoder_fingerprint"])
     for weights in (model, average):
-        assert equals_the_verifiers_encoder(weights, read_checkpoint(toy_model_dir.checkpoint)["model"])
+        assert equals_the_verifiers_encoder(
+            weights, read_checkpoint(toy_model_dir.checkpoint)["model"]
+        )
     loaded = checkpoint_utils.load_ema_from_checkpoint(str(path))["model"]
-    assert torch.equal(loaded["decoder.mask_embedding"].float(), average["decoder.mask_embedding"].float())
+    assert torch.equal(
+        loaded["decoder.mask_embedding"].float(),
+        average["decoder.mask_embedding"].float(),
+    )
 
 
 def test_refused_options() -> None:
@@ -129,8 +217,15 @@ def test_refused_options() -> None:
         options: dict[str, Any] = {"left_pad_target": False, **changes}
         with pytest.raises(AggdecError, match=message):
             BlockDraftingTask(BlockDraftingConfig(data="none", **options), words, words)
-    task = BlockDraftingTask(BlockDraftingConfig(data="none", left_pad_target=False), words, words)
-    with pytest.raises(AggdecError, match=r"Dataset not found: dev .*: no such split; check the data folder"):
+    task = BlockDraftingTask(
+        BlockDraftingConfig(data="none", left_pad_target=False), words, words
+    )
+    with pytest.raises(
+        AggdecError,
+        match=r"Dataset not found: dev .*: no such split; check the data folder",
+    ):
         task.load_dataset("dev")
-    with pytest.raises(AggdecError, match=r"leave out --eval-bleu; validation reports `accepted`"):
+    with pytest.raises(
+        AggdecError, match=r"leave out --eval-bleu; validation reports `accepted`"
+    ):
         task.build_generator([], None)  # --eval-bleu, too

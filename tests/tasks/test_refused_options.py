@@ -39,8 +39,24 @@ def data(tmp_path: Path) -> Path:
 def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command on a checkpoint that is not there; returns the message it ends with."""
 
-    def run(decoding: str, *options: str, command: Any = generate_command, name: str = "translation") -> str:
-        fixed = [str(data), "--path", "/nowhere/model.pt", "--user-dir", str(PLUGIN), "-s", "src", "-t", "tgt", "--cpu"]
+    def run(
+        decoding: str,
+        *options: str,
+        command: Any = generate_command,
+        name: str = "translation",
+    ) -> str:
+        fixed = [
+            str(data),
+            "--path",
+            "/nowhere/model.pt",
+            "--user-dir",
+            str(PLUGIN),
+            "-s",
+            "src",
+            "-t",
+            "tgt",
+            "--cpu",
+        ]
         task = ["--task", f"aggressive_{name}", "--decoding", decoding]
         monkeypatch.setattr("sys.argv", ["fairseq", *fixed, *task, *options])
         with pytest.raises(AggdecError) as caught:
@@ -54,11 +70,15 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     ("decoding", "command", "options"),
     [
         ("iad", generate_command, [*REFUSED]),
-        ("greedy", interactive_command, ["--sampling"]),  # with other numbers of beams and hypotheses fairseq asserts
-        ("aggressive-beam", generate_command, [*REFUSED][2:]),  # it has several hypotheses
+        # with other numbers of beams and hypotheses fairseq asserts
+        ("greedy", interactive_command, ["--sampling"]),
+        # it has several hypotheses
+        ("aggressive-beam", generate_command, [*REFUSED][2:]),
     ],
 )
-def test_before_the_model_is_looked_for(command_error: Any, decoding: str, command: Any, options: list[str]) -> None:
+def test_before_the_model_is_looked_for(
+    command_error: Any, decoding: str, command: Any, options: list[str]
+) -> None:
     given = [word for option in options for word in (option, *REFUSED[option])]
     message = command_error(decoding, *given, command=command)
     assert message.startswith(f"--decoding {decoding} cannot honour ")
@@ -70,36 +90,83 @@ def test_what_mbart_drops_in_silence_is_named(command_error: Any) -> None:
     """Its own generator has neither; the options of a task with `add_args` come in a namespace."""
     given = "--langs src,tgt --lm-path /nowhere/lm.pt --diversity-rate 0.5".split()
     message = command_error("greedy", *given, name="translation_from_pretrained_bart")
-    assert message.startswith("--decoding greedy cannot honour --lm-path, --diversity-rate: leave it out")
+    assert message.startswith(
+        "--decoding greedy cannot honour --lm-path, --diversity-rate: leave it out"
+    )
 
 
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("beam", ["--nbest", "2", "--lm-path", "lm.pt", "--diverse-beam-groups", "1", "--print-alignment"]),
+        (
+            "beam",
+            [
+                "--nbest",
+                "2",
+                "--lm-path",
+                "lm.pt",
+                "--diverse-beam-groups",
+                "1",
+                "--print-alignment",
+            ],
+        ),
         ("aggressive-beam", ["--beam", "7", "--nbest", "7"]),
-        ("iad", ["--beam", "7", "--nbest", "1", "--diversity-rate", "-1"]),  # fairseq's defaults, or without effect
+        # fairseq's defaults, or without effect
+        ("iad", ["--beam", "7", "--nbest", "1", "--diversity-rate", "-1"]),
         ("iad", ["--score-reference", "--nbest", "2"]),  # nothing is decoded
     ],
 )
-def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, options: list[str]) -> None:
-    assert "checkpoint /nowhere/model.pt: no such file" in command_error(decoding, *options)
+def test_what_is_allowed_comes_to_the_model(
+    command_error: Any, decoding: str, options: list[str]
+) -> None:
+    assert "checkpoint /nowhere/model.pt: no such file" in command_error(
+        decoding, *options
+    )
 
 
 def test_a_value_that_makes_no_sense_is_named(command_error: Any) -> None:
-    assert command_error("aggressive-beam", "--beam", "-1") == "--beam -1: must be at least 1"
-    assert command_error("iad", "--lenpen", "nan") == "--lenpen nan: must be a finite number"
-    values = {"beam": 0, "nbest": 0, "unkpen": -math.inf, "temperature": math.nan, "max_len_a": math.inf}
+    assert (
+        command_error("aggressive-beam", "--beam", "-1")
+        == "--beam -1: must be at least 1"
+    )
+    assert (
+        command_error("iad", "--lenpen", "nan")
+        == "--lenpen nan: must be a finite number"
+    )
+    values = {
+        "beam": 0,
+        "nbest": 0,
+        "unkpen": -math.inf,
+        "temperature": math.nan,
+        "max_len_a": math.inf,
+    }
     for name, value in values.items():
         (fault,) = refused(MODES["iad"], Namespace(**{name: value}))
         assert fault.startswith(f"{option_name(name)} {value}: must be")
-    assert refused(MODES["iad"], Namespace(unkpen=math.inf)) == [], "it bans unknown words"
+    assert refused(MODES["iad"], Namespace(unkpen=math.inf)) == [], (
+        "it bans unknown words"
+    )
 
 
 def test_all_that_is_wrong_is_named_at_once(command_error: Any) -> None:
-    message = command_error("iad", "--sampling", "--lenpen", "nan", "--drafter-path", "d.pt", "--int8", "--bf16")
-    assert "(1) --int8 and --bf16: one precision at a time; (2) --drafter-path is read by" in message
-    assert "(3) --lenpen nan: must be a finite number; (4) --decoding iad cannot honour --sampling" in message
+    message = command_error(
+        "iad",
+        "--sampling",
+        "--lenpen",
+        "nan",
+        "--drafter-path",
+        "d.pt",
+        "--int8",
+        "--bf16",
+    )
+    assert (
+        "(1) --int8 and --bf16: one precision at a time; (2) --drafter-path is read by"
+        in message
+    )
+    assert (
+        "(3) --lenpen nan: must be a finite number; (4) --decoding iad cannot honour --sampling"
+        in message
+    )
 
 
 def test_what_a_program_hands_over() -> None:

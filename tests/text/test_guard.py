@@ -17,9 +17,11 @@ LONG = "It was a long day and the whole family went home by train in the evening
         ("Ok ok ok", "Ok ."),
         ("Thx", "Thank you very much , my dear friend ."),
         ("I I I I went went home home", "I went home ."),  # half of the words
-        ("ha ha ha ha ha ha ha", "ha ha ha ha ha ha ha !"),  # the source repeats itself, too
+        # the source repeats itself, too
+        ("ha ha ha ha ha ha ha", "ha ha ha ha ha ha ha !"),
         ("a b c " * 5 + "d", "a b c " * 4 + "a b c , d"),
-        ("one two , one two , one two .", "one and two , one and two , one and two ."),  # three times is no loop
+        # three times is no loop
+        ("one two , one two , one two .", "one and two , one and two , one and two ."),
         ("", ""),
     ],
 )
@@ -34,7 +36,11 @@ def test_a_correction_passes(source: str, output: str) -> None:
         (LONG, LONG + " and" * 20, "the output is too long: 37 words for 17"),
         (LONG, "It was a long day .", "the output lost words: 6 are left of 17"),
         ("Hi there", "", "the output lost words: 0 are left of 2"),
-        (LONG, "It was was was was was was in the evening .", "the output repeats 'was was was' 4 times"),
+        (
+            LONG,
+            "It was was was was was was in the evening .",
+            "the output repeats 'was was was' 4 times",
+        ),
     ],
 )
 def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) -> None:
@@ -85,5 +91,7 @@ def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) ->
         ]),
     ],
 )  # fmt: skip
-def test_a_small_model_is_trusted_with_some_edits(source: str, output: str, kept: str) -> None:
+def test_a_small_model_is_trusted_with_some_edits(
+    source: str, output: str, kept: str
+) -> None:
     assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept

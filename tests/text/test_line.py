@@ -37,11 +37,27 @@ def test_the_model_reads_ascii(line: str, tokens: str) -> None:
     ("line", "answer", "output"),
     [
         # what the model keeps is as it was, with the spaces between
-        ("He said , “ I has two ” .", 'He said , " I have two " .', "He said , “ I have two ” ."),
-        ("On 12/03/2021  it are ;)", "On 12 / 03 / 2021 it is ; )", "On 12/03/2021  it is ;)"),
+        (
+            "He said , “ I has two ” .",
+            'He said , " I have two " .',
+            "He said , “ I have two ” .",
+        ),
+        (
+            "On 12/03/2021  it are ;)",
+            "On 12 / 03 / 2021 it is ; )",
+            "On 12/03/2021  it is ;)",
+        ),
         ("The student’s book are", "The student 's book is", "The student’s book is"),
-        ("in 1990–2000, one—two…", "in 1990-2000 , one - two ...", "in 1990–2000, one—two…"),
-        ("it are 10\u00a0km co\u00adop", "it is 10 km coop", "it is 10\u00a0km co\u00adop"),
+        (
+            "in 1990–2000, one—two…",
+            "in 1990-2000 , one - two ...",
+            "in 1990–2000, one—two…",
+        ),
+        (
+            "it are 10\u00a0km co\u00adop",
+            "it is 10 km coop",
+            "it is 10\u00a0km co\u00adop",
+        ),
         # what it changes is the model's
         ("The brothers’ are", "The brothers are", "The brothers are"),
         ("Don`t go.", "Don 't go .", "Don't go."),
@@ -60,7 +76,11 @@ def test_the_model_reads_ascii(line: str, tokens: str) -> None:
         ("😀", "It is .", "😀"),
         ("", ".", ""),
         # what is new is left to the detokeniser
-        ("She have two brother", "She has two brothers , really .", "She has two brothers, really."),
+        (
+            "She have two brother",
+            "She has two brothers , really .",
+            "She has two brothers, really.",
+        ),
     ],
 )
 def test_the_writers_characters_come_back(line: str, answer: str, output: str) -> None:
@@ -75,11 +95,17 @@ ANSWERS = "the a X ( ) $ . , ' 's don 't \" - ... cafe <unk> &amp; --".split()
 
 
 def _unreadable(text: str) -> list[str]:
-    return [c for c in text if not c.isspace() and c not in PUNCTUATION and plain(c) != c and c not in "<>"]
+    return [
+        c
+        for c in text
+        if not c.isspace() and c not in PUNCTUATION and plain(c) != c and c not in "<>"
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_unreadable_character_is_lost_or_doubled_whatever_the_model_answers(seed: int) -> None:
+def test_no_unreadable_character_is_lost_or_doubled_whatever_the_model_answers(
+    seed: int,
+) -> None:
     rng = Random(seed)
     for _ in range(200):
         line = "".join(rng.choices(ALPHABET, k=rng.randint(0, 25)))
@@ -90,7 +116,10 @@ def test_no_unreadable_character_is_lost_or_doubled_whatever_the_model_answers(s
         for _ in range(rng.randint(0, 3)):
             answer.insert(rng.randint(0, len(answer)), rng.choice(ANSWERS))
         # a mistyped apostrophe is not among them, as it is punctuation
-        assert _unreadable(written.restored(" ".join(answer))) == _unreadable(line), (line, answer)
+        assert _unreadable(written.restored(" ".join(answer))) == _unreadable(line), (
+            line,
+            answer,
+        )
 
 
 def test_every_letter_with_an_accent_is_read_without_it_or_its_word_is_kept() -> None:
@@ -102,5 +131,8 @@ def test_every_letter_with_an_accent_is_read_without_it_or_its_word_is_kept() ->
 def test_nobody_gets_the_characters_of_another_line() -> None:
     tokenizer = AsWrittenTokenizer()
     tokenizer.encode("One €.")
-    with pytest.raises(AggdecError, match=r"--tokenizer as_written: only aggdec decode and fairseq-interactive with"):
+    with pytest.raises(
+        AggdecError,
+        match=r"--tokenizer as_written: only aggdec decode and fairseq-interactive with",
+    ):
         tokenizer.decode("One $ .")

@@ -37,13 +37,18 @@ def check_that_no_words_are_between(text: str, spans: list[tuple[int, int]]) -> 
     ],
 )
 def test_english(text: str) -> None:
-    assert sentences(text.replace("|", "")) == [part.strip() for part in text.split("|")]
+    assert sentences(text.replace("|", "")) == [
+        part.strip() for part in text.split("|")
+    ]
 
 
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("de", "Das 19. Jahrhundert war z. B. lang.|Am 1. Mai kam Dr. Müller.|„Geh!“, sagte er."),
+        (
+            "de",
+            "Das 19. Jahrhundert war z. B. lang.|Am 1. Mai kam Dr. Müller.|„Geh!“, sagte er.",
+        ),
         ("es", "¿Qué tal?|¡Bien!"),
         ("src", "No code of a language.|It splits."),
     ],
@@ -59,21 +64,55 @@ def test_a_sentence_goes_on_in_the_next_line_of_wrapped_mail() -> None:
     assert sentences(wrapped.replace("\n", "\r\n"))[1:] == ["I were happy."]
 
 
-@pytest.mark.parametrize("following", ["b) last week.", "- last week.", "Last week.", "> last week.", "\nlast week."])
-def test_a_list_item_a_capital_and_a_blank_line_begin_a_sentence(following: str) -> None:
+@pytest.mark.parametrize(
+    "following",
+    ["b) last week.", "- last week.", "Last week.", "> last week.", "\nlast week."],
+)
+def test_a_list_item_a_capital_and_a_blank_line_begin_a_sentence(
+    following: str,
+) -> None:
     line = "Thank you very much for the long letter that you has send me"
     assert sentences(f"{line}\n{following}") == [line, following.strip()]
 
 
 def test_no_character_is_lost_of_any_text() -> None:
     chooser = random.Random(1)
-    pieces = ["Dr.", "a", "The", "(", '"', "”", "...", "1.", "\U0001f600", " ", "\u00a0", ".", ",", ";", "\n", "\r\n"]
-    pieces += ["\u2028", "\x85", "\x1c", "\x00", "\u200b", "e\u0301", "\ud800", "。", "a long line that " * 4]
+    pieces = [
+        "Dr.",
+        "a",
+        "The",
+        "(",
+        '"',
+        "”",
+        "...",
+        "1.",
+        "\U0001f600",
+        " ",
+        "\u00a0",
+        ".",
+        ",",
+        ";",
+        "\n",
+        "\r\n",
+    ]
+    pieces += [
+        "\u2028",
+        "\x85",
+        "\x1c",
+        "\x00",
+        "\u200b",
+        "e\u0301",
+        "\ud800",
+        "。",
+        "a long line that " * 4,
+    ]
     for _ in range(2000):
         text = "".join(chooser.choices(pieces, k=chooser.randint(0, 20)))
         check_that_no_words_are_between(text, split_text(text))
         sentence = f"A{text}."
-        check_that_no_words_are_between(sentence, cut_at_clauses(sentence, lambda part: len(part) < 9))
+        check_that_no_words_are_between(
+            sentence, cut_at_clauses(sentence, lambda part: len(part) < 9)
+        )
 
 
 def seconds(text: str) -> float:
@@ -95,27 +134,50 @@ def plain() -> float:
     ["word ", "a", "(", " ", " &language=en&username=", ".", "-", "'", '." ', "“a. ", "[a]. ", "1. ", "\n", "a\n\n",
      "```x\n", "```\na.\n```\nA b.\n", "你好。"],
 )  # fmt: skip
-def test_no_text_takes_time_that_grows_with_the_square_of_its_length(part: str, plain: float) -> None:
+def test_no_text_takes_time_that_grows_with_the_square_of_its_length(
+    part: str, plain: float
+) -> None:
     # today at most 6 times as long as plain text, and 30 on a busy machine; squares are thousands
     assert seconds(f"a{part * (2**18 // len(part.encode()))}b.a") < 200 * plain
 
 
 def test_a_long_line_is_split_as_its_parts_are() -> None:
-    line = "He said: “We were there. We saw it.” (It was late.) Dr. Smith came, etc. " * 200
+    line = (
+        "He said: “We were there. We saw it.” (It was late.) Dr. Smith came, etc. "
+        * 200
+    )
     assert sentences(line) == sentences(line[:73]) * 200
     assert sentences(line.replace(".", ",")) == [line.replace(".", ",").strip()]
 
 
 def cut(sentence: str, words: int) -> list[str]:
-    return [sentence[start:end] for start, end in cut_at_clauses(sentence, lambda part: len(part.split()) <= words)]
+    return [
+        sentence[start:end]
+        for start, end in cut_at_clauses(
+            sentence, lambda part: len(part.split()) <= words
+        )
+    ]
 
 
 def test_a_long_sentence_is_cut_at_clauses() -> None:
     assert cut("It fits, as it is.", 5) == ["It fits, as it is."]
-    assert cut("We came, we saw it all;  we won, and left.", 6) == ["We came, we saw it all;", "we won, and left."]
-    assert cut("We came, we saw it all, and left again.", 6) == ["We came, we saw it all,", "and left again."]
-    assert cut("We came to see it - and left it again.", 6) == ["We came to see it", "- and left it again."]
-    assert cut('"One two. Three four," he said', 3) == ['"One two.', 'Three four,"', "he said"]
+    assert cut("We came, we saw it all;  we won, and left.", 6) == [
+        "We came, we saw it all;",
+        "we won, and left.",
+    ]
+    assert cut("We came, we saw it all, and left again.", 6) == [
+        "We came, we saw it all,",
+        "and left again.",
+    ]
+    assert cut("We came to see it - and left it again.", 6) == [
+        "We came to see it",
+        "- and left it again.",
+    ]
+    assert cut('"One two. Three four," he said', 3) == [
+        '"One two.',
+        'Three four,"',
+        "he said",
+    ]
     assert cut("one two three four", 3) == ["one two", "three four"]
 
 

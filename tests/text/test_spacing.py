@@ -8,26 +8,40 @@ from fairseq_aggdec.text.line import moses
 from fairseq_aggdec.text.spacing import match_spacing
 
 TEXTS = st.text(
-    "abc 019.,'\"()-!?:;&$%/+“”‘’–—…\u00a0\u2028[]{}€é½²#@*_=~^|\\<>`МЖ你한हि😀👍🏽\u200d\ufe0f•→\t\r\n", max_size=30
+    "abc 019.,'\"()-!?:;&$%/+“”‘’–—…\u00a0\u2028[]{}€é½²#@*_=~^|\\<>`МЖ你한हि😀👍🏽\u200d\ufe0f•→\t\r\n",
+    max_size=30,
 )
 KEYBOARD = str.maketrans(
-    {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), **dict.fromkeys("–—", "-"), "…": "..."}
+    {
+        **dict.fromkeys("‘’", "'"),
+        **dict.fromkeys("“”", '"'),
+        **dict.fromkeys("–—", "-"),
+        "…": "...",
+    }
 )
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(TEXTS)
-@example("On 12/03/2021 at 17:30, 3:1 and +49 (0)30 and/or  two\ttabs ;) me@x.org http://x.org/a?b=c&d=e\n`x[i]+=1;`")
+@example(
+    "On 12/03/2021 at 17:30, 3:1 and +49 (0)30 and/or  two\ttabs ;) me@x.org http://x.org/a?b=c&d=e\n`x[i]+=1;`"
+)
 @example("“It’s” co\u00adoperative — ‘don’t’ … & &amp; well - known well-known")
 def test_what_moses_took_apart_comes_back_as_it_was(source: str) -> None:
     tokeniser, detokeniser = moses()
-    assert match_spacing(source, detokeniser.detokenize(tokeniser.tokenize(source))) == source.strip()
+    assert (
+        match_spacing(source, detokeniser.detokenize(tokeniser.tokenize(source)))
+        == source.strip()
+    )
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(TEXTS, TEXTS.map(lambda text: text.replace("&", "").replace("@", "")))
 def test_all_other_characters_of_the_output_are_kept(source: str, output: str) -> None:
-    was, now = ("".join(text.translate(KEYBOARD).split()) for text in (output, match_spacing(source, output)))
+    was, now = (
+        "".join(text.translate(KEYBOARD).split())
+        for text in (output, match_spacing(source, output))
+    )
     assert now == was
 
 
@@ -36,7 +50,10 @@ def test_all_other_characters_of_the_output_are_kept(source: str, output: str) -
 def test_a_changed_word_changes_nothing_around_it(before: str, after: str) -> None:
     tokeniser, detokeniser = moses()
     source, output = f"{before} wrod {after}", f"{before} word {after}"
-    assert match_spacing(source, detokeniser.detokenize(tokeniser.tokenize(output))) == output.strip()
+    assert (
+        match_spacing(source, detokeniser.detokenize(tokeniser.tokenize(output)))
+        == output.strip()
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,26 +37,46 @@ SPOILT = {
 
 def test_a_sentence_that_would_be_spoilt_stays_and_the_others_are_translated() -> None:
     results = shipped().translate([f"Where do you live? {source}" for source in SPOILT])
-    found = {result.sentences[1].source: (result.text, result.sentences[1].note) for result in results}
+    found = {
+        result.sentences[1].source: (result.text, result.sentences[1].note)
+        for result in results
+    }
     assert found == {
-        source: (f"Wo wohnt ihr? {source}", f"{reason}; not translated") for source, reason in SPOILT.items()
+        source: (f"Wo wohnt ihr? {source}", f"{reason}; not translated")
+        for source, reason in SPOILT.items()
     }
 
 
 def test_the_demos_sentences_are_the_models_own_greedy_output_every_one() -> None:
-    lines = (SHIPPED["mt"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (SHIPPED["mt"].folder / "sentences.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     translated = shipped().translate(lines)
     assert [note for result in translated for note in result.notes] == []
-    assert [result.text for result in translated] == [result.text for result in shipped().decode(lines, "greedy")]
+    assert [result.text for result in translated] == [
+        result.text for result in shipped().decode(lines, "greedy")
+    ]
 
 
 def test_the_same_checkpoint_as_ones_own_says_what_fairseq_says() -> None:
     folder = SHIPPED["mt"].folder
     options: dict[str, Any] = {"moses_no_escape": True, "moses_no_dash_splits": True}
-    own = load(folder / "model.pt", source_lang="en", target_lang="de", tokenizer="moses", **options)
+    own = load(
+        folder / "model.pt",
+        source_lang="en",
+        target_lang="de",
+        tokenizer="moses",
+        **options,
+    )
     text = "The price is 3.5 million euros."
     assert own.translate(text, "greedy") == own.decode(text, "greedy")
-    assert own.translate(text).text == shipped().decode(text).text == "Der Preis ist 35 Millionen Euro."
+    assert (
+        own.translate(text).text
+        == shipped().decode(text).text
+        == "Der Preis ist 35 Millionen Euro."
+    )
 
 
 def test_signs_of_a_word_processor_are_read_as_plain_ones() -> None:
@@ -70,10 +90,26 @@ def test_signs_of_a_word_processor_are_read_as_plain_ones() -> None:
     [
         ("It is 3.5 miles to the sea.", "Es sind 3,5 Meilen bis zum Meer.", None),
         ("He has 1,299.50 dollars.", "Er hat 1.299,50 Dollar.", None),
-        ("He has 1,299 dollars.", "Er hat 1,299 Dollar.", "the number 1,299 would be lost"),
-        ("We have 50% more.", "Wir haben 50% mehr%.", "the sign % would not come out right"),
-        ("There are two hundred people.", "Es sind zwei Leute.", "the number 'hundred' would be lost"),
-        ("There are thirteen people.", "Es sind drei Leute.", "the number 'thirteen' would be lost"),
+        (
+            "He has 1,299 dollars.",
+            "Er hat 1,299 Dollar.",
+            "the number 1,299 would be lost",
+        ),
+        (
+            "We have 50% more.",
+            "Wir haben 50% mehr%.",
+            "the sign % would not come out right",
+        ),
+        (
+            "There are two hundred people.",
+            "Es sind zwei Leute.",
+            "the number 'hundred' would be lost",
+        ),
+        (
+            "There are thirteen people.",
+            "Es sind drei Leute.",
+            "the number 'thirteen' would be lost",
+        ),
         ("See you on Friday.", "Wir sehen uns am Freitag.", None),
         ("See you on Friday.", "Wir sehen uns am Samstag.", "'Friday' would be lost"),
         ("We met Mr. Okonkwo's sister.", "Wir trafen Herrn Okonkwos Schwester.", None),
@@ -81,7 +117,11 @@ def test_signs_of_a_word_processor_are_read_as_plain_ones() -> None:
         ("See www.a.example/b.", "Siehe www.a.example/b.", None),
     ],
 )
-def test_german_forms_of_numbers_and_names_stand_and_others_do_not(source: str, output: str, note: str | None) -> None:
-    (sentence,) = guarded(source, Result(source, output, [Sentence(source, 0, len(source), output)])).sentences
+def test_german_forms_of_numbers_and_names_stand_and_others_do_not(
+    source: str, output: str, note: str | None
+) -> None:
+    (sentence,) = guarded(
+        source, Result(source, output, [Sentence(source, 0, len(source), output)])
+    ).sentences
     assert sentence.note == (note and f"{note}; not translated")
     assert sentence.text == (output if note is None else source)

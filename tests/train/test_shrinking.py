@@ -15,7 +15,12 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.shrinking import layer_counts, read_layers, shrink
-from tests.support.random_models import bart_options, dictionary, draw_weights, random_batch
+from tests.support.random_models import (
+    bart_options,
+    dictionary,
+    draw_weights,
+    random_batch,
+)
 
 fairseq_aggdec.register()
 WORDS = dictionary(20)
@@ -26,7 +31,11 @@ KEEP = "0,3"
 
 def options_of(form: str) -> Any:
     """A model of 4+4 layers as the options of a checkpoint describe it."""
-    flat = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()}
+    flat = {
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in SIZES.items()
+    }
     layers = {"encoder_layers": 4, "decoder_layers": 4}
     if form == "groups":
         groups = {side: {**SIZES, "layers": 4} for side in ("encoder", "decoder")}
@@ -43,7 +52,11 @@ FORMS = ["command line", "old", "groups", "name alone", "BART"]
 
 def built(options: Any, weights: dict[str, Any]) -> Any:
     """What is built from a checkpoint's own options, with its weights."""
-    cfg = OmegaConf.create(options) if isinstance(options, dict) else Namespace(**vars(options))
+    cfg = (
+        OmegaConf.create(options)
+        if isinstance(options, dict)
+        else Namespace(**vars(options))
+    )
     model = build_model(cfg, TASK).eval()
     if weights:
         model.load_state_dict(weights, strict=True)
@@ -56,20 +69,29 @@ def deep(form: str) -> dict[str, Any]:
     options = options_of(form)
     model = built(options, {})
     draw_weights(model)
-    history = [{"criterion_name": "A", "best_loss": 3.0}, {"criterion_name": "B", "best_loss": 2.0}]
+    history = [
+        {"criterion_name": "A", "best_loss": 3.0},
+        {"criterion_name": "B", "best_loss": 2.0},
+    ]
     state = {
         "model": model.state_dict(), "optimizer_history": history, "last_optimizer_state": {"state": {0: 1.0}},
         "extra_state": {"epoch": 7, "train_iterator": {"epoch": 7}, "ema": model.state_dict()}, "task_state": {},
     }  # fmt: skip
     if form == "old":
         return {**state, "args": options, "cfg": None}
-    return {**state, "args": None, "cfg": {"model": options, "task": {"_name": "translation"}}}
+    return {
+        **state,
+        "args": None,
+        "cfg": {"model": options, "task": {"_name": "translation"}},
+    }
 
 
 def outputs(model: Any) -> torch.Tensor:
     inputs = random_batch(1, WORDS, [5, 2])["net_input"]
     with torch.no_grad():
-        return model(**inputs, prev_output_tokens=torch.tensor([[2, 5, 7], [2, 4, 9]]))[0]
+        return model(**inputs, prev_output_tokens=torch.tensor([[2, 5, 7], [2, 4, 9]]))[
+            0
+        ]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -80,10 +102,15 @@ def test_the_kept_layers_are_the_model(form: str) -> None:
     assert layer_counts(state["model"]) == before, "the deep one is left as it was"
     assert layer_counts(shallow["model"]) == {**before, "decoder": 2}
     model = built(shallow["args"] or shallow["cfg"]["model"], shallow["model"])
-    assert (len(model.encoder.layers), len(model.decoder.layers)) == (before["encoder"], 2)
+    assert (len(model.encoder.layers), len(model.decoder.layers)) == (
+        before["encoder"],
+        2,
+    )
     # the deep model with the other layers taken out by hand
     reference = built(state["args"] or state["cfg"]["model"], state["model"])
-    reference.decoder.layers = torch.nn.ModuleList(reference.decoder.layers[number] for number in (0, 3))
+    reference.decoder.layers = torch.nn.ModuleList(
+        reference.decoder.layers[number] for number in (0, 3)
+    )
     assert torch.equal(outputs(model), outputs(reference))
     # nothing of the deep model's training is kept
     assert shallow["last_optimizer_state"] is None
@@ -93,20 +120,43 @@ def test_the_kept_layers_are_the_model(form: str) -> None:
 
 @pytest.mark.parametrize("text", ["0,4", "0,0", "2,1", "-1", "", "0,,1"])
 def test_layers_that_cannot_be_kept(text: str) -> None:
-    with pytest.raises(AggdecError, match=f"^--decoder-layers-to-keep {text}: give layers .* 0 to 3, each once"):
+    with pytest.raises(
+        AggdecError,
+        match=f"^--decoder-layers-to-keep {text}: give layers .* 0 to 3, each once",
+    ):
         read_layers(text, 4)
 
 
-def test_the_command_and_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_and_what_it_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, output = tmp_path / "deep.pt", tmp_path / "new" / "shallow.pt"
     torch.save(deep("BART"), path)
     aggdec(["shrink", str(path), str(output), "--decoder-layers-to-keep", "0,3"])
     assert "shallow.pt: 2 of 4 decoder layers" in capsys.readouterr().err
-    assert layer_counts(read_checkpoint(output)["model"]) == {"encoder": 4, "decoder": 2}
+    assert layer_counts(read_checkpoint(output)["model"]) == {
+        "encoder": 4,
+        "decoder": 2,
+    }
     assert not list(tmp_path.rglob("*.partial"))
 
     with pytest.raises(AggdecError, match="is read for this, and would be overwritten"):
         aggdec(["shrink", str(path), str(path), "--decoder-layers-to-keep", "0"])
-    torch.save({"model": {"decoder.layers.0.fc1.weight": torch.zeros(1)}, "cfg": {"model": {}}, "args": None}, path)
+    torch.save(
+        {
+            "model": {"decoder.layers.0.fc1.weight": torch.zeros(1)},
+            "cfg": {"model": {}},
+            "args": None,
+        },
+        path,
+    )
     with pytest.raises(AggdecError, match=r"deep.pt: no Transformer encoder-decoder"):
-        aggdec(["shrink", str(path), str(tmp_path / "out.pt"), "--decoder-layers-to-keep", "0"])
+        aggdec(
+            [
+                "shrink",
+                str(path),
+                str(tmp_path / "out.pt"),
+                "--decoder-layers-to-keep",
+                "0",
+            ]
+        )

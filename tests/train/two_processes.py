@@ -44,12 +44,29 @@ def toy_size(name: str, folder: Path, sentences: int) -> Any:
             "criterion.heads_per_step": 1,
         },
     }  # fmt: skip
-    given = own[name] | {f"model.{kind}dropout": 0.0 for kind in ("", "attention_", "activation_")}
-    given |= {"task.data": str(folder / "bin"), "task.source_lang": "src", "task.target_lang": "tgt"}
-    given |= {"common.user_dir": None, "common.bf16": False, "lr_scheduler.warmup_updates": 1}
-    given |= {"dataset.batch_size": sentences, "dataset.max_tokens": None, "dataset.disable_validation": True}
+    given = own[name] | {
+        f"model.{kind}dropout": 0.0 for kind in ("", "attention_", "activation_")
+    }
+    given |= {
+        "task.data": str(folder / "bin"),
+        "task.source_lang": "src",
+        "task.target_lang": "tgt",
+    }
+    given |= {
+        "common.user_dir": None,
+        "common.bf16": False,
+        "lr_scheduler.warmup_updates": 1,
+    }
+    given |= {
+        "dataset.batch_size": sentences,
+        "dataset.max_tokens": None,
+        "dataset.disable_validation": True,
+    }
     given |= {"optimization.max_update": 4, "checkpoint.save_interval_updates": 0}
-    given |= {"checkpoint.finetune_from_model": None, "checkpoint.save_dir": str(folder / f"{name}-{sentences}")}
+    given |= {
+        "checkpoint.finetune_from_model": None,
+        "checkpoint.save_dir": str(folder / f"{name}-{sentences}"),
+    }
     config = compose("tatoeba_en_de", name).copy()
     with open_dict(config):
         for key, value in given.items():
@@ -65,7 +82,10 @@ def prepare(folder: Path, data: Path) -> None:
     torch.manual_seed(1)
     model = tasks.setup_task(config.task).build_model(config.model)
     options = OmegaConf.to_container(config.model, throw_on_missing=False)
-    torch.save({"args": None, "cfg": {"model": options}, "model": model.state_dict()}, folder / "verifier.pt")
+    torch.save(
+        {"args": None, "cfg": {"model": options}, "model": model.state_dict()},
+        folder / "verifier.pt",
+    )
 
 
 def losses(name: str, folder: Path, rank: int, processes: int) -> list[float]:
@@ -100,7 +120,9 @@ def train_both_ways(rank: int, folder: Path) -> None:
     distributed.destroy_process_group()
 
 
-def _on_cpu(device_ids: Any, output_device: Any, **options: Any) -> DistributedDataParallel:
+def _on_cpu(
+    device_ids: Any, output_device: Any, **options: Any
+) -> DistributedDataParallel:
     return DistributedDataParallel(**options)
 
 

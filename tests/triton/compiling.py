@@ -28,7 +28,10 @@ from triton.runtime.jit import JITFunction
 import fairseq_aggdec
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
-from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
+from fairseq_aggdec.decoding.drafters.input_guided import (
+    SourceCopyDrafter,
+    SourceMatcher,
+)
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -46,7 +49,11 @@ fairseq_aggdec.register()
 
 Size = tuple[int, int, int, str]
 """numbers of a token, inside the feed-forward part, heads, and the activation"""
-BASE, UNEVEN, LARGE = (512, 2048, 8, "relu"), (768, 3072, 6, "swish"), (1024, 4096, 16, "gelu")
+BASE, UNEVEN, LARGE = (
+    (512, 2048, 8, "relu"),
+    (768, 3072, 6, "swish"),
+    (1024, 4096, 16, "gelu"),
+)
 
 
 class AbsentGPU:
@@ -59,7 +66,8 @@ class AbsentGPU:
         return self._target
 
     def get_current_device(self) -> int:
-        return self._target.arch  # a number of its own: Triton keeps what it has compiled by device
+        # a number of its own: Triton keeps what it has compiled by device
+        return self._target.arch
 
     def get_current_stream(self, device: int) -> int:
         return 0
@@ -68,13 +76,17 @@ class AbsentGPU:
 def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) -> None:
     """Compile, and print a line for each kernel."""
 
-    def compile_only(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
+    def compile_only(
+        self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any
+    ) -> None:
         kernel = run(self, *arguments, grid=grid, warmup=True, **options)
         if kernel.hash not in seen:
             seen.add(kernel.hash)
             assert not unguarded(self.fn, kernel.asm["ptx"])
             sizes = stack_of(kernel), kernel.metadata.shared
-            print(kernel.name, f"sm_{architecture}", dtype, start_behind(kernel), *sizes)
+            print(
+                kernel.name, f"sm_{architecture}", dtype, start_behind(kernel), *sizes
+            )
 
     run, seen = JITFunction.run, set[str]()
     capability = launching.capability
@@ -104,7 +116,9 @@ def launch_choice(dtype: torch.dtype) -> None:
 
 def launch_loops() -> None:
     """Without drafts, with long copies and with a model's drafts; of the usual beam and of a large one."""
-    parts = SimpleNamespace(project=lambda features: features.new_zeros(len(features), 999))
+    parts = SimpleNamespace(
+        project=lambda features: features.new_zeros(len(features), 999)
+    )
     passes = SimpleNamespace(device=torch.device("cpu"), parts=parts, kernels=choice)
     passes.features = lambda tokens, *_, **__: torch.zeros(*tokens.shape, 1)
     passes.chosen = lambda features, *_, **__: torch.zeros(2, len(features))
@@ -116,9 +130,15 @@ def launch_loops() -> None:
         SourceCopyDrafter([SourceMatcher([5] * 90, 2)]),
         BlockDrafter(SimpleNamespace(max_positions=99), 10, 2),
     )
-    searches = [RowSearch(drafter, EXACT, VERIFY_ALL, False) for drafter in (NoDrafter(), copier, model)]
+    searches = [
+        RowSearch(drafter, EXACT, VERIFY_ALL, False)
+        for drafter in (NoDrafter(), copier, model)
+    ]
     loops: list[Any] = [RowLoop(engine, rules, search) for search in searches]
-    for loop in [*loops, *(BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16))]:
+    for loop in [
+        *loops,
+        *(BeamLoop(engine, rules, BeamOptions(size, 2, 60, 999)) for size in (5, 16)),
+    ]:
         table = loop.table(2, 64)
         state = parts_of(new_buffer(table), table)
         loop.turn(state, Plan(Shape(2, 1, 64, 32)))(torch.zeros(4, dtype=torch.long))
@@ -127,7 +147,10 @@ def launch_loops() -> None:
 def launch_around(dtype: torch.dtype, dim: int) -> None:
     """The embedding and the projection to the vocabulary."""
     numbers = torch.zeros(5, dtype=torch.long)
-    features, weight = torch.zeros(5, dim, dtype=dtype), torch.zeros(1000, dim, dtype=dtype)
+    features, weight = (
+        torch.zeros(5, dim, dtype=dtype),
+        torch.zeros(1000, dim, dtype=dtype),
+    )
     embedded(numbers, numbers, weight, 1.0, weight, weight)
     for bias in (None, weight[:, 0].contiguous()):
         projected(features, weight, bias)
@@ -140,10 +163,23 @@ def launch_layers(dtype: torch.dtype, size: Size) -> None:
     read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype))
     read(decoder, heads, torch.zeros(1, 9, dim, dtype=dtype))
     compiled = how_many()
-    read(decoder, heads, torch.zeros(16, 16, dim, dtype=dtype), capacity=65, source=17, offset=1)
-    assert how_many() == compiled  # other sizes and addresses need no other machine code
+    read(
+        decoder,
+        heads,
+        torch.zeros(16, 16, dim, dtype=dtype),
+        capacity=65,
+        source=17,
+        offset=1,
+    )
+    # other sizes and addresses need no other machine code
+    assert how_many() == compiled
     if size is LARGE:
-        read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype), torch.zeros(1, 3, 5, dtype=torch.long))
+        read(
+            decoder,
+            heads,
+            torch.zeros(1, 3, dim, dtype=dtype),
+            torch.zeros(1, 3, 5, dtype=torch.long),
+        )
 
 
 @cache
@@ -155,19 +191,40 @@ def layer(dim: int, inner: int, heads: int, activation: str) -> Any:
 
 
 def read(
-    decoder: Any, heads: int, x: Tensor, paths: Any = None, capacity: int = 64, source: int = 64, offset: int = 0
+    decoder: Any,
+    heads: int,
+    x: Tensor,
+    paths: Any = None,
+    capacity: int = 64,
+    source: int = 64,
+    offset: int = 0,
 ) -> None:
     """Read a block whose numbers are a part of a buffer, from `offset` on."""
     rows, _, dim = x.shape
-    memory, cross = (x.new_zeros(2, rows, heads, length, 2 * dim // heads) for length in (capacity, source))
-    positions = torch.zeros(rows + offset, 1, dtype=torch.long)[offset:] if paths is None else paths[..., 0]
-    decoder.layered(x, memory, positions, (cross, torch.zeros(rows, source, dtype=torch.bool)), paths=paths)
+    memory, cross = (
+        x.new_zeros(2, rows, heads, length, 2 * dim // heads)
+        for length in (capacity, source)
+    )
+    positions = (
+        torch.zeros(rows + offset, 1, dtype=torch.long)[offset:]
+        if paths is None
+        else paths[..., 0]
+    )
+    decoder.layered(
+        x,
+        memory,
+        positions,
+        (cross, torch.zeros(rows, source, dtype=torch.bool)),
+        paths=paths,
+    )
 
 
 def start_behind(kernel: Any) -> str:
     """When the next kernel may start: behind this one's wait, or at its end."""
     found = re.findall(r"griddepcontrol\.(\w+)", kernel.asm["ptx"])
-    return {"wait launch_dependents": "behind-its-wait", "": "at-its-end"}[" ".join(found)]
+    return {"wait launch_dependents": "behind-its-wait", "": "at-its-end"}[
+        " ".join(found)
+    ]
 
 
 def unguarded(kernel: Callable[..., None], code: str) -> list[str]:
@@ -179,7 +236,8 @@ def unguarded(kernel: Callable[..., None], code: str) -> list[str]:
     found, line, column = list[str](), 0, 0
     accesses: dict[str, str] = {}  # how each name was used since the last barrier
     for instruction in code.splitlines() if "debug_barrier" in "".join(source) else ():
-        for place in re.findall(r"\.py:(\d+):(\d+)", instruction)[-1:]:  # in the kernel, of what is called there
+        # in the kernel, of what is called there
+        for place in re.findall(r"\.py:(\d+):(\d+)", instruction)[-1:]:
             line, column = map(int, place)
         if "bar.sync" in instruction:
             accesses.clear()
@@ -198,7 +256,9 @@ def stack_of(kernel: Any) -> int:
         file.write(kernel.asm["cubin"])
         file.flush()
         command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", file.name]
-        used = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        used = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout
     (found,) = re.findall(r"STACK:(\d+)", used)
     return int(found)
 
@@ -206,10 +266,13 @@ def stack_of(kernel: Any) -> int:
 def how_many() -> int:
     """The number of kernels that are compiled."""
     found = (kernels.product, kernels.projections, kernels.attention, kernels.norm)
-    return sum(len(caches[0]) for kernel in found for caches in kernel.device_caches.values())
+    return sum(
+        len(caches[0]) for kernel in found for caches in kernel.device_caches.values()
+    )
 
 
 if __name__ == "__main__":
     print(triton.__version__)
     compile_all(80, torch.bfloat16, (UNEVEN,))
-    compile_all(90, torch.float16, (BASE, LARGE))  # a kernel starts there while the one before it still runs
+    # a kernel starts there while the one before it still runs
+    compile_all(90, torch.float16, (BASE, LARGE))

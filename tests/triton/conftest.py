@@ -42,7 +42,12 @@ def products_as_on_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """All entries of a product are added up in one order; NumPy's order depends on where an entry stands."""
 
     def matmul(a: Any, b: Any, dtype: Any) -> Any:
-        pairs = np.multiply(a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :], dtype=dtype, order="C")
+        pairs = np.multiply(
+            a[..., :, None, :],
+            np.swapaxes(b, -1, -2)[..., None, :, :],
+            dtype=dtype,
+            order="C",
+        )
         return pairs.sum(axis=-1)
 
     monkeypatch.setattr(np, "matmul", matmul)  # the interpreter's `tl.dot`

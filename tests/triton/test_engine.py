@@ -16,14 +16,24 @@ from fairseq_aggdec.engine.graphs.runner import Graphs
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter
+from tests.support.random_models import (
+    dictionary,
+    model_of_shape,
+    random_batch,
+    random_drafter,
+)
 
 WORDS = dictionary(20)
 SHAPE = "post-norm sinusoidal"
 SIZES: dict[str, Any] = {
     f"{side}_{name}": value
     for side in ("encoder", "decoder")
-    for name, value in (("embed_dim", 32), ("ffn_embed_dim", 32), ("attention_heads", 2), ("layers", 1))
+    for name, value in (
+        ("embed_dim", 32),
+        ("ffn_embed_dim", 32),
+        ("attention_heads", 2),
+        ("layers", 1),
+    )
 }
 LENGTHS = [4, 2]
 LIMIT: dict[str, Any] = {"max_len_b": 4}
@@ -47,16 +57,29 @@ def kernels_of(model: Any) -> DecoderKernels | None:
 
 
 def half_drafter() -> Any:
-    return BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)), 3)
+    return BlockDraftOptions(
+        LoadedDrafter(
+            random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
+        ),
+        3,
+    )
 
 
-def hypotheses(generator: Any, model: Any, lengths: Sequence[int] = LENGTHS) -> list[tuple[list[int], list[float]]]:
+def hypotheses(
+    generator: Any, model: Any, lengths: Sequence[int] = LENGTHS
+) -> list[tuple[list[int], list[float]]]:
     found = generator.generate([model], random_batch(3, WORDS, list(lengths)))
-    return [(one["tokens"].tolist(), one["positional_scores"].tolist()) for n_best in found for one in n_best]
+    return [
+        (one["tokens"].tolist(), one["positional_scores"].tolist())
+        for n_best in found
+        for one in n_best
+    ]
 
 
 @pytest.mark.parametrize("mode", ["gad", "aggressive-beam"])
-def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_mode_gives_fairseqs_output(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, layered, passes = half_model(), DecoderKernels.layered, []
 
     def counted(self: DecoderKernels, *arguments: Any, **options: Any) -> Any:
@@ -65,10 +88,17 @@ def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(DecoderKernels, "layered", counted)
     size = 2 if mode == "aggressive-beam" else 1
-    expected = hypotheses(SequenceGenerator([model], WORDS, beam_size=size, **LIMIT), model)
+    expected = hypotheses(
+        SequenceGenerator([model], WORDS, beam_size=size, **LIMIT), model
+    )
     kind: Any = AggressiveGenerator if size == 1 else AggressiveBeamGenerator
-    options: dict[str, Any] = {"block_draft": half_drafter()} if size == 1 else {"beam_size": size}
-    found = hypotheses(kind.of([model], WORDS, src_dict=WORDS, decoding=mode, **options, **LIMIT), model)
+    options: dict[str, Any] = (
+        {"block_draft": half_drafter()} if size == 1 else {"beam_size": size}
+    )
+    found = hypotheses(
+        kind.of([model], WORDS, src_dict=WORDS, decoding=mode, **options, **LIMIT),
+        model,
+    )
     assert passes, "nothing was computed by kernels"
     assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
     for (_, ours), (_, theirs) in zip(found, expected, strict=True):
@@ -76,46 +106,76 @@ def test_each_mode_gives_fairseqs_output(mode: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("products_as_on_tensor_cores")
-def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Inside, layers may have more numbers than a projection may read."""
     for limit in ("_MOST_INPUTS", "_MOST_INNER"):
         monkeypatch.setattr(backend, limit, 32)
-    model, engines = half_model(decoder_ffn_embed_dim=48), Engines(Arithmetic(bit_exact=True))
+    model, engines = (
+        half_model(decoder_ffn_embed_dim=48),
+        Engines(Arithmetic(bit_exact=True)),
+    )
 
     def by(mode: str, **options: Any) -> AggressiveGenerator:
         return AggressiveGenerator.of(
-            [model], WORDS, src_dict=WORDS, decoding=mode, engines=engines, **options, **LIMIT
+            [model],
+            WORDS,
+            src_dict=WORDS,
+            decoding=mode,
+            engines=engines,
+            **options,
+            **LIMIT,
         )
 
     whole = random_batch(3, WORDS, LENGTHS)["net_input"]
     alone = []
     for row, length in enumerate(LENGTHS):
         tokens = whole["src_tokens"][row : row + 1, -length - 1 :]
-        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([length + 1])}}
+        sample = {
+            "net_input": {
+                "src_tokens": tokens,
+                "src_lengths": torch.tensor([length + 1]),
+            }
+        }
         (n_best,) = by("greedy").generate([model], sample)
-        alone.append((n_best[0]["tokens"].tolist(), n_best[0]["positional_scores"].tolist()))
+        alone.append(
+            (n_best[0]["tokens"].tolist(), n_best[0]["positional_scores"].tolist())
+        )
     assert hypotheses(by("gad", block_draft=half_drafter()), model) == alone
 
 
 def test_a_model_that_is_unlike_fairseqs_leaves_the_kernels_to_others() -> None:
     odd, good = half_model(), half_model()
-    odd.decoder.layers[0].register_forward_hook(lambda module, inputs, output: (1.5 * output[0], *output[1:]))
+    odd.decoder.layers[0].register_forward_hook(
+        lambda module, inputs, output: (1.5 * output[0], *output[1:])
+    )
     assert Engines().decoder(odd.decoder) is None
     assert launching.why_no_triton() is None
     assert kernels_of(good) is not None
 
 
-def test_kernels_that_compute_something_else_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_compute_something_else_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(launching, "_failures", [])
     layered = DecoderKernels.layered
-    monkeypatch.setattr(DecoderKernels, "layered", lambda *given, **options: 1.5 * layered(*given, **options))
+    monkeypatch.setattr(
+        DecoderKernels,
+        "layered",
+        lambda *given, **options: 1.5 * layered(*given, **options),
+    )
     assert kernels_of(half_model()) is None
     assert "log-probabilities that differ by" in str(launching.why_no_triton())
 
 
-def test_a_kernel_that_fails_in_mid_run_is_not_used_again_by_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_fails_in_mid_run_is_not_used_again_by_its_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = half_model()
-    generator = AggressiveGenerator.of([model], WORDS, src_dict=WORDS, decoding="greedy", **LIMIT)
+    generator = AggressiveGenerator.of(
+        [model], WORDS, src_dict=WORDS, decoding="greedy", **LIMIT
+    )
     expected = hypotheses(generator, model)
     passes: list[int] = []
 
@@ -126,12 +186,16 @@ def test_a_kernel_that_fails_in_mid_run_is_not_used_again_by_its_model(monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(DecoderKernels, "layered", failing)
         for _ in range(2):
-            assert [tokens for tokens, _ in hypotheses(generator, model)] == [tokens for tokens, _ in expected]
+            assert [tokens for tokens, _ in hypotheses(generator, model)] == [
+                tokens for tokens, _ in expected
+            ]
     assert len(passes) == 1
     assert kernels_of(half_model()) is not None
 
 
-def test_a_model_whose_kernels_cannot_be_run_leaves_them_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_whose_kernels_cannot_be_run_leaves_them_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(DecoderKernels, "layered", {})
         assert kernels_of(half_model()) is None

@@ -23,11 +23,21 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import COPY_RULES
 from fairseq_aggdec.lab.bench.oracle import OracleGenerator
-from tests.support.random_models import dictionary, model_of_shape, random_batch, random_drafter, share_encoder
+from tests.support.random_models import (
+    dictionary,
+    model_of_shape,
+    random_batch,
+    random_drafter,
+    share_encoder,
+)
 from tests.support.small_generators import tokens
 
 WORDS, FEW = dictionary(20), dictionary(5)
-SHAPE, LEARNED, TOLD = "post-norm sinusoidal", "pre-norm learned, layernorm_embedding", "post-norm learned"
+SHAPE, LEARNED, TOLD = (
+    "post-norm sinusoidal",
+    "pre-norm learned, layernorm_embedding",
+    "post-norm learned",
+)
 ONE_LAYER: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
 BATCHES = {1: [6], 3: [3, 6, 1], 8: [4, 7, 2, 5, 1, 3, 6, 2]}
 RARE, OFTEN, ALWAYS, NEVER = 0.05, 0.2, 1.0, 0.0
@@ -58,29 +68,54 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Graph]]:
 
 
 def drawn(
-    seed: int, lengths: list[int], share: float = RARE, shape: str = SHAPE, words: Any = WORDS, **sizes: Any
+    seed: int,
+    lengths: list[int],
+    share: float = RARE,
+    shape: str = SHAPE,
+    words: Any = WORDS,
+    **sizes: Any,
 ) -> Any:
     """A random model, and a batch of sources of these lengths."""
-    return model_of_shape(shape, seed, words, words, share, **ONE_LAYER, **sizes), random_batch(seed, words, lengths)
+    return model_of_shape(
+        shape, seed, words, words, share, **ONE_LAYER, **sizes
+    ), random_batch(seed, words, lengths)
 
 
 def made(
-    model: Any, mode: str, words: Any = WORDS, kind: Any = AggressiveGenerator, **options: Any
+    model: Any,
+    mode: str,
+    words: Any = WORDS,
+    kind: Any = AggressiveGenerator,
+    **options: Any,
 ) -> AggressiveGenerator:
-    own: dict[str, Any] = {"drafts": "whole"} if mode in ("iad", "gad") else {}  # a CPU verifies fewer drafts
+    # a CPU verifies fewer drafts
+    own: dict[str, Any] = {"drafts": "whole"} if mode in ("iad", "gad") else {}
     if mode == "aggressive-beam":
         kind, own = AggressiveBeamGenerator, {"beam_size": 2, "budget": 0}
     options = {"max_len_a": 0, "max_len_b": 6, "keep_drafts": False, **own, **options}
     return kind.of([model], words, src_dict=words, decoding=mode, **options)
 
 
-def alike(model: Any, words: Any, shape: str = TOLD, block_size: int = 4, seed: int = 1, **options: Any) -> Any:
+def alike(
+    model: Any,
+    words: Any,
+    shape: str = TOLD,
+    block_size: int = 4,
+    seed: int = 1,
+    **options: Any,
+) -> Any:
     """Options of `gad`: a drafter with a model's weights, whose masks read what the model reads one position earlier.
 
     It knows most tokens of a model that is `told` them. `seed`: of the weights that the model does not have.
     """
-    drafter = random_drafter(f"causal, {shape}", seed, words, words, block_size, **{**ONE_LAYER, **options})
-    weights = {name: own for name, own in model.state_dict().items() if "embed_positions" not in name}
+    drafter = random_drafter(
+        f"causal, {shape}", seed, words, words, block_size, **{**ONE_LAYER, **options}
+    )
+    weights = {
+        name: own
+        for name, own in model.state_dict().items()
+        if "embed_positions" not in name
+    }
     with torch.no_grad():
         drafter.load_state_dict(weights, strict=False)
         drafter.decoder.mask_embedding.zero_()
@@ -100,7 +135,11 @@ def told(model: Any) -> Any:
 
 def records(found: Any) -> list[Any]:
     """All of each hypothesis but its scores."""
-    return [(one["tokens"].tolist(), one["steps"], vars(one["stats"])) for n_best in found for one in n_best]
+    return [
+        (one["tokens"].tolist(), one["steps"], vars(one["stats"]))
+        for n_best in found
+        for one in n_best
+    ]
 
 
 def on_the_host(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]) -> Any:
@@ -112,7 +151,12 @@ def on_the_host(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]) 
     return found
 
 
-def decoded_twice(decoder: AggressiveGenerator, sample: Any, passes: list[Graph], tolerance: float = 1e-4) -> Any:
+def decoded_twice(
+    decoder: AggressiveGenerator,
+    sample: Any,
+    passes: list[Graph],
+    tolerance: float = 1e-4,
+) -> Any:
     """A batch decoded on the device, which gives the records of the host and, within rounding, its scores."""
     count = len(passes)
     with pytest.MonkeyPatch.context() as patch:
@@ -123,12 +167,19 @@ def decoded_twice(decoder: AggressiveGenerator, sample: Any, passes: list[Graph]
     expected = on_the_host(decoder, sample, passes)
     assert records(found) == records(expected)
     for name in ("score", "positional_scores"):
-        both = ([one[name].view(-1) for n_best in lists for one in n_best] for lists in (found, expected))
-        torch.testing.assert_close(*map(torch.cat, both), rtol=tolerance, atol=tolerance)
+        both = (
+            [one[name].view(-1) for n_best in lists for one in n_best]
+            for lists in (found, expected)
+        )
+        torch.testing.assert_close(
+            *map(torch.cat, both), rtol=tolerance, atol=tolerance
+        )
     return found
 
 
-def by_fairseq(model: Any, words: Any, sample: Any, **options: Any) -> list[list[list[int]]]:
+def by_fairseq(
+    model: Any, words: Any, sample: Any, **options: Any
+) -> list[list[list[int]]]:
     options = {"max_len_a": 0, "max_len_b": 6, "beam_size": 1, **options}
     return tokens(SequenceGenerator([model], words, **options).generate([], sample))
 
@@ -138,12 +189,20 @@ def edited(texts: Sequence[Sequence[int]], words: Any, seed: int) -> list[list[i
     rng = random.Random(seed)
     ordinary = range(words.nspecial, len(words))
     kept = [[token for token in text if rng.random() < 0.9] for text in texts]
-    return [[rng.choice(ordinary) if rng.random() < 0.2 else token for token in text] for text in kept]
+    return [
+        [rng.choice(ordinary) if rng.random() < 0.2 else token for token in text]
+        for text in kept
+    ]
 
 
 @pytest.mark.parametrize(
     ("rows", "words", "shape", "share"),
-    [(1, WORDS, SHAPE, RARE), (3, WORDS, SHAPE, RARE), (3, FEW, LEARNED, RARE), (8, FEW, LEARNED, NEVER)],
+    [
+        (1, WORDS, SHAPE, RARE),
+        (3, WORDS, SHAPE, RARE),
+        (3, FEW, LEARNED, RARE),
+        (8, FEW, LEARNED, NEVER),
+    ],
 )
 def test_copies_are_found_and_accepted_as_on_the_host(
     rows: int, words: Any, shape: str, share: float, passes: list[Graph]
@@ -152,12 +211,18 @@ def test_copies_are_found_and_accepted_as_on_the_host(
     outputs are as long as they may be, and the model knows no position behind them."""
     accepted = 0
     for seed in range(2):
-        model, sample = drawn(seed, BATCHES[rows], share, shape, words, max_target_positions=13)
+        model, sample = drawn(
+            seed, BATCHES[rows], share, shape, words, max_target_positions=13
+        )
         limits = {"min_len": 3 * seed, "max_len_b": 12}
         greedy = decoded_twice(made(model, "greedy", words, **limits), sample, passes)
-        sample["drafts"] = edited([one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed)
+        sample["drafts"] = edited(
+            [one["tokens"].tolist()[:-1] for (one,) in greedy], words, seed
+        )
         for copies in COPY_RULES:
-            decoder = made(model, "iad", words, max_draft_len=seed * 3, copies=copies, **limits)
+            decoder = made(
+                model, "iad", words, max_draft_len=seed * 3, copies=copies, **limits
+            )
             found = decoded_twice(decoder, sample, passes)
             accepted += sum(sum(one["stats"].accepted) for (one,) in found)
     assert accepted > 4 * rows
@@ -182,7 +247,9 @@ def test_drafts_of_a_model_are_accepted_as_on_the_host(
         drafts = alike(told(model), words, **options)
         if seed == 2:
             share_encoder(drafts.drafter.model, model)
-        found = decoded_twice(made(model, "gad", words, block_draft=drafts, max_len_b=12), sample, passes)
+        found = decoded_twice(
+            made(model, "gad", words, block_draft=drafts, max_len_b=12), sample, passes
+        )
         for (one,) in found:
             behind = accumulate(one["stats"].committed, initial=1)
             for drafted, length in zip(one["stats"].drafted, behind, strict=False):
@@ -192,16 +259,24 @@ def test_drafts_of_a_model_are_accepted_as_on_the_host(
     assert are_whole == {True, False}
 
 
-def test_drafts_have_no_more_tokens_than_kernels_read_at_once(passes: list[Graph]) -> None:
+def test_drafts_have_no_more_tokens_than_kernels_read_at_once(
+    passes: list[Graph],
+) -> None:
     """A copy fits into a tile, and what a model reads before it drafts and its masks into a pass of kernels."""
     model, sample = drawn(1, BATCHES[3], share=NEVER)
     drafts = alike(model, WORDS, SHAPE, 25)
-    sample["drafts"] = [output[:-1] for (output,) in by_fairseq(model, WORDS, sample, max_len_b=40)]
+    sample["drafts"] = [
+        output[:-1] for (output,) in by_fairseq(model, WORDS, sample, max_len_b=40)
+    ]
     for mode, most in (("iad", 15), ("gad", 23)):
-        decoder = made(model, mode, max_len_b=40, block_draft=drafts if mode == "gad" else None)
+        decoder = made(
+            model, mode, max_len_b=40, block_draft=drafts if mode == "gad" else None
+        )
         found = decoder.generate([], sample)
         limited = BlockDraftOptions(drafts.drafter, most) if mode == "gad" else None
-        decoder = made(model, mode, max_len_b=40, max_draft_len=most, block_draft=limited)
+        decoder = made(
+            model, mode, max_len_b=40, max_draft_len=most, block_draft=limited
+        )
         assert records(found) == records(on_the_host(decoder, sample, passes))
         assert max(max(one["stats"].drafted) for (one,) in found) == most
 
@@ -211,10 +286,18 @@ def test_simulated_drafts_are_those_of_the_host(passes: list[Graph]) -> None:
     model, sample = drawn(3, BATCHES[8])
     outputs = enumerate(by_fairseq(model, WORDS, sample))
     texts = {number: output[number % 2 :] for number, (output,) in outputs}
-    decoder = made(model, "gad", kind=OracleGenerator, texts=texts, block_draft=alike(model, WORDS, SHAPE))
+    decoder = made(
+        model,
+        "gad",
+        kind=OracleGenerator,
+        texts=texts,
+        block_draft=alike(model, WORDS, SHAPE),
+    )
     for rows in ([0, 1, 2, 3, 4, 5, 6, 7], [6, 1, 2, 4]):
         part = {name: own[rows] for name, own in sample["net_input"].items()}
-        found = decoded_twice(decoder, {"net_input": part, "id": torch.tensor(rows)}, passes)
+        found = decoded_twice(
+            decoder, {"net_input": part, "id": torch.tensor(rows)}, passes
+        )
         assert sum(sum(one["stats"].accepted) for (one,) in found) > len(rows)
 
 
@@ -222,7 +305,9 @@ def test_simulated_drafts_are_those_of_the_host(passes: list[Graph]) -> None:
 def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> None:
     """Of six, a row of a pass has room for eight."""
     model, sample = drawn(size, BATCHES[rows], share=OFTEN)
-    found = decoded_twice(made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes)
+    found = decoded_twice(
+        made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes
+    )
     assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
 
 
@@ -234,17 +319,29 @@ def test_outputs_may_end_at_once(mode: str, passes: list[Graph]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["iad", "gad", "aggressive-beam"])
-def test_rows_leave_and_states_grow(mode: str, passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_leave_and_states_grow(
+    mode: str, passes: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A state has room for 8 positions at first; a pass has the rows that are left."""
     monkeypatch.setattr(buffers, "_POSITIONS", 8)
     monkeypatch.setattr(beams, "_STEPS", 8)
     monkeypatch.setattr(buffers, "_SOURCE", 4)
     model, sample = drawn(5, [2, 1, 2, 1, 1], share=OFTEN)
     block_draft = alike(model, WORDS, SHAPE, 2) if mode == "gad" else None
-    decoded_twice(made(model, mode, max_len_b=15, block_draft=block_draft), sample, passes)
+    decoded_twice(
+        made(model, mode, max_len_b=15, block_draft=block_draft), sample, passes
+    )
     sizes = [int(graph.name.split(" x ")[0].split()[-1]) for graph in passes]
     assert sizes[0] == 8 > sizes[-1]  # rows
-    assert len({graph.inputs[0].numel() / size for graph, size in zip(passes, sizes, strict=True)}) > 1
+    assert (
+        len(
+            {
+                graph.inputs[0].numel() / size
+                for graph, size in zip(passes, sizes, strict=True)
+            }
+        )
+        > 1
+    )
 
 
 def test_a_sentence_that_has_ended_writes_into_no_other_one(
@@ -257,11 +354,16 @@ def test_a_sentence_that_has_ended_writes_into_no_other_one(
     told(model)
     limits = {"max_len_b": 24, "min_len": 17}
     first = by_fairseq(model, WORDS, sample, **limits)[0][0][:-1]
-    sample["drafts"] = [(first[:8] + first[9:])[-14:], *([word] * 14 for word in (5, 6, 7))]
+    sample["drafts"] = [
+        (first[:8] + first[9:])[-14:],
+        *([word] * 14 for word in (5, 6, 7)),
+    ]
     decoded_twice(made(model, "iad", **limits), sample, passes)
 
 
-def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[Graph]) -> None:
+def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(
+    passes: list[Graph],
+) -> None:
     """Generators share an engine, and so its graphs."""
     model, sample = drawn(4, BATCHES[3], share=OFTEN)
     engines, found = Engines(), []
@@ -270,34 +372,52 @@ def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(passes: list[G
         found.append(tokens(decoded_twice(decoder, sample, passes)))
     assert found[0] != found[1] != found[2]
     for drafts in ([], [[5, 6] * 20]):
-        decoded_twice(made(model, "iad", engines=engines), {**sample, "drafts": drafts}, passes)
+        decoded_twice(
+            made(model, "iad", engines=engines), {**sample, "drafts": drafts}, passes
+        )
     for seed in (1, 2):
         drafts = alike(model, WORDS, SHAPE, seed=seed, transition_dim=8)
-        decoded_twice(made(model, "gad", engines=engines, block_draft=drafts), sample, passes)
+        decoded_twice(
+            made(model, "gad", engines=engines, block_draft=drafts), sample, passes
+        )
     for options in ({}, {"temperature": 2.0}):
-        decoded_twice(made(model, "aggressive-beam", engines=engines, max_len_b=3, **options), sample, passes)
+        decoded_twice(
+            made(model, "aggressive-beam", engines=engines, max_len_b=3, **options),
+            sample,
+            passes,
+        )
 
 
 @pytest.mark.parametrize(
     ("options", "prefix"),
-    [({"unk_penalty": 1.0}, None), ({"tokens_to_suppress": ["w3"]}, None), ({}, torch.tensor([[5], [6], [7]]))],
+    [
+        ({"unk_penalty": 1.0}, None),
+        ({"tokens_to_suppress": ["w3"]}, None),
+        ({}, torch.tensor([[5], [6], [7]])),
+    ],
 )
 @pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
-def test_rules_that_no_graph_knows_are_the_hosts(mode: str, options: Any, prefix: Any, passes: list[Graph]) -> None:
+def test_rules_that_no_graph_knows_are_the_hosts(
+    mode: str, options: Any, prefix: Any, passes: list[Graph]
+) -> None:
     model, sample = drawn(1, BATCHES[3])
     made(model, mode, **options).generate([], sample, prefix_tokens=prefix)
     assert passes == []
 
 
 @pytest.mark.parametrize("mode", ["iad", "aggressive-beam"])
-def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[Graph]) -> None:
+def test_a_batch_with_nan_is_decoded_again_on_the_host(
+    mode: str, passes: list[Graph]
+) -> None:
     """A draft token that overflows spoils its block, and a hypothesis that overflows its sentence; not the output."""
     model, sample = drawn(2, BATCHES[3])
     spoiling = 9
     sample["drafts"] = [[spoiling, 8], [7], [spoiling]]
     with torch.no_grad():
         model.decoder.embed_tokens.weight[spoiling] = torch.inf
-        model.decoder.output_projection.weight[spoiling] *= 0.0 if mode == "iad" else 1.0
+        model.decoder.output_projection.weight[spoiling] *= (
+            0.0 if mode == "iad" else 1.0
+        )
     decoder = made(model, mode, beam_size=3 if mode == "aggressive-beam" else 1)
     found = decoder.generate([], sample)
     assert passes
@@ -305,20 +425,32 @@ def test_a_batch_with_nan_is_decoded_again_on_the_host(mode: str, passes: list[G
 
 
 def test_kernels_that_fail_leave_this_batch_and_the_next_to_the_host(
-    passes: list[Graph], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    passes: list[Graph],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(kernels, "advance", {})
     model, sample = drawn(1, BATCHES[3])
     for _ in range(2):
-        assert tokens(made(model, "greedy").generate([], sample)) == by_fairseq(model, WORDS, sample)
+        assert tokens(made(model, "greedy").generate([], sample)) == by_fairseq(
+            model, WORDS, sample
+        )
     assert len(passes) == 1
-    assert "a batch is decoded by a loop on the host, slower and as exact, because of KeyError" in caplog.text
+    assert (
+        "a batch is decoded by a loop on the host, slower and as exact, because of KeyError"
+        in caplog.text
+    )
 
 
-def test_a_loop_that_fails_begins_again_on_the_host(passes: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_fails_begins_again_on_the_host(
+    passes: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When rows have left, and the drafter has begun."""
     model, sample = drawn(1, BATCHES[8], OFTEN, TOLD)
-    decoder, repeat = made(model, "gad", block_draft=alike(told(model), WORDS)), loop.repeat
+    decoder, repeat = (
+        made(model, "gad", block_draft=alike(told(model), WORDS)),
+        loop.repeat,
+    )
 
     def broken(*arguments: Any) -> None:
         repeat(*arguments)
@@ -332,13 +464,25 @@ def test_a_loop_that_fails_begins_again_on_the_host(passes: list[Graph], monkeyp
 
 
 def test_loops_follow_passes_of_kernels_in_half_precision(passes: list[Graph]) -> None:
-    names = ("encoder_embed_dim", "encoder_ffn_embed_dim", "decoder_embed_dim", "decoder_ffn_embed_dim")
+    names = (
+        "encoder_embed_dim",
+        "encoder_ffn_embed_dim",
+        "decoder_embed_dim",
+        "decoder_ffn_embed_dim",
+    )
     sizes: dict[str, Any] = dict.fromkeys(names, 32)
     (model, sample), engines = drawn(3, [1], **sizes), Engines()
     drafts = alike(model.half(), WORDS, SHAPE, 1, **sizes)
     for mode in ("greedy", "gad", "aggressive-beam"):
         block_draft = drafts if mode == "gad" else None
-        decoder = made(model, mode, max_len_b=1, beam_size=1, engines=engines, block_draft=block_draft)
+        decoder = made(
+            model,
+            mode,
+            max_len_b=1,
+            beam_size=1,
+            engines=engines,
+            block_draft=block_draft,
+        )
         decoded_twice(decoder, sample, passes, 2e-2)
     engine: Any = engines.decoder(model.decoder)
     assert engine.runner.passes.kernels is not None

@@ -10,7 +10,9 @@ from .sentence import Sentence
 from .word_tables import word_class
 
 
-def substitute(sentence: Sentence, table: dict[str, tuple[str, ...]], rng: Random) -> bool:
+def substitute(
+    sentence: Sentence, table: dict[str, tuple[str, ...]], rng: Random
+) -> bool:
     """Replaces one of the sentence's words that are in the table; returns whether there was one."""
     free = sentence.free
     places = [k for k, word in enumerate(sentence.low) if word in table and free[k]]

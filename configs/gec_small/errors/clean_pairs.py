@@ -46,10 +46,14 @@ class CleanText:
     def sentences(self, data: Path) -> Iterator[str]:
         """Yields the sentences, not normalised yet."""
         file = data / self.file
-        sentences: Iterator[str] = tqdm(read_lines(file, self.column), desc=self.file, unit=" lines")
+        sentences: Iterator[str] = tqdm(
+            read_lines(file, self.column), desc=self.file, unit=" lines"
+        )
         if self.json_field is not None:
             records = read_json_lines(sentences, str(file), self.json_field)
-            sentences = chain.from_iterable(strings(record[self.json_field], where) for where, record in records)
+            sentences = chain.from_iterable(
+                strings(record[self.json_field], where) for where, record in records
+            )
         return map(ptb.detokenise, sentences) if self.tokenised else sentences
 
 
@@ -83,7 +87,9 @@ def write_clean(
             seen.add(sentence)
             if not item.modern_only:
                 known_words |= clean_text.lower_case_words(sentence)
-            elif not clean_text.is_modern(sentence, known_words, item.max_unknown_words):
+            elif not clean_text.is_modern(
+                sentence, known_words, item.max_unknown_words
+            ):
                 continue
             kept.append((sentence, item.repeat))
             if item.running_text:
@@ -95,10 +101,16 @@ def write_clean(
         write_lines(folder / name, sentences)
     if joined:
         in_order = [sentence for sentence in running if sentence not in reserved]
-        write_lines(folder / "train1", _with_unusual(join_neighbours(in_order, **joined), unusual_share))
+        write_lines(
+            folder / "train1",
+            _with_unusual(join_neighbours(in_order, **joined), unusual_share),
+        )
     rounds = max(repeat for _, repeat in kept)
     train = (
-        sentence for turn in range(rounds) for sentence, repeat in kept if turn < repeat and sentence not in reserved
+        sentence
+        for turn in range(rounds)
+        for sentence, repeat in kept
+        if turn < repeat and sentence not in reserved
     )
     write_lines(folder / "train", _with_unusual(train, unusual_share))
 
@@ -113,12 +125,22 @@ def write_erroneous(steps: Steps, folder: Path, errors: FileCorruption) -> None:
     """Writes (erroneous, clean) pairs of each split in `work/clean` to `folder`; each has a seed of its own."""
     for number, name in enumerate(("train", "valid", "test", "train1")):
         if (clean := steps.work / "clean" / name).exists():
-            source, target = (folder / f"{name}.{side}" for side in steps.experiment.sides)
-            made = corrupt_file(clean, source, target, replace(errors, seed=errors.seed + number), steps.workers)
+            source, target = (
+                folder / f"{name}.{side}" for side in steps.experiment.sides
+            )
+            made = corrupt_file(
+                clean,
+                source,
+                target,
+                replace(errors, seed=errors.seed + number),
+                steps.workers,
+            )
             logger.info("%s: %d pairs, %d errors", name, made.pairs, made.edits.total())
 
 
-def join_neighbours(sentences: Sequence[str], lines: int, min_words: int, max_words: int) -> Iterator[str]:
+def join_neighbours(
+    sentences: Sequence[str], lines: int, min_words: int, max_words: int
+) -> Iterator[str]:
     """Joins neighbouring sentences of running text to long lines.
 
     Clean sentences are short, users paste several sentences at once, and learners forget full stops: behind the

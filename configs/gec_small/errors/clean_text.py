@@ -24,7 +24,10 @@ _ARCHAIC = re.compile(
     r"methinks|prithee|nay|aye|quoth|shalt|wilt|'?tis|'?twas|ain't|o'|th'|'em|afore|upon|whilst|alas)(?!\w)",
     re.IGNORECASE,
 )
-_DIALECT = re.compile(r"(?:^|\s)'\w|[.,!?]'|\w'(?=\s\w)(?<!s')|\w'(?!s\b|t\b|re\b|ve\b|ll\b|d\b|m\b)\w", re.IGNORECASE)
+_DIALECT = re.compile(
+    r"(?:^|\s)'\w|[.,!?]'|\w'(?=\s\w)(?<!s')|\w'(?!s\b|t\b|re\b|ve\b|ll\b|d\b|m\b)\w",
+    re.IGNORECASE,
+)
 _IDENTIFIER = re.compile(r"[a-z][A-Z]|[A-Za-z]\.[a-z]{2}|[A-Za-z]\d|\d[A-Za-z]{3}")
 _CLAUSE = re.compile(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|can|cannot|could|will|would|may|might|shall|should|must|"
@@ -49,7 +52,11 @@ def is_prose(line: str) -> bool:
     words = line.split()
     if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
         return False
-    if not _PROSE.fullmatch(line) or not _SENTENCE.fullmatch(line) or _REFERENCE.search(line):
+    if (
+        not _PROSE.fullmatch(line)
+        or not _SENTENCE.fullmatch(line)
+        or _REFERENCE.search(line)
+    ):
         return False
     # titles and list items have no clause; names of programs and files are no English words
     if not _CLAUSE.search(line) or _IDENTIFIER.search(line):
@@ -57,7 +64,11 @@ def is_prose(line: str) -> bool:
     letters = [character for character in line if character.isalpha()]
     upper = sum(character.isupper() for character in letters)
     digits = sum(character.isdigit() for character in line)
-    return len(letters) >= 0.6 * len(line) and upper <= 0.25 * len(letters) + 1 and digits <= 0.1 * len(line)
+    return (
+        len(letters) >= 0.6 * len(line)
+        and upper <= 0.25 * len(letters) + 1
+        and digits <= 0.1 * len(line)
+    )
 
 
 def lower_case_words(line: str) -> set[str]:
@@ -73,7 +84,9 @@ def is_modern(line: str, known_words: Collection[str], max_unknown: int = 0) -> 
     """
     if ";" in line or " - " in line or _ARCHAIC.search(line) or _DIALECT.search(line):
         return False
-    return sum(word not in known_words for word in lower_case_words(line)) <= max_unknown
+    return (
+        sum(word not in known_words for word in lower_case_words(line)) <= max_unknown
+    )
 
 
 def clean_sentences(lines: Iterable[str]) -> Iterable[str]:

@@ -29,13 +29,16 @@ class Corrupt(Verb):
     options only, not on the number of workers.
     """  # the options that `FileCorruption` has are named as there
 
-    clean: Positional[Path]  # untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)
+    # untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)
+    clean: Positional[Path]
     out: Positional[str]  # prefix of the two files written, OUT.src and OUT.tgt
     seed: int = _DEFAULTS.seed  # random seed
     workers: int = 1  # number of processes
     force: Flag = False  # overwrite OUT.src and OUT.tgt if they exist
-    error_rate: float = _DEFAULTS.error_rate  # mean number of errors per word; 0 changes nothing
-    error_rate_std: float = _DEFAULTS.error_rate_std  # standard deviation of the rate between sentences
+    # mean number of errors per word; 0 changes nothing
+    error_rate: float = _DEFAULTS.error_rate
+    # standard deviation of the rate between sentences
+    error_rate_std: float = _DEFAULTS.error_rate_std
     max_error_rate: float = _DEFAULTS.max_error_rate  # highest rate of a sentence
     keep_clean: float = _DEFAULTS.keep_clean  # share of sentences that get no error
     weights: Annotated[
@@ -44,12 +47,15 @@ class Corrupt(Verb):
         arg(
             metavar="TYPE=W,...",
             help="change the relative weight of error types, for example spelling=0.6,article=0; defaults: "
-            + ", ".join(f"{name}={weight:g}" for name, weight in DEFAULT_WEIGHTS.items()),
+            + ", ".join(
+                f"{name}={weight:g}" for name, weight in DEFAULT_WEIGHTS.items()
+            ),
         ),
     ] = ""
     #: word list, one word a line, optionally followed by its count, instead of counting words in CLEAN
     vocab: Maybe[Path] = None
-    vocab_size: int = _DEFAULTS.vocab_size  # number of words, the most frequent ones; 0: only the built-in ones
+    # number of words, the most frequent ones; 0: only the built-in ones
+    vocab_size: int = _DEFAULTS.vocab_size
     #: number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known
     vocab_lines: int = _DEFAULTS.vocab_lines
     #: write both sides in Penn Treebank tokens, as published correction data are, after the errors are made
@@ -66,7 +72,9 @@ class Corrupt(Verb):
         except AggdecError as error:
             name, _, rest = str(error).partition(":")
             raise AggdecError(f"{option_name(name)}:{rest}") from None
-        made = corrupt_file(self.clean, source, target, config, self.workers, not self.no_progress)
+        made = corrupt_file(
+            self.clean, source, target, config, self.workers, not self.no_progress
+        )
         _report([source, target], made)
 
 
@@ -78,26 +86,35 @@ def parse_weights(text: str) -> dict[str, float]:
         try:
             weights[name.strip()] = float(value)
         except ValueError:
-            raise AggdecError(f"--weights {item!r}: expected TYPE=WEIGHT, for example spelling=0.6") from None
+            raise AggdecError(
+                f"--weights {item!r}: expected TYPE=WEIGHT, for example spelling=0.6"
+            ) from None
     return weights
 
 
 def _check(args: Corrupt, outputs: Sequence[Path]) -> None:
     if args.workers < 1:
         raise AggdecError(f"--workers {args.workers}: expected 1 or more")
-    if os.path.basename(args.out) in ("", ".", ".."):  # the files would be hidden ones in a folder
-        raise AggdecError(f"OUT {args.out!r}: must end in a file name, for example {os.path.join(args.out, 'train')}")
+    # the files would be hidden ones in a folder
+    if os.path.basename(args.out) in ("", ".", ".."):
+        raise AggdecError(
+            f"OUT {args.out!r}: must end in a file name, for example {os.path.join(args.out, 'train')}"
+        )
     for path in filter(None, (args.clean, args.vocab)):
         if not path.exists():
             raise AggdecError(f"{path}: no such file")
         if path.is_dir():
             raise AggdecError(f"{path}: is a directory, expected a text file")
     if not args.clean.is_file() and args.vocab is None:
-        raise AggdecError(f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file")
+        raise AggdecError(
+            f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file"
+        )
     for path in outputs:
         refuse_overwriting(path, filter(None, (args.clean, args.vocab)))
         if path.exists() and not args.force:
-            raise AggdecError(f"{path}: exists already; remove it, choose another OUT or give --force")
+            raise AggdecError(
+                f"{path}: exists already; remove it, choose another OUT or give --force"
+            )
 
 
 def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
@@ -107,4 +124,9 @@ def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
         f"{made.pairs} pairs in {outputs[0]} and {outputs[1]}; {share:.1f} % unchanged; {errors} errors, "
         f"{errors / made.pairs if made.pairs else 0:.2f} a sentence; {made.empty} empty lines left out"
     )
-    print("  ".join(f"{name} {100 * count / errors:.1f}%" for name, count in made.edits.most_common()))
+    print(
+        "  ".join(
+            f"{name} {100 * count / errors:.1f}%"
+            for name, count in made.edits.most_common()
+        )
+    )

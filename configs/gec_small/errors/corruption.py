@@ -54,7 +54,9 @@ EDITS: dict[str, tuple[Edit, float]] = {
 }
 """{error type: (edit, relative default weight)}"""
 
-DEFAULT_WEIGHTS: dict[str, float] = {name: weight for name, (_, weight) in EDITS.items()}
+DEFAULT_WEIGHTS: dict[str, float] = {
+    name: weight for name, (_, weight) in EDITS.items()
+}
 
 _SPELLING_SKEW = (0.35, 1.0, 2.5)
 """factors, one of which multiplies a sentence's weight of spelling errors, since writers differ"""
@@ -78,35 +80,62 @@ class CorruptionConfig:
     """{error type: relative weight}; a type that is not named has weight 0"""
 
     def __post_init__(self) -> None:
-        check_range(vars(self), ["error_rate", "error_rate_std", "max_error_rate", "keep_clean"], 0, 1)
+        check_range(
+            vars(self),
+            ["error_rate", "error_rate_std", "max_error_rate", "keep_clean"],
+            0,
+            1,
+        )
         unknown = sorted(set(self.weights) - set(EDITS))
         if unknown:
-            raise AggdecError(f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
-        if wrong := [f"{name}={weight}" for name, weight in self.weights.items() if not 0 <= weight < math.inf]:
-            raise AggdecError(f"weights: {wrong[0]}: expected a finite number, 0 or more")
+            raise AggdecError(
+                f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}"
+            )
+        if wrong := [
+            f"{name}={weight}"
+            for name, weight in self.weights.items()
+            if not 0 <= weight < math.inf
+        ]:
+            raise AggdecError(
+                f"weights: {wrong[0]}: expected a finite number, 0 or more"
+            )
         if not any(self.weights.values()):
             raise AggdecError("weights: all are 0: expected one above 0")
 
 
-def check_range(values: Mapping[str, Any], names: Iterable[str], least: float, most: float = math.inf) -> None:
+def check_range(
+    values: Mapping[str, Any],
+    names: Iterable[str],
+    least: float,
+    most: float = math.inf,
+) -> None:
     """Raises `AggdecError` where one of the named numbers is out of range."""
     for name in names:
         if not least <= values[name] <= most:
-            wanted = f"from {least} to {most}" if most < math.inf else f"at least {least}"
+            wanted = (
+                f"from {least} to {most}" if most < math.inf else f"at least {least}"
+            )
             raise AggdecError(f"{name}: {values[name]}: must be {wanted}")
 
 
 class Corruptor:
     """Makes errors in sentences; keeps no state from one sentence to the next."""
 
-    def __init__(self, lexicon: Lexicon, config: CorruptionConfig | None = None) -> None:
+    def __init__(
+        self, lexicon: Lexicon, config: CorruptionConfig | None = None
+    ) -> None:
         self.lexicon = lexicon
         self.config = config or CorruptionConfig()
         names = [name for name in EDITS if self.config.weights.get(name, 0) > 0]
         self._names = names
         self._edits = [EDITS[name][0] for name in names]
         self._cumulative = [
-            list(accumulate(self.config.weights[name] * (skew if name == "spelling" else 1) for name in names))
+            list(
+                accumulate(
+                    self.config.weights[name] * (skew if name == "spelling" else 1)
+                    for name in names
+                )
+            )
             for skew in _SPELLING_SKEW
         ]
 
@@ -129,7 +158,9 @@ class Corruptor:
         made: list[str] = []
         for _ in range(wanted):
             for _ in range(_TRIES):
-                kind = min(bisect(cumulative, rng.random() * total), len(cumulative) - 1)
+                kind = min(
+                    bisect(cumulative, rng.random() * total), len(cumulative) - 1
+                )
                 if self._edits[kind](sentence, self.lexicon, rng):
                     made.append(self._names[kind])
                     break
@@ -137,6 +168,8 @@ class Corruptor:
         # a sentence that has lost its only word would be an empty source
         return (wrong, made) if wrong and wrong != text else (text, [])
 
-    def corrupt_line(self, text: str, seed: int, line_number: int) -> tuple[str, list[str]]:
+    def corrupt_line(
+        self, text: str, seed: int, line_number: int
+    ) -> tuple[str, list[str]]:
         """`corrupt` with a random generator that depends on nothing but the seed and the line's number."""
         return self.corrupt(text, Random(line_seed(seed, line_number)))

@@ -41,7 +41,12 @@ class FileCorruption(CorruptionConfig):
 
 
 def corrupt_file(
-    clean: Path, source: Path, target: Path, config: FileCorruption, workers: int = 1, progress: bool = True
+    clean: Path,
+    source: Path,
+    target: Path,
+    config: FileCorruption,
+    workers: int = 1,
+    progress: bool = True,
 ) -> CorruptionCounts:
     """Writes a file's sentences with errors, and without; both outputs exist only when they are complete.
 
@@ -61,12 +66,26 @@ def corrupt_file(
     corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
     made = CorruptionCounts()
     with ExitStack() as stack:
-        partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
-        source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)
+        partial = [
+            stack.enter_context(written_whole(path)) for path in (source, target)
+        ]
+        source_file, target_file = (
+            stack.enter_context(path.open("wb")) for path in partial
+        )
         lines, raw = stack.enter_context(open_lines(clean))
         size = os.path.getsize(clean) or None
-        bar = stack.enter_context(tqdm(total=size, desc="corrupting", unit="B", unit_scale=True, disable=not progress))
-        for chunk in corrupt_stream(corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens):
+        bar = stack.enter_context(
+            tqdm(
+                total=size,
+                desc="corrupting",
+                unit="B",
+                unit_scale=True,
+                disable=not progress,
+            )
+        )
+        for chunk in corrupt_stream(
+            corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens
+        ):
             source_file.write(chunk.source)
             target_file.write(chunk.target)
             made.add(chunk)
@@ -83,8 +102,17 @@ def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[st
         return read_vocabulary(config.vocab, config.vocab_size)
     with open_lines(clean) as (lines, _):
         numbered = enumerate(islice(lines, min(config.vocab_lines, sys.maxsize)), 1)
-        bar = tqdm(numbered, desc="counting words", unit=" lines", disable=not progress, leave=False)
-        return count_words((decode_line(line, str(clean), number) for number, line in bar), config.vocab_size)
+        bar = tqdm(
+            numbered,
+            desc="counting words",
+            unit=" lines",
+            disable=not progress,
+            leave=False,
+        )
+        return count_words(
+            (decode_line(line, str(clean), number) for number, line in bar),
+            config.vocab_size,
+        )
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
@@ -105,5 +133,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
                 raise AggdecError(
                     f"{path}, line {number}: {fields[1]!r} is not a count; expected 'word' or 'word count'"
                 )
-            counts.setdefault(fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1)
+            counts.setdefault(
+                fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1
+            )
     return counts

@@ -54,7 +54,12 @@ def decode_line(line: bytes, name: str, number: int) -> str:
 
 
 def corrupt_chunk(
-    corruptor: Corruptor, seed: int, name: str, first: int, lines: list[bytes], tokens: bool = False
+    corruptor: Corruptor,
+    seed: int,
+    name: str,
+    first: int,
+    lines: list[bytes],
+    tokens: bool = False,
 ) -> CorruptedChunk:
     """Corrupts consecutive lines, each by the seed and its line number; see `corrupt_stream`."""
     source: list[str] = []
@@ -100,5 +105,7 @@ def corrupt_stream(
         tokens: write both sides in Penn Treebank tokens.
     """
     return in_processes(
-        lambda chunk: corrupt_chunk(corruptor, seed, name, *chunk, tokens), chunks(lines, chunk_size), workers
+        lambda chunk: corrupt_chunk(corruptor, seed, name, *chunk, tokens),
+        chunks(lines, chunk_size),
+        workers,
     )

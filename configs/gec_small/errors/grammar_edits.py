@@ -33,13 +33,23 @@ def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             if word in lexicon.nouns
             and free[k]
             and sentence.word(k).islower()
-            and (k == 0 or (low[k - 1] not in word_class("determiners") and sentence.after_space(k)))
+            and (
+                k == 0
+                or (
+                    low[k - 1] not in word_class("determiners")
+                    and sentence.after_space(k)
+                )
+            )
             and (k < 2 or low[k - 2] not in word_class("determiners"))
         ]
         if places:
             k = pick(places, rng)
             # Before an adjective the article belongs in front of both.
-            if k > 1 and low[k - 1] in lexicon.families.adverbs and sentence.adjacent(k - 1):
+            if (
+                k > 1
+                and low[k - 1] in lexicon.families.adverbs
+                and sentence.adjacent(k - 1)
+            ):
                 k -= 1
                 if k > 0 and low[k - 1] in word_class("determiners"):
                     return False
@@ -52,13 +62,17 @@ def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if not places:
         return False
     k = pick(places, rng)
-    if (kind < 0.8 or (low[k] == "the" and rng.random() < 0.7)) and sentence.adjacent(k):
+    if (kind < 0.8 or (low[k] == "the" and rng.random() < 0.7)) and sentence.adjacent(
+        k
+    ):
         sentence.delete(k)
     elif low[k] == "the":
         following = low[k + 1][0] if k + 1 < len(low) else "b"
         sentence.replace(k, "an" if following in VOWELS else "a")
     else:
-        sentence.replace(k, "the" if rng.random() < 0.65 else "a" if low[k] == "an" else "an")
+        sentence.replace(
+            k, "the" if rng.random() < 0.65 else "a" if low[k] == "an" else "an"
+        )
     return True
 
 
@@ -68,8 +82,16 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     kind = rng.random()
     if kind < 0.12:
         spurious = table("spurious_prepositions")
-        places = [k for k in range(len(low) - 1) if low[k] in spurious and sentence.adjacent(k)]
-        places = [k for k in places if low[k + 1] not in table("prepositions") and low[k + 1] != "that"]
+        places = [
+            k
+            for k in range(len(low) - 1)
+            if low[k] in spurious and sentence.adjacent(k)
+        ]
+        places = [
+            k
+            for k in places
+            if low[k + 1] not in table("prepositions") and low[k + 1] != "that"
+        ]
         if places:
             k = pick(places, rng)
             sentence.insert_before(k + 1, pick(spurious[low[k]], rng))
@@ -77,11 +99,15 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             return True
     if kind < 0.35:
         optional = word_class("optional prepositions")
-        places = [k for k in range(1, len(low)) if low[k] in optional and sentence.adjacent(k)]
+        places = [
+            k for k in range(1, len(low)) if low[k] in optional and sentence.adjacent(k)
+        ]
         if places:
             sentence.delete(pick(places, rng))
             return True
-    places = [k for k, word in enumerate(low) if word in table("prepositions") and free[k]]
+    places = [
+        k for k, word in enumerate(low) if word in table("prepositions") and free[k]
+    ]
     if not places:
         return False
     k = pick(places, rng)
@@ -94,7 +120,11 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def noun_number(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes the singular for the plural (most often), the plural for the singular, or a plural English lacks."""
     low, free = sentence.low, sentence.free
-    plurals, singulars, unheard = lexicon.families.plurals, lexicon.families.singulars, table("uncountable_plurals")
+    plurals, singulars, unheard = (
+        lexicon.families.plurals,
+        lexicon.families.singulars,
+        table("uncountable_plurals"),
+    )
     many = [k for k, word in enumerate(low) if word in singulars and free[k]]
     if many and rng.random() < 0.85:
         k = pick(many, rng)
@@ -111,7 +141,11 @@ def noun_number(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     # Without a plural to spoil, mostly leave the sentence to another error: missing -s is by far the commoner.
     if rng.random() < 0.6:
         return False
-    one = [k for k, word in enumerate(low) if word in plurals and free[k] and (k == 0 or sentence.word(k).islower())]
+    one = [
+        k
+        for k, word in enumerate(low)
+        if word in plurals and free[k] and (k == 0 or sentence.word(k).islower())
+    ]
     if one:
         k = pick(one, rng)
         sentence.replace(k, plurals[low[k]])
@@ -127,7 +161,13 @@ def _verb_places(sentence: Sentence, lexicon: Lexicon) -> list[int]:
         for k, word in enumerate(low)
         if word in verbs
         and free[k]
-        and (k == 0 or (low[k - 1] not in word_class("determiners") or low[k - 1] in _VERB_SUBJECTS))
+        and (
+            k == 0
+            or (
+                low[k - 1] not in word_class("determiners")
+                or low[k - 1] in _VERB_SUBJECTS
+            )
+        )
     ]
 
 
@@ -136,14 +176,20 @@ def agreement(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     low, free = sentence.low, sentence.free
     places = [k for k, word in enumerate(low) if word in table("agreement") and free[k]]
     # "have" after a modal or "to" does not agree with anything.
-    places = [k for k in places if k == 0 or (low[k - 1] not in word_class("modals") and low[k - 1] != "to")]
+    places = [
+        k
+        for k in places
+        if k == 0 or (low[k - 1] not in word_class("modals") and low[k - 1] != "to")
+    ]
     verbs: list[int] = []
     for k in _verb_places(sentence, lexicon):
         forms = lexicon.families.verbs[low[k]]
         before = low[k - 1] if k else ""
         if low[k] == forms.third:
             verbs += (k, k)  # a lost -s is commoner than a superfluous one
-        elif low[k] == forms.base and (before in _VERB_SUBJECTS or before in lexicon.families.singulars):
+        elif low[k] == forms.base and (
+            before in _VERB_SUBJECTS or before in lexicon.families.singulars
+        ):
             verbs.append(k)
     if verbs and (not places or rng.random() < 0.5):
         k = pick(verbs, rng)
@@ -166,21 +212,59 @@ def _wrong_form(written: str, before: str, forms: VerbForms, rng: Random) -> str
     """Another form of the verb that a learner may write after the word `before`."""
     choice = rng.random()
     if written == forms.gerund:
-        return forms.base if choice < 0.6 else "to " + forms.base if choice < 0.8 else forms.past
+        return (
+            forms.base
+            if choice < 0.6
+            else "to " + forms.base
+            if choice < 0.8
+            else forms.past
+        )
     if written == forms.base:
         if before == "to":
-            return forms.gerund if choice < 0.5 else forms.past if choice < 0.8 else forms.third
+            return (
+                forms.gerund
+                if choice < 0.5
+                else forms.past
+                if choice < 0.8
+                else forms.third
+            )
         if before in word_class("modals"):
-            return "to " + forms.base if choice < 0.3 else forms.past if choice < 0.6 else forms.gerund
-        return forms.gerund if choice < 0.4 else "to " + forms.base if choice < 0.65 else forms.past
+            return (
+                "to " + forms.base
+                if choice < 0.3
+                else forms.past
+                if choice < 0.6
+                else forms.gerund
+            )
+        return (
+            forms.gerund
+            if choice < 0.4
+            else "to " + forms.base
+            if choice < 0.65
+            else forms.past
+        )
     if before in _BE_HAVE and written == forms.participle:
-        return forms.base if choice < 0.5 else forms.past if forms.past != written else forms.gerund
+        return (
+            forms.base
+            if choice < 0.5
+            else forms.past
+            if forms.past != written
+            else forms.gerund
+        )
     if written == forms.third:
-        return forms.base if choice < 0.4 else forms.gerund if choice < 0.7 else forms.past
+        return (
+            forms.base if choice < 0.4 else forms.gerund if choice < 0.7 else forms.past
+        )
     # Learners regularise irregular pasts: "buyed".
     if choice < 0.15 and forms.past != forms.base + "ed":
         return forms.base + ("d" if forms.base[-1] == "e" else "ed")
-    return forms.base if choice < 0.75 else forms.gerund if choice < 0.9 else forms.participle
+    return (
+        forms.base
+        if choice < 0.75
+        else forms.gerund
+        if choice < 0.9
+        else forms.participle
+    )
 
 
 def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
@@ -201,7 +285,9 @@ def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if not places:
         return False
     k = pick(places, rng)
-    wrong = _wrong_form(low[k], low[k - 1] if k else "", lexicon.families.verbs[low[k]], rng)
+    wrong = _wrong_form(
+        low[k], low[k - 1] if k else "", lexicon.families.verbs[low[k]], rng
+    )
     if wrong == low[k]:
         return False
     sentence.replace(k, wrong)
@@ -217,7 +303,12 @@ def word_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     places = [
         k
         for k, word in enumerate(low)
-        if free[k] and (word in families.adjectives or word in families.comparatives or word in families.adverbs)
+        if free[k]
+        and (
+            word in families.adjectives
+            or word in families.comparatives
+            or word in families.adverbs
+        )
     ]
     if not places:
         return False

@@ -37,7 +37,12 @@ def _doubles(word: str) -> bool:
     """Whether the last consonant doubles before -ed and -ing (stop, begin)."""
     if word in word_class("doubling"):
         return True
-    if len(word) < 3 or word[-1] in "aeiouwxy" or word[-2] not in VOWELS or word[-3] in VOWELS:
+    if (
+        len(word) < 3
+        or word[-1] in "aeiouwxy"
+        or word[-2] not in VOWELS
+        or word[-3] in VOWELS
+    ):
         return False
     return sum(letter in "aeiouy" for letter in word) == 1
 
@@ -86,8 +91,17 @@ def compared(adjective: str) -> tuple[str, str]:
 
 
 def _verb(base: str) -> VerbForms:
-    past, participle = table("irregular_verbs").get(base) or (add_ed(base), add_ed(base))
-    return VerbForms(base, {"have": "has", "be": "is"}.get(base) or add_s(base), past, participle, add_ing(base))
+    past, participle = table("irregular_verbs").get(base) or (
+        add_ed(base),
+        add_ed(base),
+    )
+    return VerbForms(
+        base,
+        {"have": "has", "be": "is"}.get(base) or add_s(base),
+        past,
+        participle,
+        add_ing(base),
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,13 @@ def _verb_bases(known: Collection[str]) -> list[str]:
     bases = dict.fromkeys([*table("classes")["core verbs"], *table("irregular_verbs")])
     for word in known:
         # all four forms must be in use: "bed" and "king" then make no verb
-        if len(word) < 3 or word in bases or word in no_nouns or word.endswith(("ing", "ed")) or not word.isascii():
+        if (
+            len(word) < 3
+            or word in bases
+            or word in no_nouns
+            or word.endswith(("ing", "ed"))
+            or not word.isascii()
+        ):
             continue
         if add_ing(word) in known and add_ed(word) in known and add_s(word) in known:
             bases[word] = None
@@ -122,9 +142,17 @@ def _verb_bases(known: Collection[str]) -> list[str]:
 
 def _noun_bases(known: Collection[str]) -> list[str]:
     no_nouns = word_class("no nouns")
-    bases = dict.fromkeys([*table("classes")["core nouns"], *table("irregular_plurals")])
+    bases = dict.fromkeys(
+        [*table("classes")["core nouns"], *table("irregular_plurals")]
+    )
     for word in known:
-        if len(word) < 3 or word in bases or word in no_nouns or word.endswith(("ss", "ous", "ing")) or "'" in word:
+        if (
+            len(word) < 3
+            or word in bases
+            or word in no_nouns
+            or word.endswith(("ss", "ous", "ing"))
+            or "'" in word
+        ):
             continue
         if add_s(word) in known:
             bases[word] = None
@@ -137,7 +165,13 @@ def word_families(vocabulary: Collection[str]) -> WordFamilies:
     verbs: dict[str, VerbForms] = {}
     for base in _verb_bases(known):
         forms = _verb(base)
-        for form in (forms.base, forms.third, forms.past, forms.participle, forms.gerund):
+        for form in (
+            forms.base,
+            forms.third,
+            forms.past,
+            forms.participle,
+            forms.gerund,
+        ):
             verbs.setdefault(form, forms)
     plurals: dict[str, str] = {}
     noun_first = word_class("core nouns") | table("irregular_plurals").keys()
@@ -154,13 +188,17 @@ def word_families(vocabulary: Collection[str]) -> WordFamilies:
         and adverb(word) in known
         and word not in word_class("no adjectives")
     }
-    adverbs.update({word: adverb(word) for word in sorted(word_class("stems of core adverbs"))})
+    adverbs.update(
+        {word: adverb(word) for word in sorted(word_class("stems of core adverbs"))}
+    )
     adverbs["good"] = "well"
     comparatives = dict(table("irregular_comparatives"))
     core_adjectives = word_class("core adjectives")
     for word in dict.fromkeys([*known, *sorted(core_adjectives)]):
         more, most = compared(word)
-        if len(word) > 2 and (word in core_adjectives or (more in known and most in known)):
+        if len(word) > 2 and (
+            word in core_adjectives or (more in known and most in known)
+        ):
             comparatives[more] = ("more " + more, "more " + word, most, word)
             comparatives[most] = ("most " + most, "most " + word, more)
     return WordFamilies(

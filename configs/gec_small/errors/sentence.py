@@ -32,7 +32,9 @@ class Sentence:
 
     def __init__(self, text: str) -> None:
         has_unread = _HAS_UNREAD.search(text) is not None
-        self.pieces: list[str] = (_UNREAD_OR_PIECE if has_unread else _PIECE).findall(text)
+        self.pieces: list[str] = (_UNREAD_OR_PIECE if has_unread else _PIECE).findall(
+            text
+        )
         self.words: list[int] = [
             i
             for i, piece in enumerate(self.pieces)
@@ -70,7 +72,9 @@ class Sentence:
         old = self.pieces[position]
         # a single capital ("I", "A") does not mean that a longer word within the sentence has one
         self.pieces[position] = (
-            word if len(old) == 1 and k > 0 else match_case(old if len(old) > 1 else old + "x", word)
+            word
+            if len(old) == 1 and k > 0
+            else match_case(old if len(old) > 1 else old + "x", word)
         )
         self.free[k] = False
 
@@ -79,7 +83,9 @@ class Sentence:
         position = self.words[k]
         old = self.pieces[position]
         if k == 0 and old[0].isupper() and not old.isupper():
-            self.pieces[position] = word[0].upper() + word[1:] + " " + old[0].lower() + old[1:]
+            self.pieces[position] = (
+                word[0].upper() + word[1:] + " " + old[0].lower() + old[1:]
+            )
         else:
             self.pieces[position] = word + " " + old
         self.free[k] = False

@@ -15,10 +15,14 @@ from .word_tables import VOWELS, table
 
 _KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEYBOARD_NEIGHBOURS: dict[str, str] = {
-    letter: row[max(0, i - 1) : i] + row[i + 1 : i + 2] for row in _KEYBOARD_ROWS for i, letter in enumerate(row)
+    letter: row[max(0, i - 1) : i] + row[i + 1 : i + 2]
+    for row in _KEYBOARD_ROWS
+    for i, letter in enumerate(row)
 }
 
-_FIRST_LETTER_RULES = frozenset({"ph", "wh", "kn", "qu", "sc", "th", "ch", "sh", "c", "k"})
+_FIRST_LETTER_RULES = frozenset(
+    {"ph", "wh", "kn", "qu", "sc", "th", "ch", "sh", "c", "k"}
+)
 
 _DOUBLED = "bcdfglmnprstz"
 
@@ -44,10 +48,19 @@ def silent_e(word: str, rng: Random) -> str:
     """Loses a final silent e (becaus), or keeps it before -ing or -ed (makeing); "" if the word has none."""
     if word[-1] == "e" and len(word) > 3 and word[-2] not in VOWELS:
         return word[:-1]
-    if word.endswith("ing") and len(word) > 5 and word[-4] not in "aeioung" and word[-4] != word[-5]:
+    if (
+        word.endswith("ing")
+        and len(word) > 5
+        and word[-4] not in "aeioung"
+        and word[-4] != word[-5]
+    ):
         return word[:-3] + "eing"
     if word.endswith(("ely", "eless", "eful", "ement")):
-        cut = word.rfind("e", 0, -3) if word.endswith(("ement", "eless", "eful")) else len(word) - 3
+        cut = (
+            word.rfind("e", 0, -3)
+            if word.endswith(("ement", "eless", "eful"))
+            else len(word) - 3
+        )
         return word[:cut] + word[cut + 1 :] if cut > 0 else ""
     return word + "e" if rng.random() < 0.3 and word[-1] not in "aeiouys" else ""
 
@@ -64,8 +77,16 @@ def vowel(word: str, rng: Random) -> str:
 
 def delete_letter(word: str, rng: Random) -> str:
     """Leaves out one letter, never the first; a doubled letter or one of two vowels in a row by preference."""
-    runs = [i for i in range(1, len(word)) if word[i] == word[i - 1] or (word[i] in VOWELS and word[i - 1] in VOWELS)]
-    i = pick(runs, rng) if runs and rng.random() < 0.5 else 1 + int(rng.random() * (len(word) - 1))
+    runs = [
+        i
+        for i in range(1, len(word))
+        if word[i] == word[i - 1] or (word[i] in VOWELS and word[i - 1] in VOWELS)
+    ]
+    i = (
+        pick(runs, rng)
+        if runs and rng.random() < 0.5
+        else 1 + int(rng.random() * (len(word) - 1))
+    )
     return word[:i] + word[i + 1 :]
 
 
@@ -83,7 +104,9 @@ def double(word: str, rng: Random) -> str:
     places = [
         i
         for i in range(1, len(word))
-        if word[i] in _DOUBLED and word[i - 1] in VOWELS and (i + 1 == len(word) or word[i + 1] in "aeiouyl")
+        if word[i] in _DOUBLED
+        and word[i - 1] in VOWELS
+        and (i + 1 == len(word) or word[i + 1] in "aeiouyl")
     ]
     if not places:
         return ""

@@ -12,7 +12,9 @@ from .spelling import misspell
 from .word_tables import table, word_class
 
 _CLOSING = frozenset(".!?")
-_COMMA_BEFORE = frozenset("and or that because when if which who but to as so for with in where than".split())
+_COMMA_BEFORE = frozenset(
+    "and or that because when if which who but to as so for with in where than".split()
+)
 TABLE_SHARE = 0.35
 """share of spelling errors from the table of typical misspellings, where it has a word of the sentence"""
 _DRAWS = 3
@@ -22,7 +24,12 @@ hundred frequent words"""
 
 def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Misspells a word, rare ones more often: as in the table of typical misspellings, or by one slip, rarely two."""
-    low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
+    low, free, pieces, words = (
+        sentence.low,
+        sentence.free,
+        sentence.pieces,
+        sentence.words,
+    )
     known = lexicon.words
 
     def hardest(places: list[int]) -> int:
@@ -33,7 +40,11 @@ def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         # short words are frequent, but seldom misspelt
         shortest = 4 if rng.random() < 0.75 else 2
         typical = table("misspellings")
-        places = [k for k, word in enumerate(low) if word in typical and free[k] and len(word) >= shortest]
+        places = [
+            k
+            for k, word in enumerate(low)
+            if word in typical and free[k] and len(word) >= shortest
+        ]
         if places:
             k = hardest(places)
             options = typical[low[k]]
@@ -84,13 +95,23 @@ def real_word(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def _final_mark(sentence: Sentence) -> int:
     """The position of the sentence's final mark, if it is one of . ! ?, else -1."""
     last = len(sentence.pieces) - 1
-    return last if last > 0 and sentence.pieces[last] in _CLOSING and sentence.pieces[last - 1] not in _CLOSING else -1
+    return (
+        last
+        if last > 0
+        and sentence.pieces[last] in _CLOSING
+        and sentence.pieces[last - 1] not in _CLOSING
+        else -1
+    )
 
 
 def comma_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Leaves out a comma."""
     pieces = sentence.pieces
-    places = [i for i in range(1, len(pieces) - 1) if pieces[i] == "," and pieces[i + 1] == " "]
+    places = [
+        i
+        for i in range(1, len(pieces) - 1)
+        if pieces[i] == "," and pieces[i + 1] == " "
+    ]
     if not places:
         return False
     i = pick(places, rng)
@@ -131,7 +152,11 @@ def final_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Leaves out a word's apostrophe (dont, students)."""
-    places = [k for k, word in enumerate(sentence.low) if ("'" in word or "’" in word) and sentence.free[k]]
+    places = [
+        k
+        for k, word in enumerate(sentence.low)
+        if ("'" in word or "’" in word) and sentence.free[k]
+    ]
     if not places:
         return False
     k = pick(places, rng)
@@ -144,7 +169,11 @@ def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def sentence_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes a comma for a semicolon or colon, or leaves it out."""
     pieces = sentence.pieces
-    places = [i for i in range(1, len(pieces) - 1) if pieces[i] in ";:" and pieces[i] and pieces[i + 1] == " "]
+    places = [
+        i
+        for i in range(1, len(pieces) - 1)
+        if pieces[i] in ";:" and pieces[i] and pieces[i + 1] == " "
+    ]
     if not places:
         return False
     i = pick(places, rng)
@@ -154,8 +183,17 @@ def sentence_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes a small letter at the start of the sentence, in "I" or in a name; seldom a capital where none belongs."""
-    low, free, words, pieces = sentence.low, sentence.free, sentence.words, sentence.pieces
-    capitals = [k for k in range(len(low)) if pieces[words[k]] and not pieces[words[k]].islower() and free[k]]
+    low, free, words, pieces = (
+        sentence.low,
+        sentence.free,
+        sentence.words,
+        sentence.pieces,
+    )
+    capitals = [
+        k
+        for k in range(len(low))
+        if pieces[words[k]] and not pieces[words[k]].islower() and free[k]
+    ]
     if capitals and rng.random() < 0.93:
         # the start of the sentence is missed more often than a name
         k = capitals[0] if rng.random() < 0.5 else pick(capitals, rng)
@@ -163,7 +201,11 @@ def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         pieces[words[k]] = word[0].lower() + word[1:]
         free[k] = k == 0 and len(word) > 3
         return True
-    places = [k for k in range(1, len(low)) if low[k] in lexicon.nouns and free[k] and pieces[words[k]].islower()]
+    places = [
+        k
+        for k in range(1, len(low))
+        if low[k] in lexicon.nouns and free[k] and pieces[words[k]].islower()
+    ]
     if not places:
         return False
     k = pick(places, rng)
@@ -175,10 +217,19 @@ def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Joins words (alot, 12years), splits a compound (some times), or drops a hyphen or the space after a comma."""
-    low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
+    low, free, pieces, words = (
+        sentence.low,
+        sentence.free,
+        sentence.pieces,
+        sentence.words,
+    )
     kind = rng.random()
     if kind < 0.3:
-        places = [k for k, word in enumerate(low) if word in table("split_compounds") and free[k]]
+        places = [
+            k
+            for k, word in enumerate(low)
+            if word in table("split_compounds") and free[k]
+        ]
         if places:
             k = pick(places, rng)
             sentence.replace(k, table("split_compounds")[low[k]][0])
@@ -204,11 +255,19 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             pieces[pick(hyphens, rng)] = " " if rng.random() < 0.7 else ""
             return True
     joinable = word_class("joinable")
-    places = [k for k in range(len(low) - 1) if f"{low[k]} {low[k + 1]}" in joinable and sentence.adjacent(k)]
+    places = [
+        k
+        for k in range(len(low) - 1)
+        if f"{low[k]} {low[k + 1]}" in joinable and sentence.adjacent(k)
+    ]
     if not places or rng.random() < 0.2:
         if rng.random() < 0.5:
             return False
-        places = [k for k in range(len(low) - 1) if sentence.adjacent(k) and len(low[k]) + len(low[k + 1]) < 11]
+        places = [
+            k
+            for k in range(len(low) - 1)
+            if sentence.adjacent(k) and len(low[k]) + len(low[k + 1]) < 11
+        ]
         places = [k for k in places if low[k] in lexicon.words or not lexicon.words]
     if not places:
         return False

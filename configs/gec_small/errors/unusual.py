@@ -11,8 +11,40 @@ _ALPHABETS = [
     "中文日本語漢字山川人大小学生東京",
     "áéíóúñçãêüåøßłőšž",
 ]
-_MIXED = ["C#", "F#", "a_b", "x=1", "file_name", "#{}", "@{}", "{}@mail.org", "<{}>", "*{}*", "{}*"]
-_SYMBOLS = ["•", "→", "←", "★", "♥", "✓", "☺", "😀", "👍", "🎉", "❤️", "©", "™", "*", "#", "=", "~", "|", "§"]
+_MIXED = [
+    "C#",
+    "F#",
+    "a_b",
+    "x=1",
+    "file_name",
+    "#{}",
+    "@{}",
+    "{}@mail.org",
+    "<{}>",
+    "*{}*",
+    "{}*",
+]
+_SYMBOLS = [
+    "•",
+    "→",
+    "←",
+    "★",
+    "♥",
+    "✓",
+    "☺",
+    "😀",
+    "👍",
+    "🎉",
+    "❤️",
+    "©",
+    "™",
+    "*",
+    "#",
+    "=",
+    "~",
+    "|",
+    "§",
+]
 _TYPOGRAPHIC = {"'": "’", " - ": " – ", "...": "…"}
 
 
@@ -40,9 +72,15 @@ def typographic(sentence: str) -> str:
 
 def _foreign_word(words: list[str], rng: Random) -> None:
     """Writes letters of another script, a tag or an identifier, in place of a word with a capital or after any word."""
-    names = [place for place, word in enumerate(words) if place > 0 and word.isalpha() and word.istitle()]
+    names = [
+        place
+        for place, word in enumerate(words)
+        if place > 0 and word.isalpha() and word.istitle()
+    ]
     if rng.random() < 0.7:
-        word = "".join(rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))).capitalize()
+        word = "".join(
+            rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))
+        ).capitalize()
     else:
         word = rng.choice(_MIXED).format(rng.choice(["word", "name", "tom", "news"]))
     if names:
@@ -53,7 +91,9 @@ def _foreign_word(words: list[str], rng: Random) -> None:
 
 def _symbol(words: list[str], rng: Random) -> None:
     """Adds a symbol before the sentence, behind it, or between two words."""
-    words.insert(rng.choice((0, len(words), rng.randint(0, len(words)))), rng.choice(_SYMBOLS))
+    words.insert(
+        rng.choice((0, len(words), rng.randint(0, len(words)))), rng.choice(_SYMBOLS)
+    )
 
 
 def _brackets(words: list[str], rng: Random) -> None:
@@ -74,6 +114,8 @@ def _currency(words: list[str], rng: Random) -> None:
     numbers = [place for place, word in enumerate(words) if word.isdecimal()]
     if numbers:
         place = rng.choice(numbers)
-        words[place] = rng.choice((f"{words[place]} {sign}", f"{words[place]}{sign}", f"{sign}{words[place]}"))
+        words[place] = rng.choice(
+            (f"{words[place]} {sign}", f"{words[place]}{sign}", f"{sign}{words[place]}")
+        )
     else:
         words.insert(rng.randint(1, len(words)), f"({sign}{rng.randint(1, 500)})")

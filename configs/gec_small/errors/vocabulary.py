@@ -9,7 +9,9 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
-def count_words(lines: Iterable[str], size: int = 30_000, min_count: int = 3) -> dict[str, int]:
+def count_words(
+    lines: Iterable[str], size: int = 30_000, min_count: int = 3
+) -> dict[str, int]:
     """The `size` most frequent words, with counts, most frequent first (ties in alphabetical order).
 
     Only words in lower case are counted, so that names are left out. Whenever there are 20 times `size` entries, the
@@ -33,8 +35,16 @@ _SOUND_CLASSES = str.maketrans("aeiouybpfvckqgjxszdtlrmn", "00000011112222334455
 
 def sound_key(word: str) -> str:
     """A coarse key of a word's sound: its first letter, then classes of consonants, without vowels and repetitions."""
-    coded = word.replace("ph", "f").replace("gh", "").replace("h", "").replace("w", "").translate(_SOUND_CLASSES)
-    kept = [symbol for i, symbol in enumerate(coded) if i == 0 or symbol != coded[i - 1]]
+    coded = (
+        word.replace("ph", "f")
+        .replace("gh", "")
+        .replace("h", "")
+        .replace("w", "")
+        .translate(_SOUND_CLASSES)
+    )
+    kept = [
+        symbol for i, symbol in enumerate(coded) if i == 0 or symbol != coded[i - 1]
+    ]
     return word[:1] + "".join(symbol for symbol in kept[1:] if symbol != "0")
 
 
@@ -63,7 +73,9 @@ def spelling_neighbours(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
     Grundkiewicz et al. 2019 (section 3) take such sets from a spell checker; here they come from the corpus's own
     vocabulary. Inflections (-s, -d) are left to the grammatical errors.
     """
-    words = [word for word in counts if len(word) > 2 and "'" not in word and "’" not in word][:_CONFUSED_WORDS]
+    words = [
+        word for word in counts if len(word) > 2 and "'" not in word and "’" not in word
+    ][:_CONFUSED_WORDS]
     buckets: dict[str, list[str]] = {}
     for word in words:
         # two words one edit apart have a form in common that lacks at most one letter
@@ -72,13 +84,18 @@ def spelling_neighbours(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
     found: dict[str, set[str]] = {}
     for bucket in buckets.values():
         for a in bucket if len(bucket) > 1 else ():
-            found.setdefault(a, set()).update(b for b in bucket if b[0] == a[0] and within_one_edit(a, b))
+            found.setdefault(a, set()).update(
+                b for b in bucket if b[0] == a[0] and within_one_edit(a, b)
+            )
     neighbours: dict[str, tuple[str, ...]] = {}
     for word in words:
         others = [
             o
             for o in found.get(word, ())
-            if o != word + "s" and word != o + "s" and o != word + "d" and word != o + "d"
+            if o != word + "s"
+            and word != o + "s"
+            and o != word + "d"
+            and word != o + "d"
         ]
         key = sound_key(word)
         others.sort(key=lambda other: (sound_key(other) != key, -counts[other], other))

@@ -15,7 +15,9 @@ from .lexicon import Lexicon
 from .sentence import Sentence
 from .word_tables import table, word_class
 
-_SUBJECTS = frozenset("i you he she it we they the this these there people his their my our your".split())
+_SUBJECTS = frozenset(
+    "i you he she it we they the this these there people his their my our your".split()
+)
 
 
 def pronoun(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
@@ -55,7 +57,8 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
                 and free[k]
             ):
                 places.append((k, length))
-                break  # replacing a shorter phrase within it would leave its rest: because of of
+                # replacing a shorter phrase within it would leave its rest: because of of
+                break
     if not places:
         return False
     k, length = pick(places, rng)
@@ -69,7 +72,11 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Leaves out a function word."""
     low = sentence.low
-    places = [k for k in range(1, len(low)) if low[k] in word_class("omissible") and sentence.adjacent(k)]
+    places = [
+        k
+        for k in range(1, len(low))
+        if low[k] in word_class("omissible") and sentence.adjacent(k)
+    ]
     if not places:
         return False
     sentence.delete(pick(places, rng))
@@ -106,18 +113,27 @@ def word_swap(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     places = [
         k
         for k in range(1, len(low) - 1)
-        if sentence.adjacent(k) and sentence.word(k).islower() and sentence.word(k + 1).islower()
+        if sentence.adjacent(k)
+        and sentence.word(k).islower()
+        and sentence.word(k + 1).islower()
     ]
     if not places:
         return False
     adverbs = word_class("movable")
-    movable = [k for k in places if low[k] in adverbs or low[k + 1] in adverbs or low[k + 1].endswith("ly")]
+    movable = [
+        k
+        for k in places
+        if low[k] in adverbs or low[k + 1] in adverbs or low[k + 1].endswith("ly")
+    ]
     if not movable and rng.random() < 0.8:
         return False
     k = pick(movable or places, rng)
     if low[k] == low[k + 1] or not word_class("determiners").isdisjoint(low[k : k + 2]):
         return False
     first, second = sentence.word(k), sentence.word(k + 1)
-    sentence.pieces[sentence.words[k]], sentence.pieces[sentence.words[k + 1]] = second, first
+    sentence.pieces[sentence.words[k]], sentence.pieces[sentence.words[k + 1]] = (
+        second,
+        first,
+    )
     sentence.free[k] = sentence.free[k + 1] = False
     return True

@@ -24,8 +24,13 @@ def table(name: str) -> dict[str, tuple[str, ...]]:
     """
     parser = ConfigParser(delimiters=":", comment_prefixes="#", interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # keeps "English"
-    parser.read_string(f"[{name}]\n{(_FOLDER / f'{name}.txt').read_text('utf-8')}", name)
-    return {word: tuple(form.strip() for form in forms.split(",")) for word, forms in parser[name].items()}
+    parser.read_string(
+        f"[{name}]\n{(_FOLDER / f'{name}.txt').read_text('utf-8')}", name
+    )
+    return {
+        word: tuple(form.strip() for form in forms.split(","))
+        for word, forms in parser[name].items()
+    }
 
 
 @cache

@@ -23,7 +23,9 @@ ESSAY = (
 def essay_lexicon() -> Lexicon:
     """The tables of the essay's words and a few more."""
     words = Counter(word for line in ESSAY * 5 for word in line.lower().split())
-    return build_lexicon({**words, "from": 9, "form": 8, "improve": 4, "quickly": 4, "quick": 4})
+    return build_lexicon(
+        {**words, "from": 9, "form": 8, "improve": 4, "quickly": 4, "quick": 4}
+    )
 
 
 def outcomes(edit: Edit, text: str) -> set[str]:
@@ -35,5 +37,7 @@ def outcomes(edit: Edit, text: str) -> set[str]:
         if made:
             found.add(sentence.text())
         else:
-            assert sentence.text() == text, "an edit that reports nothing made must change nothing"
+            assert sentence.text() == text, (
+                "an edit that reports nothing made must change nothing"
+            )
     return found

@@ -27,7 +27,10 @@ def clean(tmp_path: Path) -> Path:
 
 
 def pairs(prefix: Path) -> list[tuple[str, str]]:
-    source, target = (Path(f"{prefix}.{side}").read_text(encoding="utf-8").split("\n") for side in ("src", "tgt"))
+    source, target = (
+        Path(f"{prefix}.{side}").read_text(encoding="utf-8").split("\n")
+        for side in ("src", "tgt")
+    )
     assert source.pop() == target.pop() == ""
     return list(zip(source, target, strict=True))
 
@@ -40,43 +43,76 @@ def fails(arguments: list[str]) -> str:
     return str(caught.value)
 
 
-def test_writes_aligned_pairs(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_writes_aligned_pairs(
+    clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "new" / "train"
     aggdec(["corrupt", str(clean), str(out), "--seed", "7"])
     made = pairs(out)
     assert [target for _, target in made] == LINES
     assert 0.6 < sum(source != target for source, target in made) / len(made) < 0.95
     assert "200 pairs" in capsys.readouterr().out
-    assert sorted(path.name for path in out.parent.iterdir()) == ["train.src", "train.tgt"]
+    assert sorted(path.name for path in out.parent.iterdir()) == [
+        "train.src",
+        "train.tgt",
+    ]
 
 
-def test_tokens_are_made_of_both_sides_after_the_errors(clean: Path, tmp_path: Path) -> None:
+def test_tokens_are_made_of_both_sides_after_the_errors(
+    clean: Path, tmp_path: Path
+) -> None:
     for name, options in (("text", []), ("tokens", ["--tokens", "--workers", "2"])):
         aggdec(["corrupt", str(clean), str(tmp_path / name), "--no-progress", *options])
     assert pairs(tmp_path / "tokens") == [
-        (ptb.tokenise(wrong), ptb.tokenise(right)) for wrong, right in pairs(tmp_path / "text")
+        (ptb.tokenise(wrong), ptb.tokenise(right))
+        for wrong, right in pairs(tmp_path / "text")
     ]
-    assert all(" , because " in right and right.endswith("lives .") for _, right in pairs(tmp_path / "tokens"))
+    assert all(
+        " , because " in right and right.endswith("lives .")
+        for _, right in pairs(tmp_path / "tokens")
+    )
 
 
-def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: Path) -> None:
+def test_workers_gzip_and_repetition_give_the_same_bytes(
+    clean: Path, tmp_path: Path
+) -> None:
     zipped = tmp_path / "clean.txt.gz"
     zipped.write_bytes(gzip.compress(clean.read_bytes()))
-    aggdec(["corrupt", str(clean), str(tmp_path / "one"), "--seed", "3", "--no-progress"])
-    aggdec(["corrupt", str(zipped), str(tmp_path / "two"), "--seed", "3", "--no-progress", "--workers", "2"])
+    aggdec(
+        ["corrupt", str(clean), str(tmp_path / "one"), "--seed", "3", "--no-progress"]
+    )
+    aggdec(
+        [
+            "corrupt",
+            str(zipped),
+            str(tmp_path / "two"),
+            "--seed",
+            "3",
+            "--no-progress",
+            "--workers",
+            "2",
+        ]
+    )
     aggdec(["corrupt", str(clean), str(tmp_path / "other"), "--seed", "4"])
     for side in ("src", "tgt"):
-        assert (tmp_path / f"one.{side}").read_bytes() == (tmp_path / f"two.{side}").read_bytes()
+        assert (tmp_path / f"one.{side}").read_bytes() == (
+            tmp_path / f"two.{side}"
+        ).read_bytes()
     assert (tmp_path / "other.src").read_bytes() != (tmp_path / "one.src").read_bytes()
 
 
-def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_of_words_and_weights_of_errors(
+    clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = tmp_path / "words.txt"
     words.write_text("the 900\nvery 30\nteacher\n")
     weights = ",".join(f"{name}={float(name == 'comma_deletion'):g}" for name in EDITS)
     options = ["--vocab", str(words), "--weights", weights, "--keep-clean", "0"]
     aggdec(["corrupt", str(clean), str(tmp_path / "out"), *options])
-    assert {source for source, _ in pairs(tmp_path / "out")} <= {*LINES, *(line.replace(",", "") for line in LINES)}
+    assert {source for source, _ in pairs(tmp_path / "out")} <= {
+        *LINES,
+        *(line.replace(",", "") for line in LINES),
+    }
     assert "comma_deletion 100.0%" in capsys.readouterr().out
     for count in ("much", "²"):
         words.write_text(f"the 900\nvery {count}\n", encoding="utf-8")
@@ -87,13 +123,23 @@ def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["out", "--weights", "spelling"], "--weights 'spelling': expected TYPE=WEIGHT"),
+        (
+            ["out", "--weights", "spelling"],
+            "--weights 'spelling': expected TYPE=WEIGHT",
+        ),
         (["out", "--weights", "speling=1"], "--weights: unknown type 'speling'"),
-        (["folder/"], "OUT 'folder/': must end in a file name, for example folder/train"),
+        (
+            ["folder/"],
+            "OUT 'folder/': must end in a file name, for example folder/train",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_its_option(
-    arguments: list[str], message: str, clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    message: str,
+    clean: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert message in fails([str(clean), *arguments])
@@ -128,6 +174,8 @@ def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(
 
     monkeypatch.setattr(Path, "replace", only_once)
     with pytest.raises(SystemExit):
-        aggdec(["corrupt", str(clean), str(out), "--seed", "2", "--force", "--no-progress"])
+        aggdec(
+            ["corrupt", str(clean), str(out), "--seed", "2", "--force", "--no-progress"]
+        )
     assert len(done) == 2
     assert len(list(tmp_path.glob("train.*"))) == 1

@@ -40,7 +40,9 @@ class WordSentences:
 
     def __post_init__(self) -> None:
         if self.lines < 1 or not 0 <= self.another_sentence < 1:
-            raise AggdecError("lines must be 1 or more, another_sentence from 0 to below 1")
+            raise AggdecError(
+                "lines must be 1 or more, another_sentence from 0 to below 1"
+            )
 
     def pairs(self, words: Words | None = None) -> Iterator[Pair]:
         """Yields the pairs, running text.

@@ -17,8 +17,10 @@ from random import Random
 from fairseq_aggdec.errors import AggdecError
 
 _LONGEST = 4  # characters; longer entries are mostly names of institutions
-_FRAGMENTS = {"g", "x", "zg"}  # classes of single characters that nobody classified, some of them garbled
-_GB2312, _LEVEL_1 = range(0xB0, 0xF8), range(0xB0, 0xD8)  # first bytes of the characters in GB 2312
+# classes of single characters that nobody classified, some of them garbled
+_FRAGMENTS = {"g", "x", "zg"}
+# first bytes of the characters in GB 2312
+_GB2312, _LEVEL_1 = range(0xB0, 0xF8), range(0xB0, 0xD8)
 
 
 class Draw:
@@ -50,7 +52,9 @@ class Words:
 
 def missing_package(name: str) -> AggdecError:
     """What is raised where a package is needed that is not installed."""
-    return AggdecError(f"Chinese sentences are made with the package {name}; it is not installed: pip install {name}")
+    return AggdecError(
+        f"Chinese sentences are made with the package {name}; it is not installed: pip install {name}"
+    )
 
 
 def dictionary_file() -> Path:
@@ -93,9 +97,15 @@ def read_words(lines: Iterable[str], name: str) -> Words:
         word, _, rest = line.partition(" ")
         count, _, kind = rest.partition(" ")
         if not count.isdigit() or not kind:
-            raise AggdecError(f"{name}, line {number}: word, count and class are expected: {line[:60]!r}")
+            raise AggdecError(
+                f"{name}, line {number}: word, count and class are expected: {line[:60]!r}"
+            )
         first_bytes = [_first_byte(character) for character in word]
-        if kind in _FRAGMENTS or len(word) > _LONGEST or any(byte not in _GB2312 for byte in first_bytes):
+        if (
+            kind in _FRAGMENTS
+            or len(word) > _LONGEST
+            or any(byte not in _GB2312 for byte in first_bytes)
+        ):
             continue
         if not (weight := int(count)):
             continue

@@ -42,7 +42,9 @@ def omitted(characters: list[str], homophones: Homophones, rng: Random) -> bool:
     """Leaves a character out, in half of the cases a function word."""
     places = _places(characters, homophones)
     if rng.random() < 0.5:
-        places = [place for place in places if characters[place] in FUNCTION_CHARACTERS] or places
+        places = [
+            place for place in places if characters[place] in FUNCTION_CHARACTERS
+        ] or places
     if len(places) < 2:  # something is to be left
         return False
     del characters[pick(places, rng)]
@@ -56,7 +58,9 @@ def added(characters: list[str], homophones: Homophones, rng: Random) -> bool:
         return False
     place = pick(places, rng)
     doubled = rng.random() < _DOUBLED_SHARE
-    characters.insert(place, characters[place] if doubled else rng.choice(FUNCTION_CHARACTERS))
+    characters.insert(
+        place, characters[place] if doubled else rng.choice(FUNCTION_CHARACTERS)
+    )
     return True
 
 
@@ -64,7 +68,11 @@ def swapped(characters: list[str], homophones: Homophones, rng: Random) -> bool:
     """Exchanges two neighbouring characters."""
     known = [character in homophones for character in characters]
     pairs = zip(characters, characters[1:], known, known[1:], strict=False)
-    places = [place for place, (one, two, *both) in enumerate(pairs) if all(both) and one != two]
+    places = [
+        place
+        for place, (one, two, *both) in enumerate(pairs)
+        if all(both) and one != two
+    ]
     if not places:
         return False
     place = pick(places, rng)
@@ -73,7 +81,9 @@ def swapped(characters: list[str], homophones: Homophones, rng: Random) -> bool:
 
 
 def _places(characters: list[str], homophones: Homophones) -> list[int]:
-    return [place for place, character in enumerate(characters) if character in homophones]
+    return [
+        place for place, character in enumerate(characters) if character in homophones
+    ]
 
 
 EDITS: dict[str, tuple[Edit, float]] = {
@@ -93,17 +103,27 @@ class ErrorRates:
     """mean number of errors per character; a line has any number from none to twice as many"""
     keep_clean: float = 0.1
     """share of lines left as they are"""
-    weights: Mapping[str, float] = field(default_factory=lambda: {kind: weight for kind, (_, weight) in EDITS.items()})
+    weights: Mapping[str, float] = field(
+        default_factory=lambda: {kind: weight for kind, (_, weight) in EDITS.items()}
+    )
     """{kind of error: relative weight}; one left out does not occur"""
 
     def __post_init__(self) -> None:
         for name in ("error_rate", "keep_clean"):
             if not 0 <= getattr(self, name) <= 1:
-                raise AggdecError(f"{name} is {getattr(self, name)}: expected a number from 0 to 1")
+                raise AggdecError(
+                    f"{name} is {getattr(self, name)}: expected a number from 0 to 1"
+                )
         if unknown := sorted(set(self.weights) - set(EDITS)):
-            raise AggdecError(f"unknown kind of error {unknown[0]!r}: expected one of {', '.join(EDITS)}")
-        if not all(weight >= 0 for weight in self.weights.values()) or not any(self.weights.values()):
-            raise AggdecError("weights of errors must not be negative, and one of them above 0")
+            raise AggdecError(
+                f"unknown kind of error {unknown[0]!r}: expected one of {', '.join(EDITS)}"
+            )
+        if not all(weight >= 0 for weight in self.weights.values()) or not any(
+            self.weights.values()
+        ):
+            raise AggdecError(
+                "weights of errors must not be negative, and one of them above 0"
+            )
 
 
 class LearnerErrors:
@@ -124,7 +144,9 @@ class LearnerErrors:
         if rng.random() < self._rates.keep_clean:
             return line
         characters = list(line)
-        for _ in range(int(2 * self._rates.error_rate * len(line) * rng.random() + rng.random())):
+        for _ in range(
+            int(2 * self._rates.error_rate * len(line) * rng.random() + rng.random())
+        ):
             for _ in range(_TRIES):
                 edit, _ = EDITS[self._kinds(rng)]
                 if edit(characters, self._homophones, rng):

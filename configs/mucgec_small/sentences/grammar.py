@@ -107,10 +107,35 @@ _RULES: dict[str, dict[str, float]] = {
         "没有": 1,
         "也 有": 0.5,
     },
-    "THINK": {"觉得": 3, "认为": 2, "知道": 1, "想": 1, "希望": 1, "看到": 0.5, "发现": 0.5, "说": 1, "不 知道": 0.3},
-    "FOCUS": {"所以": 2, "因为": 2, "但是": 2, "而且": 1, "还有": 0.5, "为了": 0.3, "比如 说": 0.2},
+    "THINK": {
+        "觉得": 3,
+        "认为": 2,
+        "知道": 1,
+        "想": 1,
+        "希望": 1,
+        "看到": 0.5,
+        "发现": 0.5,
+        "说": 1,
+        "不 知道": 0.3,
+    },
+    "FOCUS": {
+        "所以": 2,
+        "因为": 2,
+        "但是": 2,
+        "而且": 1,
+        "还有": 0.5,
+        "为了": 0.3,
+        "比如 说": 0.2,
+    },
     "VERB": {"v": 9, "vn": 2},
-    "DIRECTION": {"起来": 2, "下去": 1, "出来": 1, "到 PLACE": 1, "回 s": 0.5, "完 了": 0.3},
+    "DIRECTION": {
+        "起来": 2,
+        "下去": 1,
+        "出来": 1,
+        "到 PLACE": 1,
+        "回 s": 0.5,
+        "完 了": 0.3,
+    },
     "MODAL": {
         "会": 3,
         "可以": 3,
@@ -137,7 +162,15 @@ _RULES: dict[str, dict[str, float]] = {
         "常常": 0.3,
         "一直": 0.3,
     },
-    "DEGREE": {"很": 6, "非常": 2, "太": 1, "更": 1, "最": 1, "不 太": 0.3, "比较": 0.5},
+    "DEGREE": {
+        "很": 6,
+        "非常": 2,
+        "太": 1,
+        "更": 1,
+        "最": 1,
+        "不 太": 0.3,
+        "比较": 0.5,
+    },
     "NUMBER": {
         "一": 9,
         "两": 2,
@@ -176,7 +209,13 @@ _OPEN = {"n", "v", "vn", "a"}
 class SentenceMaker:
     """Makes sentences; holds no state between them."""
 
-    def __init__(self, words: Words, min_words: int = 4, max_words: int = 20, rare_share: float = 0.08) -> None:
+    def __init__(
+        self,
+        words: Words,
+        min_words: int = 4,
+        max_words: int = 20,
+        rare_share: float = 0.08,
+    ) -> None:
         """
         Args:
             words: the dictionary.
@@ -193,7 +232,9 @@ class SentenceMaker:
                 "0 < min_words <= max_words and a share from 0 to 1"
             )
         if missing := [name for name in _WORD_CLASSES if name not in words.classes]:
-            raise AggdecError(f"the dictionary has no words of class {', '.join(missing)}")
+            raise AggdecError(
+                f"the dictionary has no words of class {', '.join(missing)}"
+            )
         self._words = words
         self._rare = list(words.containing.values())
         self._rare_share = rare_share
@@ -230,7 +271,9 @@ class SentenceMaker:
                 words += self._expand(part, rng)
             elif part in _WORD_CLASSES:
                 rare = part in _OPEN and rng.random() < self._rare_share
-                words.append((rng.choice(self._rare) if rare else self._words.classes[part])(rng))
+                words.append(
+                    (rng.choice(self._rare) if rare else self._words.classes[part])(rng)
+                )
             else:
                 words.append(part)
         return words

@@ -10,7 +10,11 @@ from random import Random
 from .dictionary import Draw, missing_package
 
 _MOST_READINGS = 2  # of a character; further ones are rare
-_FOLDS = ((re.compile("^([zcs])h"), r"\1"), (re.compile("ng$"), "n"), (re.compile("^[nr]"), "l"))
+_FOLDS = (
+    (re.compile("^([zcs])h"), r"\1"),
+    (re.compile("ng$"), "n"),
+    (re.compile("^[nr]"), "l"),
+)
 
 
 def readings(characters: Iterable[str]) -> dict[str, list[str]]:
@@ -23,8 +27,14 @@ def readings(characters: Iterable[str]) -> dict[str, list[str]]:
         from pypinyin import Style, pinyin
     except ImportError:
         raise missing_package("pypinyin") from None
-    every = {character: pinyin(character, style=Style.NORMAL, heteronym=True)[0] for character in characters}
-    return {character: list(dict.fromkeys(found))[:_MOST_READINGS] for character, found in every.items()}
+    every = {
+        character: pinyin(character, style=Style.NORMAL, heteronym=True)[0]
+        for character in characters
+    }
+    return {
+        character: list(dict.fromkeys(found))[:_MOST_READINGS]
+        for character, found in every.items()
+    }
 
 
 def near_sound(reading: str) -> str:
@@ -37,7 +47,12 @@ def near_sound(reading: str) -> str:
 class Homophones:
     """Draws a character that sounds like another one."""
 
-    def __init__(self, counts: Mapping[str, int], sounds: Mapping[str, list[str]], near_share: float = 0.25) -> None:
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        sounds: Mapping[str, list[str]],
+        near_share: float = 0.25,
+    ) -> None:
         """
         Args:
             counts: {character: how often it occurs}; frequent ones are more often written by mistake.
@@ -54,7 +69,9 @@ class Homophones:
         weights: dict[str, dict[str, float]] = defaultdict(dict)
         for character, own in self._sounds.items():
             for reading in own:
-                weights[fold(reading)][character] = 1 + self._counts.get(character, 0) ** 0.5
+                weights[fold(reading)][character] = (
+                    1 + self._counts.get(character, 0) ** 0.5
+                )
         return {sound: Draw(part) for sound, part in weights.items()}
 
     def __contains__(self, character: str) -> bool:

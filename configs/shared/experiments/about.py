@@ -61,7 +61,9 @@ def read_about(folder: Path) -> About:
     """
     path = folder / "about.yaml"
     if not path.is_file():
-        raise AggdecError(f"{path} does not exist: it must say what the experiment answers and needs")
+        raise AggdecError(
+            f"{path} does not exist: it must say what the experiment answers and needs"
+        )
     about = read_yaml(path)
     try:
         return About(folder.name, **about)
@@ -71,8 +73,12 @@ def read_about(folder: Path) -> About:
 
 def read_all(configs: Path) -> list[About]:
     """All experiments, first those of full size."""
-    folders = sorted(path for path in configs.iterdir() if path.is_dir() and path.name != SHARED)
-    return sorted((read_about(folder) for folder in folders), key=lambda item: not item.full_size)
+    folders = sorted(
+        path for path in configs.iterdir() if path.is_dir() and path.name != SHARED
+    )
+    return sorted(
+        (read_about(folder) for folder in folders), key=lambda item: not item.full_size
+    )
 
 
 def table(experiments: Sequence[About]) -> str:
@@ -81,9 +87,12 @@ def table(experiments: Sequence[About]) -> str:
         [
             item.name,
             "; ".join(item.answers),
-            ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
+            ", ".join(line.split()[0] for line in item.small)
+            or ("none" if item.full_size else ""),
             f"{item.disk_gb:g}",
-            f"{item.gpu_hours:,} / {item.h100_hours:,g} GPU" if item.gpu_hours else f"{item.cpu_hours} CPU",
+            f"{item.gpu_hours:,} / {item.h100_hours:,g} GPU"
+            if item.gpu_hours
+            else f"{item.cpu_hours} CPU",
         ]
         for item in experiments
     ]
@@ -96,16 +105,29 @@ def needs(experiment: About) -> str:
 
     def more(of_stages: dict[str, float]) -> str:
         return (
-            f"; more for {', '.join(f'{stage} {value:,}' for stage, value in of_stages.items())}" if of_stages else ""
+            f"; more for {', '.join(f'{stage} {value:,}' for stage, value in of_stages.items())}"
+            if of_stages
+            else ""
         )
 
-    memory = "not measured" if experiment.memory_gb is None else f"{experiment.memory_gb:g}"
-    lines = [experiment.title, f"disk, GB: {experiment.disk_gb:g}{more(experiment.more_disk_gb)}"]
+    memory = (
+        "not measured" if experiment.memory_gb is None else f"{experiment.memory_gb:g}"
+    )
+    lines = [
+        experiment.title,
+        f"disk, GB: {experiment.disk_gb:g}{more(experiment.more_disk_gb)}",
+    ]
     if experiment.gpu_hours:
         hours = f"{experiment.gpu_hours:,} of a V100, or {experiment.h100_hours:,g} of an H100"
-        lines += [f"hours, estimated: {hours}{more(experiment.more_gpu_hours)}", f"memory of each GPU, GB: {memory}"]
+        lines += [
+            f"hours, estimated: {hours}{more(experiment.more_gpu_hours)}",
+            f"memory of each GPU, GB: {memory}",
+        ]
     else:
-        lines += [f"hours of two cores: {experiment.cpu_hours}", f"memory, GB: {memory}"]
+        lines += [
+            f"hours of two cores: {experiment.cpu_hours}",
+            f"memory, GB: {memory}",
+        ]
     if experiment.host_gb:
         lines.append(f"memory of the machine, GB: {experiment.host_gb:g}")
     return "\n".join(lines)
@@ -118,7 +140,11 @@ def small(experiment: About) -> str:
         AggdecError: it has none.
     """
     if not experiment.small:
-        reason = f"has none: {experiment.no_small}" if experiment.no_small else "is small itself; leave --small out"
+        reason = (
+            f"has none: {experiment.no_small}"
+            if experiment.no_small
+            else "is small itself; leave --small out"
+        )
         raise AggdecError(f"--small: {experiment.name} {reason}")
     return "\n".join(experiment.small)
 
@@ -127,7 +153,13 @@ def small(experiment: About) -> str:
 def main(configs: str, experiment: str | None = None, what: str = "small") -> None:
     """Print the table of all experiments in the folder configs/, or the stand-ins or `needs` of one."""
     about = None if experiment is None else read_about(Path(configs, experiment))
-    print(table(read_all(Path(configs))) if about is None else needs(about) if what == "needs" else small(about))
+    print(
+        table(read_all(Path(configs)))
+        if about is None
+        else needs(about)
+        if what == "needs"
+        else small(about)
+    )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class DataSets:
 class Prepare(Verb):
     """Make fairseq's binary data, by an experiment's prepare.py."""
 
-    config: Positional[Path]  # an experiment's prepare.py, such as configs/gec_small/prepare.py
+    # an experiment's prepare.py, such as configs/gec_small/prepare.py
+    config: Positional[Path]
     data: Path  # folder of the data sets
     work: Path  # folder for the experiment's outputs
     workers: Count = 1  # number of processes
@@ -51,7 +52,8 @@ class NatStart(Verb):
     (--finetune-from-model)."""
 
     checkpoint: Positional[Path]  # checkpoint of a Transformer encoder-decoder
-    architecture: Positional[str]  # nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...
+    # nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...
+    architecture: Positional[str]
     output: Path  # file to write
 
     def run(self) -> None:
@@ -102,11 +104,14 @@ class ReportExperiment(DataSets, _Page):
     """Print an experiment's results beside the papers' tables, or tables of its own."""
 
     experiment: Positional[str]  # a folder of configs/, or its name
-    work: Maybe[Path] = None  # its work folder (default: the folder of its name in AGGDEC_WORK, or in work)
+    # its work folder (default: the folder of its name in AGGDEC_WORK, or in work)
+    work: Maybe[Path] = None
     #: only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)
     table: Maybe[str] = None
     #: draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated
-    figure: Annotated[UseAppendAction[list[Path]], arg(metavar="FILE")] = field(default_factory=list)
+    figure: Annotated[UseAppendAction[list[Path]], arg(metavar="FILE")] = field(
+        default_factory=list
+    )
 
     def page(self, form: str) -> str:
         if self.output is not None:  # before the scores, which can take minutes
@@ -118,21 +123,26 @@ class ReportExperiment(DataSets, _Page):
         work = self.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
         from experiments.pages import experiment_text
 
-        return experiment_text(config, work, self.data, self.table, self.figure, self.command, form)
+        return experiment_text(
+            config, work, self.data, self.table, self.figure, self.command, form
+        )
 
 
 def _config(given: str) -> Path:
     for folder in (Path(given), Path("configs") / given):
         if (folder / "about.yaml").is_file():
             return folder.resolve()
-    raise AggdecError(f"{given}: no such experiment here; give its folder, or run this where configs/ is")
+    raise AggdecError(
+        f"{given}: no such experiment here; give its folder, or run this where configs/ is"
+    )
 
 
 @dataclass(kw_only=True)
 class ReportPaper(_Page):
     """Print tables of the papers alone, or their list."""
 
-    tables: Positional[Many[str]] = field(default_factory=list)  # such as ge2022/5 (default: list all tables)
+    # such as ge2022/5 (default: list all tables)
+    tables: Positional[Many[str]] = field(default_factory=list)
 
     def page(self, form: str) -> str:
         from experiments.pages import papers_text

@@ -64,7 +64,9 @@ def fetch(data: Path, originals: Iterable[Original]) -> None:
         if item.unpack_to:
             unpack(data / item.path, data / item.unpack_to, item)
     if missing:
-        raise AggdecError("\n".join([f"{len(missing)} files of data sets are missing:", *missing]))
+        raise AggdecError(
+            "\n".join([f"{len(missing)} files of data sets are missing:", *missing])
+        )
 
 
 def _fetch(item: Original, path: Path) -> None:
@@ -77,13 +79,18 @@ def _fetch(item: Original, path: Path) -> None:
                 "delete it, and fetch it again"
             )
     elif item.address is None:
-        raise ConnectionError(f"{path.name}: {item.ask}{checksum}\n    and put it at {path}")
+        raise ConnectionError(
+            f"{path.name}: {item.ask}{checksum}\n    and put it at {path}"
+        )
     else:
         known = item.sha256 and f"sha256:{item.sha256}"
         downloader = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT)
-        pooch.get_logger().setLevel(logging.INFO)  # it says the checksum of a file that has no published one
+        # it says the checksum of a file that has no published one
+        pooch.get_logger().setLevel(logging.INFO)
         try:
-            pooch.retrieve(item.address, known, path.name, path.parent, downloader=downloader)
+            pooch.retrieve(
+                item.address, known, path.name, path.parent, downloader=downloader
+            )
         except (requests.RequestException, OSError) as error:
             raise ConnectionError(
                 f"{path.name}: fetch {item.address}{checksum} ({_root_cause(error)})\n    and put it at {path}"
@@ -103,11 +110,28 @@ def unpack(archive: Path, folder: Path, item: Original) -> None:
     with alone_at(partial):  # files that a killed run has left are written again
         unpacker = pooch.Unzip if zipfile.is_zipfile(archive) else pooch.Untar
         try:
-            unpacker(list(item.members) or None, str(partial.absolute()))(str(archive), "download", None)
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, KeyError, OSError, zlib.error) as error:
-            raise AggdecError(f"{archive}: damaged ({error}); delete it, and fetch it again") from error
-        if lacking := [name for name in item.members or (item.inside,) if not (partial / name).exists()]:
-            raise AggdecError(f"{archive} has no member {', '.join(lacking)}; fetch the version that is published")
+            unpacker(list(item.members) or None, str(partial.absolute()))(
+                str(archive), "download", None
+            )
+        except (
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            EOFError,
+            KeyError,
+            OSError,
+            zlib.error,
+        ) as error:
+            raise AggdecError(
+                f"{archive}: damaged ({error}); delete it, and fetch it again"
+            ) from error
+        if lacking := [
+            name
+            for name in item.members or (item.inside,)
+            if not (partial / name).exists()
+        ]:
+            raise AggdecError(
+                f"{archive} has no member {', '.join(lacking)}; fetch the version that is published"
+            )
         (partial / item.inside).rename(folder)
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -53,7 +53,12 @@ class Experiment:
     @property
     def splits(self) -> list[str]:
         """The names of all splits and test sets, the training sets first."""
-        return [*self.training_sets, "valid", "test", *(item.name for item in self.test_sets)]
+        return [
+            *self.training_sets,
+            "valid",
+            "test",
+            *(item.name for item in self.test_sets),
+        ]
 
     def language_of(self, side: str) -> str | None:
         """The language of a side's running text; a reference has the target's. None: it is tokenised already."""
@@ -69,7 +74,9 @@ def read_experiment(file: Path) -> tuple[Experiment, ModuleType]:
     module = load_module(file)
     experiment = getattr(module, "EXPERIMENT", None)
     if not isinstance(experiment, Experiment):
-        raise AggdecError(f"{file}: has no EXPERIMENT = Experiment(...); compare with the files in configs/")
+        raise AggdecError(
+            f"{file}: has no EXPERIMENT = Experiment(...); compare with the files in configs/"
+        )
     return experiment, module
 
 
@@ -82,7 +89,9 @@ def load_module(file: Path) -> ModuleType:
         AggdecError: it does not exist, or is no Python.
     """
     if not file.is_file() or file.suffix != ".py":
-        raise AggdecError(f"{file}: no such Python file; give an experiment's, such as configs/gec_small/prepare.py")
+        raise AggdecError(
+            f"{file}: no such Python file; give an experiment's, such as configs/gec_small/prepare.py"
+        )
     folder = str(file.absolute().parent)
     package = f"_experiment_{sha1(folder.encode()).hexdigest()[:12]}"
     if package not in sys.modules:

@@ -28,7 +28,9 @@ def _of_run(number: Callable[[Run], float | None]) -> Measure:
 
 def _counted(number: Callable[[Decoding | Run], float | None]) -> Measure:
     """A number of the whole test set, or if it has no counters of the timed sentences."""
-    return lambda place: None if (found := place.decoding or place.run) is None else number(found)
+    return lambda place: (
+        None if (found := place.decoding or place.run) is None else number(found)
+    )
 
 
 def _of_training(number: Callable[[list[Validation]], float]) -> Measure:
@@ -54,7 +56,11 @@ iterations = _counted(lambda found: found.mean_iterations)
 accepted_tokens = _counted(lambda found: found.mean_accepted_tokens)
 """mean committed tokens of an iteration, EOS counted"""
 accepted_without_eos = _counted(
-    lambda found: (found.tokens - found.sentences) / found.iterations if found.iterations else None
+    lambda found: (
+        (found.tokens - found.sentences) / found.iterations
+        if found.iterations
+        else None
+    )
 )
 """the same without EOS, as "Tok." of the papers: their published code stops counting before it"""
 accepted_block = _counted(lambda found: found.mean_accepted_block)
@@ -121,7 +127,11 @@ def module_percent(*modules: str) -> Measure:
 
 def _module_seconds(place: Place, modules: tuple[str, ...]) -> float | None:
     run = place.run
-    return sum(run.modules.get(name, 0.0) for name in modules or run.modules) if run and run.modules else None
+    return (
+        sum(run.modules.get(name, 0.0) for name in modules or run.modules)
+        if run and run.modules
+        else None
+    )
 
 
 def bicubic_psnr(place: Place) -> float | None:
@@ -132,11 +142,17 @@ def bicubic_psnr(place: Place) -> float | None:
 
 def common_accepted(place: Place) -> float | None:
     """Highest `accepted` that all trainings in the table reach."""
-    found = [training for name in place.beside if (training := place.results.training(name)) is not None]
+    found = [
+        training
+        for name in place.beside
+        if (training := place.results.training(name)) is not None
+    ]
     return min(map(_best, found)) if place.results.training(place.training) else None
 
 
 def seconds_to_common_accepted(place: Place) -> float | None:
     """Seconds of training until `common_accepted`."""
     training, level = place.results.training(place.training), common_accepted(place)
-    return None if training is None or level is None else seconds_to_reach(training, level)
+    return (
+        None if training is None or level is None else seconds_to_reach(training, level)
+    )

@@ -47,11 +47,14 @@ def nat_start(state: Mapping[str, Any], architecture: str) -> dict[str, Any]:
     weights = state["model"]
     embeddings = weights.get("decoder.embed_tokens.weight")
     if embeddings is None or "encoder.layers.0.fc1.weight" not in weights:
-        raise AggdecError("no Transformer encoder-decoder: it has no decoder.embed_tokens or no encoder.layers.0")
+        raise AggdecError(
+            "no Transformer encoder-decoder: it has no decoder.embed_tokens or no encoder.layers.0"
+        )
     width = embeddings.size(1)
     generator = torch.Generator().manual_seed(1)
     tables = {
-        f"decoder.{name}.weight": torch.randn(rows, times * width, generator=generator) * (times * width) ** -0.5
+        f"decoder.{name}.weight": torch.randn(rows, times * width, generator=generator)
+        * (times * width) ** -0.5
         for name, (rows, times) in TABLES[architecture].items()
     }
     return {**without_training(state), "model": {**weights, **tables}}

@@ -23,12 +23,20 @@ from fairseq_aggdec.lab.verify.references import refuse_differing
 def papers_text(names: Sequence[str], form: str) -> str:
     """Tables of the papers alone, in a form of `lab.grid`; without names, the list of all."""
     if not names:
-        return "".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values())
+        return "".join(
+            f"{table.name:<13}{table.shows}\n" for table in all_tables().values()
+        )
     return "\n\n".join(beside(name, {}).grid().text(form) for name in names) + "\n"
 
 
 def experiment_text(
-    config: Path, work: Path, data: Path, table: str | None, figures: Sequence[Path], command: str, form: str
+    config: Path,
+    work: Path,
+    data: Path,
+    table: str | None,
+    figures: Sequence[Path],
+    command: str,
+    form: str,
 ) -> str:
     """The page of an experiment.
 
@@ -47,9 +55,13 @@ def experiment_text(
     declared = load_module(config / "tables.py")
     own = getattr(declared, "OWN", {}) | {"examples": examples}
     if figures and table not in own:
-        raise AggdecError(f"--figure needs --table with one of {', '.join(own) or 'no table here'}")
+        raise AggdecError(
+            f"--figure needs --table with one of {', '.join(own) or 'no table here'}"
+        )
     if not work.is_dir():
-        raise AggdecError(f"--work {work}: no such folder; run the experiment's stages first")
+        raise AggdecError(
+            f"--work {work}: no such folder; run the experiment's stages first"
+        )
     results = Results(config, work, data, tuple(getattr(declared, "METRICS", ())))
     if table in own:
         tables = own[table](results)
@@ -61,10 +73,14 @@ def experiment_text(
         known = [paper.table.name for paper in papers]
         if table not in known:
             has = ", ".join([*own, *known])
-            raise AggdecError(f"--table {table}: no such table in {config}/tables.py; it has {has}")
+            raise AggdecError(
+                f"--table {table}: no such table in {config}/tables.py; it has {has}"
+            )
         papers = [papers[known.index(table)]]
     if not results.used:
-        raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
+        raise AggdecError(
+            f"{work}: nothing is decoded or measured there yet; run the experiment's stages first"
+        )
     about = read_about(config)
     half = replace(results, ending="-fp16")
     named = {paper.table.name for paper in papers}
@@ -73,11 +89,18 @@ def experiment_text(
         for paper in declared.papers(half)
         if paper.measured and paper.table.name in named
     ]
-    return _beside_page(results, about.title, not about.full_size, papers, command, form)
+    return _beside_page(
+        results, about.title, not about.full_size, papers, command, form
+    )
 
 
 def _beside_page(
-    results: Results, title: str, stand_in: bool, tables: Sequence[Beside], command: str, form: str
+    results: Results,
+    title: str,
+    stand_in: bool,
+    tables: Sequence[Beside],
+    command: str,
+    form: str,
 ) -> str:
     """Tables of the papers with our numbers, each followed by its changes of quality.
 
@@ -89,7 +112,13 @@ def _beside_page(
         command: the command that is running.
         form: form of the tables, see `grid`.
     """
-    grids = [grid for table in tables if table.measured for grid in (table.grid(), table.changes()) if grid]
+    grids = [
+        grid
+        for table in tables
+        if table.measured
+        for grid in (table.grid(), table.changes())
+        if grid
+    ]
     name = results.config.name
     said = shortened(results.work)
     if stand_in:
@@ -98,16 +127,24 @@ def _beside_page(
             f"can be compared with theirs; scores and seconds cannot. {said}"
         )
     else:
-        differs = said or f"{name} has the papers' data and model sizes; the machine may differ from theirs."
+        differs = (
+            said
+            or f"{name} has the papers' data and model sizes; the machine may differ from theirs."
+        )
     lines = [f"{title}. {differs}".strip()]
-    if any(measure is speed_up and place.over.startswith("beam") for place, measure in results.used):
+    if any(
+        measure is speed_up and place.over.startswith("beam")
+        for place, measure in results.used
+    ):
         lines[0] += (
             " Speed-ups over fairseq's search contain what this plugin's engine gains without drafts: rows by `greedy` "
             "have that part alone."
         )
     sets = [
         found
-        for subset in sorted({place.set for place, _ in results.used}, key=_order_of_sets)
+        for subset in sorted(
+            {place.set for place, _ in results.used}, key=_order_of_sets
+        )
         if (found := results.test_set(subset))
     ]
     if sets:
@@ -121,7 +158,9 @@ def _beside_page(
         timed = machines.setdefault(describe(record.machine), {})
         timed.setdefault(f"{record.sentences} inputs", []).append(record_name)
     for machine, timed in machines.items():
-        sizes = "; ".join(f"{size}: {', '.join(names)}" for size, names in timed.items())
+        sizes = "; ".join(
+            f"{size}: {', '.join(names)}" for size, names in timed.items()
+        )
         lines.append(f"Times ({sizes}): {machine}.")
     if missing := [table.table.name for table in tables if not table.measured]:
         lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
@@ -134,12 +173,21 @@ def shortened(work: Path) -> str:
     for mark in sorted(work.rglob("*.shortened")):  # of scripts/stage.sh
         result = mark.with_suffix("")
         if result.exists():
-            made.setdefault(mark.read_text().strip(), []).append(str(result.relative_to(work)))
-    said = "; ".join(f"{settings} of {', '.join(results)}" for settings, results in made.items())
-    return said and f"Shortened, not the papers' training or not all of their sentences: {said}."
+            made.setdefault(mark.read_text().strip(), []).append(
+                str(result.relative_to(work))
+            )
+    said = "; ".join(
+        f"{settings} of {', '.join(results)}" for settings, results in made.items()
+    )
+    return (
+        said
+        and f"Shortened, not the papers' training or not all of their sentences: {said}."
+    )
 
 
-def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, form: str) -> str:
+def _own_page(
+    results: Results, name: str, tables: Sequence[Own], command: str, form: str
+) -> str:
     """The tables that an experiment declares under one name.
 
     Raises:
@@ -147,18 +195,30 @@ def _own_page(results: Results, name: str, tables: Sequence[Own], command: str, 
     """
     grids = [grid for table in tables if (grid := table.grid())]
     if not grids:
-        raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.config.name} first")
+        raise AggdecError(
+            f"{name}: nothing of it has been measured yet; run its stage of {results.config.name} first"
+        )
     parts = []
-    scored = dict.fromkeys(place.set for place, measure in results.used if isinstance(measure, Score))
-    if counts := "/".join(str(test[1]) for subset in scored if (test := results.test_set(subset))):
+    scored = dict.fromkeys(
+        place.set for place, measure in results.used if isinstance(measure, Score)
+    )
+    if counts := "/".join(
+        str(test[1]) for subset in scored if (test := results.test_set(subset))
+    ):
         parts.append(f"Scores of {counts} sentences")
     if runs := [run for place, _ in results.used if (run := place.run) is not None]:
         timed = "/".join(dict.fromkeys(str(run.sentences) for run in runs))
-        parts.append(f"times of the first {timed} of them" if counts else f"Times of {timed} inputs")
+        parts.append(
+            f"times of the first {timed} of them"
+            if counts
+            else f"Times of {timed} inputs"
+        )
         parts[-1] += ", batch size 1"
         names = dict.fromkeys(place.record for place, _ in results.used)
         found = (record for record in map(results.record, names) if record is not None)
-        parts.append(" / ".join(dict.fromkeys(describe(record.machine) for record in found)))
+        parts.append(
+            " / ".join(dict.fromkeys(describe(record.machine) for record in found))
+        )
     lines = [f"{'; '.join(parts)}."] if parts else []
     lines += filter(None, [shortened(results.work)])
     return _page(results, f"{results.config.name}: {name}", lines, grids, command, form)
@@ -172,7 +232,9 @@ def _write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
     """
     drawn = [table for table in tables if table.figure]
     if len(files) > len(drawn):
-        raise AggdecError(f"{files[len(drawn)]}: the table declares {len(drawn)} figures only")
+        raise AggdecError(
+            f"{files[len(drawn)]}: the table declares {len(drawn)} figures only"
+        )
     for table, file in zip(drawn, files, strict=False):
         _draw(table, file)
 
@@ -186,14 +248,30 @@ def _draw(table: Own, path: Path) -> None:
     assert table.figure is not None
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])
-    for number, (column, marker) in enumerate(zip(table.columns, cycle("os^D"), strict=False)):
+    for number, (column, marker) in enumerate(
+        zip(table.columns, cycle("os^D"), strict=False)
+    ):
         for row, cells in table.rows.items():
             y, x = cells[column].numbers if column in cells else (None, None)
             if x is not None and y is not None:
                 axes.plot([x], [y], color=f"C{number}", marker=marker, markersize=5)
-                axes.annotate(row, (x, y), textcoords="offset points", xytext=(5, 3), fontsize=6, color=f"C{number}")
+                axes.annotate(
+                    row,
+                    (x, y),
+                    textcoords="offset points",
+                    xytext=(5, 3),
+                    fontsize=6,
+                    color=f"C{number}",
+                )
         if len(table.columns) > 1:
-            axes.plot([], [], color=f"C{number}", marker=marker, linestyle="none", label=column)
+            axes.plot(
+                [],
+                [],
+                color=f"C{number}",
+                marker=marker,
+                linestyle="none",
+                label=column,
+            )
             axes.legend(frameon=False)
     axes.margins(0.12)  # room for the names
     save(figure, path)
@@ -215,18 +293,45 @@ def _order_of_sets(subset: str) -> tuple[int, str]:
     return (0 if subset == "valid" else 1, subset)
 
 
-def _page(results: Results, title: str, lines: Sequence[str], grids: Sequence[Grid], command: str, form: str) -> str:
+def _page(
+    results: Results,
+    title: str,
+    lines: Sequence[str],
+    grids: Sequence[Grid],
+    command: str,
+    form: str,
+) -> str:
     """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
     runs = {
-        f"{place.record}{place.results.ending}, {place.mode or place.label}": place.run for place, _ in results.used
+        f"{place.record}{place.results.ending}, {place.mode or place.label}": place.run
+        for place, _ in results.used
     }
-    refuse_differing({name: run.differing or 0 for name, run in runs.items() if run is not None})
-    outputs = {(place.set, f"{place.label}{place.results.ending}"): place.decoding for place, _ in results.used}
-    decodings = [found.command for _, found in sorted(outputs.items()) if found and found.command]
-    made = [*decodings, *(record.command for record in _records(results).values()), command]
+    refuse_differing(
+        {name: run.differing or 0 for name, run in runs.items() if run is not None}
+    )
+    outputs = {
+        (place.set, f"{place.label}{place.results.ending}"): place.decoding
+        for place, _ in results.used
+    }
+    decodings = [
+        found.command for _, found in sorted(outputs.items()) if found and found.command
+    ]
+    made = [
+        *decodings,
+        *(record.command for record in _records(results).values()),
+        command,
+    ]
     listed = [*dict.fromkeys(map(results.relative, made))]
     tables = [grid.text(form) for grid in grids]
     if "latex" in form:
-        return "\n\n".join(["\n".join(f"% {line}" for line in [title, *lines, *listed]), *tables]) + "\n"
+        return (
+            "\n\n".join(
+                ["\n".join(f"% {line}" for line in [title, *lines, *listed]), *tables]
+            )
+            + "\n"
+        )
     commands = "\n".join(["```", *listed, "```"])
-    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{commands}"]) + "\n"
+    return (
+        "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{commands}"])
+        + "\n"
+    )

@@ -35,7 +35,9 @@ class Column:
         """Our number with as many decimals as the paper's; below 100, with at least one. A dash for None."""
         if number is None:
             return DASH
-        return f"{number:.{1 if self.digits == 0 and abs(number) < 100 else self.digits}f}"
+        return (
+            f"{number:.{1 if self.digits == 0 and abs(number) < 100 else self.digits}f}"
+        )
 
     def text(self, value: Value) -> str:
         """A value as the paper prints it; a dash for None."""
@@ -67,9 +69,15 @@ class PaperTable:
 
     def check(self, what: str, name: str) -> None:
         """Raise `AggdecError` unless the table has this `row` or `column`, whichever `what` says."""
-        known = list(self.rows) if what == "row" else [column.name for column in self.columns]
+        known = (
+            list(self.rows)
+            if what == "row"
+            else [column.name for column in self.columns]
+        )
         if name not in known:
-            raise AggdecError(f"table {self.name} has no {what} {name!r}: {', '.join(known)}")
+            raise AggdecError(
+                f"table {self.name} has no {what} {name!r}: {', '.join(known)}"
+            )
 
 
 @cache
@@ -79,10 +87,18 @@ def all_tables() -> dict[str, PaperTable]:
     for path in sorted((Path(__file__).parent / "papers").glob("*.yaml")):
         content = read_yaml(path)
         for number, entry in content["tables"].items():
-            name, columns = f"{path.stem}/{number}", tuple(Column(**column) for column in entry["columns"])
+            name, columns = (
+                f"{path.stem}/{number}",
+                tuple(Column(**column) for column in entry["columns"]),
+            )
             names = [column.name for column in columns]
-            rows = {system: dict(zip(names, values, strict=True)) for system, values in entry["rows"].items()}
-            found[name] = PaperTable(name, content["cited"], entry["shows"], entry["setting"], columns, rows)
+            rows = {
+                system: dict(zip(names, values, strict=True))
+                for system, values in entry["rows"].items()
+            }
+            found[name] = PaperTable(
+                name, content["cited"], entry["shows"], entry["setting"], columns, rows
+            )
     return found
 
 
@@ -93,5 +109,7 @@ def paper_table(name: str) -> PaperTable:
         AggdecError: there is no such table.
     """
     if name not in all_tables():
-        raise AggdecError(f"no table {name} of the papers is known: choose from {', '.join(all_tables())}")
+        raise AggdecError(
+            f"no table {name} of the papers is known: choose from {', '.join(all_tables())}"
+        )
     return all_tables()[name]

@@ -28,7 +28,9 @@ def chunks(lines: Iterable[_Item], size: int) -> Iterator[tuple[int, list[_Item]
         first += len(chunk)
 
 
-def in_processes(function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int) -> Iterator[_Result]:
+def in_processes(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int
+) -> Iterator[_Result]:
     """Yield `function(item)` for every item, in order; at most 4 x `workers` items are read ahead.
 
     Raises:
@@ -38,7 +40,9 @@ def in_processes(function: Callable[[_Item], _Result], items: Iterable[_Item], w
         yield from map(function, items)
         return
     # forked processes share the function's data and the modules that this process has loaded
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _start, (function,)) as pool:
+    with ProcessPoolExecutor(
+        workers, multiprocessing.get_context("fork"), _start, (function,)
+    ) as pool:
         pending: deque[Future[_Result]] = deque()
         try:
             for item in items:
@@ -48,7 +52,9 @@ def in_processes(function: Callable[[_Item], _Result], items: Iterable[_Item], w
             while pending:
                 yield pending.popleft().result()
         except BrokenProcessPool:
-            raise AggdecError("a worker process died (out of memory?); try fewer --workers") from None
+            raise AggdecError(
+                "a worker process died (out of memory?); try fewer --workers"
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -40,7 +40,11 @@ class Decoding:
     @property
     def mean_accepted_block(self) -> float | None:
         """As of a `Run`; None if iterations were not counted."""
-        return (self.tokens - self.sentences) / max(1, self.iterations - self.sentences) if self.iterations else None
+        return (
+            (self.tokens - self.sentences) / max(1, self.iterations - self.sentences)
+            if self.iterations
+            else None
+        )
 
     @property
     def mean_accepted_tokens(self) -> float | None:
@@ -55,15 +59,26 @@ def read_decoding(path: Path) -> Decoding:
         AggdecError: the file has another format or is not complete.
     """
     try:
-        sentences = [parse(line, dict[str, Any], str(path), "decode again") for line in read_text_lines(path)]
+        sentences = [
+            parse(line, dict[str, Any], str(path), "decode again")
+            for line in read_text_lines(path)
+        ]
         iterations = sum(entry["iterations"] for entry in sentences)
         tokens = sum(entry["output_length"] + 1 for entry in sentences)
         times = [entry["seconds"] for entry in sentences]
     except (KeyError, TypeError) as error:
-        raise AggdecError(f"{path}: not a whole file of --decoding-stats ({error!r}); decode again") from error
+        raise AggdecError(
+            f"{path}: not a whole file of --decoding-stats ({error!r}); decode again"
+        ) from error
     command = path.parent / COMMAND
     told = command.read_text(encoding="utf-8").strip() if command.is_file() else ""
-    return Decoding(len(sentences), iterations, tokens, None if None in times else round(sum(times), 6), told)
+    return Decoding(
+        len(sentences),
+        iterations,
+        tokens,
+        None if None in times else round(sum(times), 6),
+        told,
+    )
 
 
 @dataclass
@@ -103,13 +118,17 @@ class Results:
 
     def score(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of a decoded output by their columns; empty where it is missing or not finished."""
-        if self.scores is None or not self.is_whole(self.work / "decode" / subset / f"{label}{self.ending}"):
+        if self.scores is None or not self.is_whole(
+            self.work / "decode" / subset / f"{label}{self.ending}"
+        ):
             return {}
         return self.scores.of(subset, f"{label}{self.ending}")
 
     def test_set(self, subset: str) -> tuple[str, int] | None:
         """Name and number of sentences of a test set that was decoded; `subset` is fairseq's name of it."""
-        if self.scores is None or not any(map(self.is_whole, self.work.glob(f"decode/{subset}/*"))):
+        if self.scores is None or not any(
+            map(self.is_whole, self.work.glob(f"decode/{subset}/*"))
+        ):
             return None
         return self.scores.size(subset)
 
@@ -117,7 +136,11 @@ class Results:
     def decoding(self, subset: str, label: str) -> Decoding | None:
         """The counters of a decoded output."""
         path = self.work / "decode" / subset / f"{label}{self.ending}" / STATS
-        return read_decoding(path) if path.is_file() and self.is_whole(path.parent) else None
+        return (
+            read_decoding(path)
+            if path.is_file() and self.is_whole(path.parent)
+            else None
+        )
 
     @cache  # noqa: B019
     def record(self, name: str) -> Record | None:
@@ -129,13 +152,24 @@ class Results:
     def is_whole(self, output: Path) -> bool:
         """Whether fairseq-generate has finished in this folder; it may have skipped sentences that are too long."""
         files = output.glob("generate-*.txt")
-        return any(line.startswith("Generate ") for path in files for line in read_text_lines(path))
+        return any(
+            line.startswith("Generate ")
+            for path in files
+            for line in read_text_lines(path)
+        )
 
     def run(self, name: str, mode: str) -> Run | None:
         """A mode of a record at batch size 1. In its name `-` may stand for `:`, as in names of folders."""
         record = self.record(name)
         runs = record.at(1) if record is not None else []
-        return next((run for run in runs if run.mode.replace(":", "-") == mode.replace(":", "-")), None)
+        return next(
+            (
+                run
+                for run in runs
+                if run.mode.replace(":", "-") == mode.replace(":", "-")
+            ),
+            None,
+        )
 
     @cache  # noqa: B019
     def training(self, folder: str) -> list[Validation] | None:
@@ -146,13 +180,26 @@ class Results:
     def sizes(self, pattern: str) -> list[str]:
         """What `*` stands for in the names of records such as `blocks/regular-*`, numbers in their order."""
         before, _, after = f"{self.work / pattern}.json".partition("*")
-        found = (str(path)[len(before) : -len(after)] for path in self.work.glob(f"{pattern}.json"))
-        return sorted(found, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
+        found = (
+            str(path)[len(before) : -len(after)]
+            for path in self.work.glob(f"{pattern}.json")
+        )
+        return sorted(
+            found,
+            key=lambda name: (
+                not name.isdigit(),
+                int(name) if name.isdigit() else 0,
+                name,
+            ),
+        )
 
     def relative(self, command: str) -> str:
         """A command with paths relative to the checkout, and `work/` for the folder of the work folders."""
         checkout = self.config.resolve().parents[1]
-        for folder, name in ((self.work.resolve().parent, "work/"), (self.work.absolute().parent, "work/")):
+        for folder, name in (
+            (self.work.resolve().parent, "work/"),
+            (self.work.absolute().parent, "work/"),
+        ):
             command = command.replace(f"{folder}/", name)
         return command.replace(f"{checkout}/", "")
 
@@ -181,7 +228,9 @@ class Place:
 
     def at(self, label: str | None = None, **fields: Any) -> Place:
         """The same place but for these fields."""
-        return replace(self, **(fields if label is None else {**fields, "label": label}))
+        return replace(
+            self, **(fields if label is None else {**fields, "label": label})
+        )
 
     @property
     def run(self) -> Run | None:

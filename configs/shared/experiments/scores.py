@@ -12,7 +12,11 @@ from experiments.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.score.generate_file import join_subwords
 from fairseq_aggdec.lab.score.metrics import all_metrics, choose_metrics
-from fairseq_aggdec.lab.score.reference_set import ReferenceSet, read_outputs, read_reference_set
+from fairseq_aggdec.lab.score.reference_set import (
+    ReferenceSet,
+    read_outputs,
+    read_reference_set,
+)
 from fairseq_aggdec.lab.score.score_table import ScoreTable
 
 
@@ -28,7 +32,9 @@ class ExperimentScores:
         further: metrics beside those of the configuration.
     """
 
-    def __init__(self, config: Experiment, work: Path, data: Path, further: Sequence[str] = ()) -> None:
+    def __init__(
+        self, config: Experiment, work: Path, data: Path, further: Sequence[str] = ()
+    ) -> None:
         self._config, self._work, self._data = config, work, data
         self._metrics = list(dict.fromkeys([*config.score, *further]))
         self._tables: dict[str, ScoreTable] = {}
@@ -39,8 +45,14 @@ class ExperimentScores:
 
         The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
         """
-        sets = {name: TestSet(name, m2=self._config.m2.get(name)) for name in ("valid", "test")}
-        return sets | {f"test{number}": item for number, item in enumerate(self._config.test_sets, start=1)}
+        sets = {
+            name: TestSet(name, m2=self._config.m2.get(name))
+            for name in ("valid", "test")
+        }
+        return sets | {
+            f"test{number}": item
+            for number, item in enumerate(self._config.test_sets, start=1)
+        }
 
     def references(self, subset: str) -> ReferenceSet:
         """A test set with its references.
@@ -48,19 +60,30 @@ class ExperimentScores:
         Raises:
             AggdecError: a file is empty, or files do not belong together.
         """
-        item, tokens, (source_side, target_side) = self.sets[subset], self._work / "tok", self._config.sides
+        item, tokens, (source_side, target_side) = (
+            self.sets[subset],
+            self._work / "tok",
+            self._config.sides,
+        )
         files: list[Path] = []
         if self._has_references(subset):
-            files = sorted(tokens.glob(f"{item.name}.ref*")) or [tokens / f"{item.name}.{target_side}"]
+            files = sorted(tokens.glob(f"{item.name}.ref*")) or [
+                tokens / f"{item.name}.{target_side}"
+            ]
         text = [self._work / "text" / file.name for file in files]
-        language = self._config.language_of(target_side) or target_side  # the side tells it where text came tokenised
+        # the side tells it where text came tokenised
+        language = self._config.language_of(target_side) or target_side
         m2_file = self._data / item.m2 if item.m2 else None
-        return read_reference_set(tokens / f"{item.name}.{source_side}", files, text, language, m2_file)
+        return read_reference_set(
+            tokens / f"{item.name}.{source_side}", files, text, language, m2_file
+        )
 
     def size(self, subset: str) -> tuple[str, int]:
         """Name of a test set, and the most sentences of it that an output has: all unless DECODE_LIMIT cut it."""
         table = self._table(subset)
-        return self.sets[subset].name, max((row.sentences for row in table.rows.values()), default=table.test.size)
+        return self.sets[subset].name, max(
+            (row.sentences for row in table.rows.values()), default=table.test.size
+        )
 
     def of(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of one decoded output, by column."""
@@ -81,7 +104,9 @@ class ExperimentScores:
         """
         tables = []
         for subset, item in self.sets.items():
-            files = sorted((self._work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
+            files = sorted(
+                (self._work / "decode" / subset).glob(f"*/generate-{subset}.txt")
+            )
             if not files:
                 continue
             table = self._table(subset)
@@ -91,17 +116,28 @@ class ExperimentScores:
                 self.of(subset, file.parent.name)
                 if written:
                     outputs = read_outputs(file, table.test.size, self._join)
-                    _write(outputs, table.test.size, written / item.name / f"{file.parent.name}.txt")
+                    _write(
+                        outputs,
+                        table.test.size,
+                        written / item.name / f"{file.parent.name}.txt",
+                    )
             tables.append(table)
         if not tables:
-            raise AggdecError(f"nothing is decoded in {self._work / 'decode'}: run scripts/decode.sh first")
+            raise AggdecError(
+                f"nothing is decoded in {self._work / 'decode'}: run scripts/decode.sh first"
+            )
         return tables
 
     @cache  # noqa: B019
     def _table(self, subset: str) -> ScoreTable:
         test, metrics = self.references(subset), self._metrics
-        if not self._has_references(subset):  # then what compares outputs with sources is left
-            metrics = [name for name, metric in all_metrics().items() if name in metrics and not metric.missing(test)]
+        # then what compares outputs with sources is left
+        if not self._has_references(subset):
+            metrics = [
+                name
+                for name, metric in all_metrics().items()
+                if name in metrics and not metric.missing(test)
+            ]
         return ScoreTable(self.sets[subset].name, test, choose_metrics(metrics, test))
 
     def _has_references(self, subset: str) -> bool:
@@ -113,7 +149,9 @@ class ExperimentScores:
         """The function that joins the experiment's subwords to text."""
         if not self._config.gpt2:
             return join_subwords
-        encoder = subwords.gpt2(self._work / "data-bin/encoder.json", self._work / "data-bin/vocab.bpe")
+        encoder = subwords.gpt2(
+            self._work / "data-bin/encoder.json", self._work / "data-bin/vocab.bpe"
+        )
         return lambda line: str(encoder.decode(line))
 
 
@@ -124,5 +162,7 @@ def _write(outputs: Mapping[int, list[str]], size: int, file: Path) -> None:
         AggdecError: sentences are missing: line numbers would not be those of the test set.
     """
     if missing := size - len(outputs):
-        raise AggdecError(f"{file}: {missing} of {size} sentences were not decoded; they may be too long for the model")
+        raise AggdecError(
+            f"{file}: {missing} of {size} sentences were not decoded; they may be too long for the model"
+        )
     write_lines(file, (" ".join(outputs[number]) for number in range(size)))

@@ -36,14 +36,22 @@ def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
 def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
     """Leave out pairs that share a source or a target with one of the others; white space does not count."""
     others = list(others)
-    sources, targets = ({"".join(pair[side].split()) for pair in others} for side in (0, 1))
+    sources, targets = (
+        {"".join(pair[side].split()) for pair in others} for side in (0, 1)
+    )
     return [
-        pair for pair in pairs if "".join(pair[0].split()) not in sources and "".join(pair[1].split()) not in targets
+        pair
+        for pair in pairs
+        if "".join(pair[0].split()) not in sources
+        and "".join(pair[1].split()) not in targets
     ]
 
 
 def split(
-    pairs: Sequence[Pair], sizes: dict[str, int], long_words: int = 0, long_share: float = 0.0
+    pairs: Sequence[Pair],
+    sizes: dict[str, int],
+    long_words: int = 0,
+    long_share: float = 0.0,
 ) -> dict[str, list[Pair]]:
     """Split a corpus by source sentence.
 
@@ -70,20 +78,32 @@ def split(
         (long if 0 < long_words <= len(source.split()) else short).append(source)
     chosen = [
         hold_out(sources, shares) if any(shares.values()) else {}
-        for sources, shares in ((long, wanted), (short, {name: size - wanted[name] for name, size in sizes.items()}))
+        for sources, shares in (
+            (long, wanted),
+            (short, {name: size - wanted[name] for name, size in sizes.items()}),
+        )
     ]
     held_out: dict[str, list[Pair]] = {}
     for name in sizes:
         # not sorted by the hash that they were chosen by, under which all short ones would come first
-        sources = sorted((s for part in chosen for s in part.get(name, [])), key=lambda s: sentence_key(s[::-1]))
+        sources = sorted(
+            (s for part in chosen for s in part.get(name, [])),
+            key=lambda s: sentence_key(s[::-1]),
+        )
         held_out[name] = [(source, first_translation[source]) for source in sources]
     used_sources = {source for part in held_out.values() for source, _ in part}
     used_targets = {target for part in held_out.values() for _, target in part}
-    train = [pair for pair in pairs if pair[0] not in used_sources and pair[1] not in used_targets]
+    train = [
+        pair
+        for pair in pairs
+        if pair[0] not in used_sources and pair[1] not in used_targets
+    ]
     return {"train": train, **held_out}
 
 
-def take_out(train: Sequence[Pair], others: Iterable[Sequence[Pair]], sizes: dict[str, int]) -> dict[str, list[Pair]]:
+def take_out(
+    train: Sequence[Pair], others: Iterable[Sequence[Pair]], sizes: dict[str, int]
+) -> dict[str, list[Pair]]:
     """Held-out sets out of training pairs, and `train`: pairs that share no sentence with a held-out pair or `others`.
 
     Args:
@@ -101,4 +121,6 @@ def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
         references: the references of each sentence, at least one.
     """
     most = max(map(len, references), default=0)
-    return [[own[min(number, len(own) - 1)] for own in references] for number in range(most)]
+    return [
+        [own[min(number, len(own) - 1)] for own in references] for number in range(most)
+    ]

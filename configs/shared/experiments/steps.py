@@ -47,7 +47,9 @@ def prepare(file: Path, data: Path, work: Path, workers: int = 1) -> None:
     """
     experiment, module = read_experiment(file)
     if not callable(getattr(module, "prepare", None)):
-        raise AggdecError(f"{file}: has no function prepare(steps); compare with the files in configs/")
+        raise AggdecError(
+            f"{file}: has no function prepare(steps); compare with the files in configs/"
+        )
     work.mkdir(parents=True, exist_ok=True)
     with alone_at(work):
         module.prepare(Steps(experiment, data, work, workers))
@@ -79,17 +81,30 @@ class Steps:
         """
         written = False
         with ExitStack() as both:
-            parts = [both.enter_context(written_whole(folder / f"{name}.{side}")) for side in self.experiment.sides]
-            files = [both.enter_context(part.open("w", encoding="utf-8", newline="\n")) for part in parts]
+            parts = [
+                both.enter_context(written_whole(folder / f"{name}.{side}"))
+                for side in self.experiment.sides
+            ]
+            files = [
+                both.enter_context(part.open("w", encoding="utf-8", newline="\n"))
+                for part in parts
+            ]
             for pair in pairs:
                 written = True
                 for file, line in zip(files, pair, strict=True):
                     file.write(line + "\n")
             if not written:
-                raise AggdecError(f"{name}: the files of the data sets hold no pairs for it")
+                raise AggdecError(
+                    f"{name}: the files of the data sets hold no pairs for it"
+                )
 
     def write_test_set(
-        self, folder: Path, name: str, source: str, references: Sequence[str], change: Callable[[str], str] = str
+        self,
+        folder: Path,
+        name: str,
+        source: str,
+        references: Sequence[str],
+        change: Callable[[str], str] = str,
     ) -> None:
         """Copy a test set to `folder`; the targets are its first reference, and its sources where it has none.
 
@@ -100,9 +115,15 @@ class Steps:
             references: the files of its references.
             change: what is done to each line.
         """
-        sides = dict(zip(self.experiment.sides, (source, [*references, source][0]), strict=True))
-        for suffix, file in (sides | {f"ref{number}": file for number, file in enumerate(references)}).items():
-            write_lines(folder / f"{name}.{suffix}", map(change, read_lines(self.data / file)))
+        sides = dict(
+            zip(self.experiment.sides, (source, [*references, source][0]), strict=True)
+        )
+        for suffix, file in (
+            sides | {f"ref{number}": file for number, file in enumerate(references)}
+        ).items():
+            write_lines(
+                folder / f"{name}.{suffix}", map(change, read_lines(self.data / file))
+            )
 
     def tokenise(self, make_tokenizer: Callable[[str], Any] = subwords.moses) -> None:
         """Tokenise every file in `text/` to `tok/`; text that is already tokenised is copied.
@@ -116,10 +137,17 @@ class Steps:
                 continue
             lines: Iterable[str] = read_lines(text)
             if language := self.experiment.language_of(text.suffix[1:]):
-                lines = subwords.encode_lines(lines, make_tokenizer(language), self.workers, f"tokenise {text.name}")
+                lines = subwords.encode_lines(
+                    lines,
+                    make_tokenizer(language),
+                    self.workers,
+                    f"tokenise {text.name}",
+                )
             write_lines(output, lines)
 
-    def learn_subwords(self, symbols: int, sides: Sequence[str] = (), min_frequency: int = 2) -> Callable[[], Any]:
+    def learn_subwords(
+        self, symbols: int, sides: Sequence[str] = (), min_frequency: int = 2
+    ) -> Callable[[], Any]:
         """Learn `codes` from the training text; returns a function that makes the encoder.
 
         Args:
@@ -129,7 +157,10 @@ class Steps:
         """
         codes = self.work / "codes"
         if not codes.exists():
-            files = [self.work / "tok" / f"train.{side}" for side in sides or self.experiment.sides]
+            files = [
+                self.work / "tok" / f"train.{side}"
+                for side in sides or self.experiment.sides
+            ]
             with written_whole(codes) as unfinished:
                 text = chain.from_iterable(map(read_lines, files))
                 subwords.learn_codes(text, unfinished, symbols, min_frequency)
@@ -145,10 +176,16 @@ class Steps:
 
     def gpt2_subwords(self, folder: str = "bart") -> Callable[[], Any]:
         """A function that makes GPT-2's encoder out of `encoder.json` and `vocab.bpe` in a folder of the data sets."""
-        return partial(subwords.gpt2, *(given_file(self.data / folder / name) for name in subwords.GPT2_FILES))
+        return partial(
+            subwords.gpt2,
+            *(given_file(self.data / folder / name) for name in subwords.GPT2_FILES),
+        )
 
     def encode(
-        self, make_encoder: Callable[[], Any] | None, max_tokens: int, max_source_tokens: int | None = None
+        self,
+        make_encoder: Callable[[], Any] | None,
+        max_tokens: int,
+        max_source_tokens: int | None = None,
     ) -> None:
         """Split every split in `tok/` into subwords in `bpe/`.
 
@@ -158,21 +195,36 @@ class Steps:
             max_source_tokens: the number of subwords at which a source is cut, in every split.
         """
         for name in self.experiment.splits:
-            outputs = [self.work / "bpe" / f"{name}.{side}" for side in self.experiment.sides]
+            outputs = [
+                self.work / "bpe" / f"{name}.{side}" for side in self.experiment.sides
+            ]
             if all(output.exists() for output in outputs):
                 continue
             sides = (read_lines(self.work / "tok" / output.name) for output in outputs)
-            lines: Iterator[str] = chain.from_iterable(zip(*sides, strict=True))  # source and target in turn
+            # source and target in turn
+            lines: Iterator[str] = chain.from_iterable(zip(*sides, strict=True))
             if make_encoder:
-                lines = subwords.encode_lines(lines, make_encoder(), self.workers, f"subwords {name}")
+                lines = subwords.encode_lines(
+                    lines, make_encoder(), self.workers, f"subwords {name}"
+                )
             pairs: Iterable[Pair] = zip(lines, lines, strict=True)
             if max_source_tokens:  # a summary depends on the beginning
-                pairs = ((" ".join(source.split()[:max_source_tokens]), target) for source, target in pairs)
-            if name in self.experiment.training_sets:  # in other splits line numbers must stay
-                pairs = (pair for pair in pairs if all(0 < len(side.split()) <= max_tokens for side in pair))
+                pairs = (
+                    (" ".join(source.split()[:max_source_tokens]), target)
+                    for source, target in pairs
+                )
+            # in other splits line numbers must stay
+            if name in self.experiment.training_sets:
+                pairs = (
+                    pair
+                    for pair in pairs
+                    if all(0 < len(side.split()) <= max_tokens for side in pair)
+                )
             self.write_pairs(self.work / "bpe", name, pairs)
 
-    def binarise(self, dictionary: Path | None = None, min_occurrences: int | None = None) -> None:
+    def binarise(
+        self, dictionary: Path | None = None, min_occurrences: int | None = None
+    ) -> None:
         """Run `fairseq-preprocess`, with one dictionary for both sides, to `data-bin/`.
 
         Args:
@@ -184,21 +236,44 @@ class Steps:
         if dictionary is not None:
             options = ["--srcdict", str(given_file(dictionary).absolute())]
         elif min_occurrences:
-            options = ["--thresholdsrc", str(min_occurrences)]  # it holds for both sides, as they are joined
+            # it holds for both sides, as they are joined
+            options = ["--thresholdsrc", str(min_occurrences)]
         self.once("data-bin", lambda _, unfinished: self._binarise(unfinished, options))
 
     def _binarise(self, unfinished: Path, options: list[str]) -> None:
         source, target = self.experiment.sides
         # from within the work folder: its own name may begin with a dash or hold a comma
         bpe, destination = Path("bpe"), Path(unfinished.name)
-        command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
+        command = [
+            sys.executable,
+            "-m",
+            "fairseq_cli.preprocess",
+            "--source-lang",
+            source,
+            "--target-lang",
+            target,
+        ]
         command += ["--joined-dictionary", "--workers", str(self.workers)]
         further = self.experiment.training_sets[1:]
-        tests = ",".join(str(bpe / name) for name in self.experiment.splits[len(further) + 2 :])
-        files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
+        tests = ",".join(
+            str(bpe / name) for name in self.experiment.splits[len(further) + 2 :]
+        )
+        files = [
+            "--trainpref",
+            str(bpe / "train"),
+            "--validpref",
+            str(bpe / "valid"),
+            "--testpref",
+            tests,
+        ]
         _run([*command, *options, *files, "--destdir", str(destination)], self.work)
         for name in further:  # fairseq-preprocess takes one training set at a time
-            files = ["--trainpref", str(bpe / name), "--srcdict", str(destination / f"dict.{source}.txt")]
+            files = [
+                "--trainpref",
+                str(bpe / name),
+                "--srcdict",
+                str(destination / f"dict.{source}.txt"),
+            ]
             _run([*command, *files, "--destdir", str(destination / name)], self.work)
             for file in (unfinished / name).glob("train.*"):
                 file.rename(unfinished / file.name.replace("train.", f"{name}.", 1))
@@ -207,7 +282,9 @@ class Steps:
         if language and not (unfinished / f"dict.{language}.txt").exists():
             # fairseq-interactive passes --source-lang to the tokeniser, which needs the language: so there must be a
             # dictionary of that name, for `-s en -t en`
-            shutil.copy(unfinished / f"dict.{source}.txt", unfinished / f"dict.{language}.txt")
+            shutil.copy(
+                unfinished / f"dict.{source}.txt", unfinished / f"dict.{language}.txt"
+            )
         if (self.work / "codes").exists():
             shutil.copy(self.work / "codes", unfinished / "codes")
         if self.experiment.gpt2:  # needed to decode outputs

@@ -32,11 +32,17 @@ GPT2_FILES = ("encoder.json", "vocab.bpe")
 
 def moses(language: str) -> MosesTokenizer:
     """fairseq's Moses tokeniser, which neither escapes characters nor splits at dashes."""
-    from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
+    from fairseq.data.encoders.moses_tokenizer import (
+        MosesTokenizer,
+        MosesTokenizerConfig,
+    )
 
     return MosesTokenizer(
         MosesTokenizerConfig(
-            source_lang=language, target_lang=language, moses_no_dash_splits=True, moses_no_escape=True
+            source_lang=language,
+            target_lang=language,
+            moses_no_dash_splits=True,
+            moses_no_escape=True,
         )
     )
 
@@ -46,7 +52,9 @@ def as_written(language: str = "en") -> AsWrittenTokenizer:
     from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
     if language != "en":
-        raise AggdecError(f"the tokeniser as_written is for English; the language is {language}")
+        raise AggdecError(
+            f"the tokeniser as_written is for English; the language is {language}"
+        )
     return AsWrittenTokenizer()
 
 
@@ -61,10 +69,16 @@ def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
     """fairseq's GPT-2 encoder, for BART."""
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE, GPT2BPEConfig
 
-    return GPT2BPE(GPT2BPEConfig(gpt2_encoder_json=str(encoder_json), gpt2_vocab_bpe=str(vocab_bpe)))
+    return GPT2BPE(
+        GPT2BPEConfig(
+            gpt2_encoder_json=str(encoder_json), gpt2_vocab_bpe=str(vocab_bpe)
+        )
+    )
 
 
-def encode_lines(lines: Iterable[str], encoder: Any, workers: int, label: str) -> Iterator[str]:
+def encode_lines(
+    lines: Iterable[str], encoder: Any, workers: int, label: str
+) -> Iterator[str]:
     """Encode lines by fairseq's encoder, in order, in `workers` processes, with a progress bar."""
 
     def encode(portion: tuple[int, list[str]]) -> list[str]:
@@ -74,7 +88,9 @@ def encode_lines(lines: Iterable[str], encoder: Any, workers: int, label: str) -
     return chain.from_iterable(in_processes(encode, portions, workers))
 
 
-def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int) -> None:
+def learn_codes(
+    lines: Iterable[str], codes: Path, symbols: int, min_frequency: int
+) -> None:
     """Learn byte pair merges from tokenised lines and write them to `codes`.
 
     Args:
@@ -85,4 +101,10 @@ def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: 
     """
     # subword-nmt reads its text from a file object
     with codes.open("w", encoding="utf-8") as output:
-        learn_bpe(io.StringIO("\n".join(lines)), output, symbols, min_frequency, total_symbols=True)
+        learn_bpe(
+            io.StringIO("\n".join(lines)),
+            output,
+            symbols,
+            min_frequency,
+            total_symbols=True,
+        )

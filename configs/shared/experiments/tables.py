@@ -72,24 +72,40 @@ class Beside:
         rows = {}
         for system, values in self.table.rows.items():
             rows[system] = values
-            rows |= {name: values for name, other in self.further.items() if other == system}
+            rows |= {
+                name: values for name, other in self.further.items() if other == system
+            }
         return rows
 
     @property
     def measured(self) -> list[tuple[str, str]]:
         """Systems and columns of our numbers."""
-        return [(s, c) for s, row in self.numbers.items() for c, number in row.items() if number is not None]
+        return [
+            (s, c)
+            for s, row in self.numbers.items()
+            for c, number in row.items()
+            if number is not None
+        ]
 
     def grid(self) -> Grid:
         """The paper's table; a column that we measured has our numbers and the ratios beside the paper's.
 
         The last column says how our systems differ from the paper's.
         """
-        ours_there, columns_there = {system for system, _ in self.measured}, {column for _, column in self.measured}
-        differs = {system: text for system, text in self.differs.items() if text and system in ours_there}
+        ours_there, columns_there = (
+            {system for system, _ in self.measured},
+            {column for _, column in self.measured},
+        )
+        differs = {
+            system: text
+            for system, text in self.differs.items()
+            if text and system in ours_there
+        }
         headers = ["system"]
         for column in self.table.columns:
-            headers.append(f"{column.heading}, paper" if self.measured else column.heading)
+            headers.append(
+                f"{column.heading}, paper" if self.measured else column.heading
+            )
             headers += ["ours", "ratio"] if column.name in columns_there else []
         rows = []
         for system, values in self.rows.items():
@@ -98,11 +114,18 @@ class Beside:
                 row.append(column.text(values[column.name]))
                 if column.name in columns_there:
                     number = self.number(system, column.name)
-                    row += [column.measured(number), _ratio(number, values[column.name])]
+                    row += [
+                        column.measured(number),
+                        _ratio(number, values[column.name]),
+                    ]
             rows.append([*row, differs.get(system, "")] if differs else row)
         ours = f"Ours: {self.ours}. " if self.ours else ""
         note = f"Paper: {self.table.setting}. {ours}Ratio: ours over the paper's."
-        quoted = [system for system in self.table.rows if system not in {*self.numbers, *self.further.values()}]
+        quoted = [
+            system
+            for system in self.table.rows
+            if system not in {*self.numbers, *self.further.values()}
+        ]
         if quoted:
             note += f" Not run in this experiment, but quoted from the paper: {'; '.join(quoted)}."
         if not self.measured:
@@ -115,13 +138,22 @@ class Beside:
 
         It has only systems and columns that were measured; None if there is nothing to compare.
         """
-        baselines = [(name, row) for name, row in (("greedy", self.greedy), ("beam", self.beam)) if row]
+        baselines = [
+            (name, row)
+            for name, row in (("greedy", self.greedy), ("beam", self.beam))
+            if row
+        ]
         columns = [
             column
             for column in self.table.columns
-            if column.quality and any(self.number(row, column.name) is not None for _, row in baselines)
+            if column.quality
+            and any(self.number(row, column.name) is not None for _, row in baselines)
         ]
-        systems = [s for s in self.rows if any(self.number(s, column.name) is not None for column in columns)]
+        systems = [
+            s
+            for s in self.rows
+            if any(self.number(s, column.name) is not None for column in columns)
+        ]
         if len(systems) < 2:
             return None
         headers, rows = ["system"], {system: [system] for system in systems}
@@ -129,11 +161,21 @@ class Beside:
             for name, baseline in baselines:
                 headers += [f"{column.heading} against {name}, paper", "ours"]
                 for system in systems:
-                    papers = (self.rows[system][column.name], self.rows[baseline][column.name])
-                    ours = (self.number(system, column.name), self.number(baseline, column.name))
+                    papers = (
+                        self.rows[system][column.name],
+                        self.rows[baseline][column.name],
+                    )
+                    ours = (
+                        self.number(system, column.name),
+                        self.number(baseline, column.name),
+                    )
                     rows[system] += [_change(column, *papers), _change(column, *ours)]
-        note = f"Compared with {', '.join(f'{name}: {row}' for name, row in baselines)}."
-        return Grid(f"{self.table.title}: change of quality", headers, list(rows.values()), note)
+        note = (
+            f"Compared with {', '.join(f'{name}: {row}' for name, row in baselines)}."
+        )
+        return Grid(
+            f"{self.table.title}: change of quality", headers, list(rows.values()), note
+        )
 
 
 def beside(
@@ -187,12 +229,16 @@ class Cell:
         """The numbers; a dash for those that were not measured."""
         if all(number is None for number in self.numbers):
             return DASH
-        return self.form.format(*(_NotMeasured() if number is None else number for number in self.numbers))
+        return self.form.format(
+            *(_NotMeasured() if number is None else number for number in self.numbers)
+        )
 
 
 def cell(place: Place, *measures: Measure, form: str = "") -> Cell:
     """A cell with these numbers of a place; without `form`, each with two decimals."""
-    return Cell(tuple(map(place.get, measures)), form or " / ".join("{:.2f}" for _ in measures))
+    return Cell(
+        tuple(map(place.get, measures)), form or " / ".join("{:.2f}" for _ in measures)
+    )
 
 
 @dataclass(frozen=True)
@@ -210,21 +256,32 @@ class Own:
     @property
     def columns(self) -> list[str]:
         """The columns in the order in which rows name them."""
-        return list(dict.fromkeys(column for row in self.rows.values() for column in row))
+        return list(
+            dict.fromkeys(column for row in self.rows.values() for column in row)
+        )
 
     def grid(self) -> Grid | None:
         """The rows that have a measured number; None if there are none."""
         columns = self.columns
-        rows = [[name, *(row[c].text() if c in row else DASH for c in columns)] for name, row in self.rows.items()]
+        rows = [
+            [name, *(row[c].text() if c in row else DASH for c in columns)]
+            for name, row in self.rows.items()
+        ]
         rows = [row for row in rows if any(text != DASH for text in row[1:])]
-        return Grid(self.title, [self.first, *columns], rows, numbers=False) if rows else None
+        return (
+            Grid(self.title, [self.first, *columns], rows, numbers=False)
+            if rows
+            else None
+        )
 
 
 def _by_engine(row: Numbers) -> Numbers:
     """The speed-ups of `greedy` in the place of a row of fairseq's beam of 1; none for other rows."""
     if not isinstance(row, Row) or (row.place.mode or row.place.label) != "beam1":
         return {}
-    found = row.place.at(mode="greedy").row({c: measure for c, measure in row.columns.items() if measure is speed_up})
+    found = row.place.at(mode="greedy").row(
+        {c: measure for c, measure in row.columns.items() if measure is speed_up}
+    )
     return found if any(found.values()) else {}
 
 
@@ -236,7 +293,11 @@ class _NotMeasured:
 
 
 def _ratio(ours: float | None, papers: Value) -> str:
-    return f"{ours / papers:.2f}" if ours is not None and isinstance(papers, int | float) and papers else DASH
+    return (
+        f"{ours / papers:.2f}"
+        if ours is not None and isinstance(papers, int | float) and papers
+        else DASH
+    )
 
 
 def _change(column: Column, one: Value, other: Value) -> str:

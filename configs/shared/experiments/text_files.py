@@ -19,7 +19,9 @@ def given_file(path: Path) -> Path:
         AggdecError: there is no such file; the message names the variable for the folder of data sets.
     """
     if not path.is_file():
-        raise AggdecError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
+        raise AggdecError(
+            f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets"
+        )
     return path
 
 
@@ -37,13 +39,18 @@ def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
                 continue
             fields = line.split("\t")
             if column >= len(fields):
-                raise AggdecError(f"{path}, line {number}: has no column {column}, counted from 0: {line[:60]!r}")
+                raise AggdecError(
+                    f"{path}, line {number}: has no column {column}, counted from 0: {line[:60]!r}"
+                )
             yield fields[column]
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines to a file, which exists only when it is complete."""
-    with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
+    with (
+        written_whole(path) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as output,
+    ):
         output.writelines(line + "\n" for line in lines)
 
 
@@ -56,7 +63,9 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     for before, pair in enumerate(zip_longest(read_lines(source), read_lines(target))):
         if None in pair:
             shorter, longer = (source, target) if pair[0] is None else (target, source)
-            raise AggdecError(f"{shorter} ends after {before} lines, {longer} does not: they must have as many")
+            raise AggdecError(
+                f"{shorter} ends after {before} lines, {longer} does not: they must have as many"
+            )
         yield one_space(pair[0]), one_space(pair[1])
 
 
@@ -70,7 +79,9 @@ def one_space(line: str) -> str:
     return " ".join(line.split())
 
 
-def read_json_lines(lines: Iterable[str], name: str, *fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_json_lines(
+    lines: Iterable[str], name: str, *fields: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each line's place, for error messages, and the JSON object in it, which has these fields.
 
     Args:
@@ -85,7 +96,9 @@ def read_json_lines(lines: Iterable[str], name: str, *fields: str) -> Iterator[t
         where = f"{name}, line {number}"
         record = parse(line, dict[str, Any], where, "mend or leave out the line")
         if not all(field in record for field in fields):
-            raise AggdecError(f"{where}: a JSON object is expected, with {' and '.join(fields)}")
+            raise AggdecError(
+                f"{where}: a JSON object is expected, with {' and '.join(fields)}"
+            )
         yield where, record
 
 
@@ -96,6 +109,10 @@ def strings(value: Any, where: str) -> list[str]:
         AggdecError: it is neither; the message names the place `where`.
     """
     values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
-        raise AggdecError(f"{where}: a string or a list of strings is expected, not {str(value)[:60]!r}")
+    if not isinstance(values, list) or not all(
+        isinstance(item, str) for item in values
+    ):
+        raise AggdecError(
+            f"{where}: a string or a list of strings is expected, not {str(value)[:60]!r}"
+        )
     return values

@@ -42,19 +42,26 @@ def read_validations(path: Path) -> list[Validation]:
     for line in read_text_lines(path):
         if "[train_inner]" in line:
             figures = _figures(line)
-            seconds[int(figures["num_updates"])] = figures["train_wall"]  # seconds since the line before
+            # seconds since the line before
+            seconds[int(figures["num_updates"])] = figures["train_wall"]
         elif "[valid]" in line and " accepted " in line:
             figures = _figures(line)
             accepted[int(figures["num_updates"])] = figures["accepted"]
     if not accepted:
-        raise AggdecError(f"{path}: holds no validation with `accepted`; is it the log of a drafter's training?")
+        raise AggdecError(
+            f"{path}: holds no validation with `accepted`; is it the log of a drafter's training?"
+        )
     if untimed := sorted(accepted.keys() - seconds.keys()):
         raise AggdecError(
             f"{path}: no training time at update {untimed[0]}: validate_interval_updates and max_update must be "
             "multiples of log_interval"
         )
     return [
-        Validation(update, sum(spent for at, spent in seconds.items() if at <= update), accepted[update])
+        Validation(
+            update,
+            sum(spent for at, spent in seconds.items() if at <= update),
+            accepted[update],
+        )
         for update in sorted(accepted)
     ]
 

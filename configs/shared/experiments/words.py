@@ -20,7 +20,8 @@ _CHARACTERS = str.maketrans(
 )  # fmt: skip
 _TOKEN = re.compile(
     r"https?://\S+|www\.\S+"
-    r"|\w+(?:['’ʼ‘`-](?!\d)\w+)*"  # a word with apostrophes and hyphens; 13-14 is no word
+    # a word with apostrophes and hyphens; 13-14 is no word
+    r"|\w+(?:['’ʼ‘`-](?!\d)\w+)*"
     r"|[:;]-?[()]+"  # faces
     r"|([-.=#)(*,])\1*"  # runs of a mark
     r"|\S\ufe0f?"

@@ -23,8 +23,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
     text = decode_text(path.read_bytes(), str(path))
     try:
         content = OmegaConf.to_container(OmegaConf.create(text))
-    except (YAMLError, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
-        raise AggdecError(f"{path}: not YAML as it should be: {' '.join(str(error).split())}") from None
+    except (
+        YAMLError,
+        OmegaConfBaseException,
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:
+        raise AggdecError(
+            f"{path}: not YAML as it should be: {' '.join(str(error).split())}"
+        ) from None
     if not isinstance(content, dict):
-        raise AggdecError(f"{path}: a list where names and values are expected; see the files beside it")
+        raise AggdecError(
+            f"{path}: a list where names and values are expected; see the files beside it"
+        )
     return content

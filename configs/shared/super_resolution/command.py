@@ -47,5 +47,8 @@ class SuperResolve(Verb):
         with written_whole(self.output / "table.md") as partial:
             partial.write_text(text, encoding="utf-8")
         if self.pictures:
-            draw([images[: self.pictures] for images in versions], self.output / "pictures.png")
+            draw(
+                [images[: self.pictures] for images in versions],
+                self.output / "pictures.png",
+            )
         record.save(self.output / "record.json")  # last: a folder with it is complete

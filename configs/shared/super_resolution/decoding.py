@@ -46,18 +46,32 @@ def load(path: str, data: str, device: str = "cpu") -> Loaded:
         AggdecError: the checkpoint is of another task or has no proposal heads, or there is no such device.
     """
     if device != "cpu" and not torch.cuda.is_available():
-        raise AggdecError(f"--device {device}: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+        raise AggdecError(
+            f"--device {device}: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu"
+        )
     state = read_checkpoint(path)
     options = state.get("args") or (state.get("cfg") or {}).get("task") or {}
-    name = options.get("_name") if hasattr(options, "get") else getattr(options, "task", None)
+    name = (
+        options.get("_name")
+        if hasattr(options, "get")
+        else getattr(options, "task", None)
+    )
     if name != "super_resolution":
-        raise AggdecError(f"{path}: trained for --task {name}; give a model of --task super_resolution")
-    overrides = {"data": data, "bf16": False, "fp16": False, "cpu": device == "cpu"}  # as for decoding
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([path], arg_overrides=overrides)
+        raise AggdecError(
+            f"{path}: trained for --task {name}; give a model of --task super_resolution"
+        )
+    # as for decoding
+    overrides = {"data": data, "bf16": False, "fp16": False, "cpu": device == "cpu"}
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [path], arg_overrides=overrides
+    )
     if proposal_heads(model) == 0:
-        raise AggdecError(f"{path}: a model without proposal heads; train them with --arch blockwise_transformer")
+        raise AggdecError(
+            f"{path}: a model without proposal heads; train them with --arch blockwise_transformer"
+        )
     model.to(device)
-    model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
+    # fairseq-generate's defaults
+    model.prepare_for_inference_(Namespace(generation=Namespace()))
     return task, model
 
 
@@ -82,17 +96,30 @@ def decode(
     dataset = task.dataset(args.gen_subset)
     numbers = range(len(dataset))[: args.limit]
     starts = range(0, len(numbers), args.batch_size)
-    batches = [dataset.collater([dataset[i] for i in numbers[first : first + args.batch_size]]) for first in starts]
+    batches = [
+        dataset.collater([dataset[i] for i in numbers[first : first + args.batch_size]])
+        for first in starts
+    ]
     runners = []
     for name, decoding in ((BASELINE, BASELINE), (EXACT, EXACT), (APPROXIMATE, EXACT)):
-        options: dict[str, Any] = {} if name == BASELINE else {"block_size": args.block_size or 0}
+        options: dict[str, Any] = (
+            {} if name == BASELINE else {"block_size": args.block_size or 0}
+        )
         if name == APPROXIMATE:
             options["accept_distance"] = args.accept_distance
-        runners.append(FairseqRunner(task, [model], batches, Mode(name, decoding, options=options)))
+        runners.append(
+            FairseqRunner(task, [model], batches, Mode(name, decoding, options=options))
+        )
     results = compare(runners, args.repeats)
-    inputs, originals = list(dataset.src.images[: len(numbers)]), list(dataset.tgt.images[: len(numbers)])
+    inputs, originals = (
+        list(dataset.src.images[: len(numbers)]),
+        list(dataset.tgt.images[: len(numbers)]),
+    )
     outputs = {result.mode.name: _images(task, result) for result in results}
-    runs = [run_of(result, "fp32", greedy=results[0], greedy_precision="fp32") for result in results]
+    runs = [
+        run_of(result, "fp32", greedy=results[0], greedy_precision="fp32")
+        for result in results
+    ]
     for run in runs:
         run.batch_size = args.batch_size
         run.psnr = psnr(outputs[run.mode], originals)
@@ -108,15 +135,22 @@ def decode(
         source_tokens=(task.sizes.input_tokens + 1) * len(numbers),
         edit_ratio=None,  # no mode copies from its input
         runs=runs,
-        bicubic_psnr=psnr([_enlarged(image, task.sizes.output_size) for image in inputs], originals),
+        bicubic_psnr=psnr(
+            [_enlarged(image, task.sizes.output_size) for image in inputs], originals
+        ),
     )
     return record, [inputs, outputs[BASELINE], outputs[APPROXIMATE], originals]
 
 
 def _images(task: SuperResolutionTask, result: ModeResult) -> list[np.ndarray]:
     sizes, dictionary = task.sizes, task.target_dictionary
-    outputs = (torch.tensor(result.outputs[number].tokens) for number in sorted(result.outputs))
-    return [to_image(tokens, sizes.output_size, sizes.channels, dictionary) for tokens in outputs]
+    outputs = (
+        torch.tensor(result.outputs[number].tokens) for number in sorted(result.outputs)
+    )
+    return [
+        to_image(tokens, sizes.output_size, sizes.channels, dictionary)
+        for tokens in outputs
+    ]
 
 
 def table(record: Record) -> str:
@@ -124,7 +158,10 @@ def table(record: Record) -> str:
     greedy, *_ = record.runs
     rows = [["bicubic", "", "", "", "", f"{record.bicubic_psnr:.2f}", ""]]
     for run in record.runs:
-        blocks, milliseconds = run.mean_accepted_block or 0.0, 1000 * run.seconds / run.sentences
+        blocks, milliseconds = (
+            run.mean_accepted_block or 0.0,
+            1000 * run.seconds / run.sentences,
+        )
         counted = [f"{run.mean_iterations:.1f}", f"{blocks:.2f}", f"{milliseconds:.0f}"]
         rows.append([
             run.mode, *counted, f"{greedy.seconds / run.seconds:.2f}x", f"{run.psnr:.2f}", f"{run.same_pixels:.1%}",
@@ -136,10 +173,16 @@ def table(record: Record) -> str:
 def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:
     """Write a PNG file with a row for each image and a column for each version (H x W x C, uint8, of any size)."""
     side = _CELL + _GAP
-    picture = Image.new("RGB", (_GAP + len(versions) * side, _GAP + len(versions[0]) * side), "white")
+    picture = Image.new(
+        "RGB", (_GAP + len(versions) * side, _GAP + len(versions[0]) * side), "white"
+    )
     for column, images in enumerate(versions):
         for row, image in enumerate(images):
-            cell = _pixels(image).resize((_CELL, _CELL), Image.Resampling.NEAREST).convert("RGB")
+            cell = (
+                _pixels(image)
+                .resize((_CELL, _CELL), Image.Resampling.NEAREST)
+                .convert("RGB")
+            )
             picture.paste(cell, (_GAP + column * side, _GAP + row * side))
     with written_whole(path) as partial:
         picture.save(partial, format="PNG", optimize=True)
@@ -148,7 +191,9 @@ def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:
 def psnr(images: Sequence[np.ndarray], originals: Sequence[np.ndarray]) -> float:
     """Peak signal-to-noise ratio of uint8 images in dB, the mean over images; infinite if one is the original."""
     pairs = zip(images, originals, strict=True)
-    errors = [np.square(image.astype(np.int64) - original).mean() for image, original in pairs]
+    errors = [
+        np.square(image.astype(np.int64) - original).mean() for image, original in pairs
+    ]
     with np.errstate(divide="ignore"):
         return float(np.mean(10 * np.log10(255**2 / np.array(errors))))
 
@@ -160,7 +205,9 @@ def same_pixels(images: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> f
 
 def _enlarged(image: np.ndarray, size: int) -> np.ndarray:
     """The image with `size` pixels a side, by bicubic interpolation: the baseline of super-resolution."""
-    return np.asarray(_pixels(image).resize((size, size), Image.Resampling.BICUBIC)).reshape(size, size, -1)
+    return np.asarray(
+        _pixels(image).resize((size, size), Image.Resampling.BICUBIC)
+    ).reshape(size, size, -1)
 
 
 def _pixels(image: np.ndarray) -> Image.Image:

@@ -45,7 +45,9 @@ def open_images(path: Path, grey: bool) -> Images:
     if path.is_dir():
         return _in_folder(path)
     if not path.exists():
-        raise AggdecError(f"{path}: no such file; give an .npz file with an array `{ARRAY}`, or a folder of images")
+        raise AggdecError(
+            f"{path}: no such file; give an .npz file with an array `{ARRAY}`, or a folder of images"
+        )
     return _in_array(path, grey)
 
 
@@ -55,10 +57,14 @@ def _in_array(path: Path, grey: bool) -> Images:
         content = np.load(path, allow_pickle=False)
         images = content[ARRAY] if ARRAY in getattr(content, "files", ()) else None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise AggdecError(f"{path}: no .npz file, or damaged ({error}); write it with numpy.savez") from error
+        raise AggdecError(
+            f"{path}: no .npz file, or damaged ({error}); write it with numpy.savez"
+        ) from error
     if images is None:
         found = ", ".join(getattr(content, "files", ())) or "nothing with a name"
-        raise AggdecError(f"{path}: has no array `{ARRAY}` but {found}; write it with numpy.savez(FILE, {ARRAY}=...)")
+        raise AggdecError(
+            f"{path}: has no array `{ARRAY}` but {found}; write it with numpy.savez(FILE, {ARRAY}=...)"
+        )
     channels = images.shape[-1] if images.ndim == 4 else 1 if images.ndim == 3 else 0
     if images.dtype != np.uint8 or channels not in (1, 3) or 0 in images.shape:
         raise AggdecError(
@@ -75,17 +81,30 @@ def _in_array(path: Path, grey: bool) -> Images:
 def _in_folder(path: Path) -> Images:
     """The image files of a folder and its subfolders."""
     endings = Image.registered_extensions()
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in endings and file.is_file())
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in endings and file.is_file()
+    )
     if not files:
-        raise AggdecError(f"{path}: no image files in this folder, such as .png or .jpg")
+        raise AggdecError(
+            f"{path}: no image files in this folder, such as .png or .jpg"
+        )
 
     def read(number: int) -> Image.Image:
         try:
             with Image.open(files[number]) as image:
                 image.load()
                 return image
-        except (OSError, UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
-            raise AggdecError(f"{files[number]}: cannot be read as an image ({error}); mend or remove it") from error
+        except (
+            OSError,
+            UnidentifiedImageError,
+            SyntaxError,
+            Image.DecompressionBombError,
+        ) as error:
+            raise AggdecError(
+                f"{files[number]}: cannot be read as an image ({error}); mend or remove it"
+            ) from error
 
     return Images([file.relative_to(path).as_posix() for file in files], read)
 
@@ -111,14 +130,20 @@ def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[i
             f"{different} different images are too few to hold out {valid} and {test}: lower --valid-images and "
             "--test-images, or give more"
         )
-    place = {name: part for part, chosen in hold_out(names, wanted).items() for name in chosen}
+    place = {
+        name: part
+        for part, chosen in hold_out(names, wanted).items()
+        for name in chosen
+    }
     numbers: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
     for number, name in enumerate(names):
         numbers[place.get(name, "train")].append(number)
     return numbers
 
 
-def read_outputs(images: Images, numbers: Sequence[int], sizes: ImageSizes) -> np.ndarray:
+def read_outputs(
+    images: Images, numbers: Sequence[int], sizes: ImageSizes
+) -> np.ndarray:
     """Read images in the size of the output: the largest square in their middle, each pixel the mean of its area.
 
     Args:
@@ -134,7 +159,9 @@ def read_outputs(images: Images, numbers: Sequence[int], sizes: ImageSizes) -> n
     """
     size = sizes.output_size
     outputs = np.empty((len(numbers), size, size, sizes.channels), dtype=np.uint8)
-    for place, number in enumerate(tqdm(numbers, desc="images", unit="image", disable=None, leave=False)):
+    for place, number in enumerate(
+        tqdm(numbers, desc="images", unit="image", disable=None, leave=False)
+    ):
         image = images.read(number)
         side = min(image.size)
         if side < size:
@@ -143,8 +170,12 @@ def read_outputs(images: Images, numbers: Sequence[int], sizes: ImageSizes) -> n
                 f"{size}: lower that, or leave the image out"
             )
         left, top = (image.width - side) // 2, (image.height - side) // 2
-        image = image.convert("L" if sizes.channels == 1 else "RGB").crop((left, top, left + side, top + side))
-        outputs[place] = np.asarray(image.resize((size, size), Image.Resampling.BOX)).reshape(size, size, -1)
+        image = image.convert("L" if sizes.channels == 1 else "RGB").crop(
+            (left, top, left + side, top + side)
+        )
+        outputs[place] = np.asarray(
+            image.resize((size, size), Image.Resampling.BOX)
+        ).reshape(size, size, -1)
     return outputs
 
 

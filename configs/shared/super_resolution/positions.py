@@ -28,17 +28,30 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
 
     Raises `AggdecError` where the position embeddings are not learned, or their width is no multiple of 4.
     """
-    sides = {"encoder": (model.encoder, sizes.input_size), "decoder": (model.decoder, sizes.output_size)}
+    sides = {
+        "encoder": (model.encoder, sizes.input_size),
+        "decoder": (model.decoder, sizes.output_size),
+    }
     for side, (stack, size) in sides.items():
         table = stack.embed_positions
         if not isinstance(table, LearnedPositionalEmbedding):
-            raise AggdecError(f"--coordinate-positions needs learned positions: add --{side}-learned-pos")
+            raise AggdecError(
+                f"--coordinate-positions needs learned positions: add --{side}-learned-pos"
+            )
         if table.embedding_dim % 4:
-            raise AggdecError(f"--coordinate-positions: --{side}-embed-dim {table.embedding_dim} is no multiple of 4")
+            raise AggdecError(
+                f"--coordinate-positions: --{side}-embed-dim {table.embedding_dim} is no multiple of 4"
+            )
         first = table.padding_idx + 1
-        waves = coordinate_waves(size, sizes.output_size / size, sizes.output_size, table.embedding_dim)
-        waves = waves.repeat_interleave(sizes.channels, dim=0) * table.embedding_dim**-0.5  # fairseq's usual size
-        with torch.no_grad():  # half of the random values stays, to distinguish the channels
+        waves = coordinate_waves(
+            size, sizes.output_size / size, sizes.output_size, table.embedding_dim
+        )
+        # fairseq's usual size
+        waves = (
+            waves.repeat_interleave(sizes.channels, dim=0) * table.embedding_dim**-0.5
+        )
+        # half of the random values stays, to distinguish the channels
+        with torch.no_grad():
             rows = table.weight[first : first + len(waves)]
             rows.mul_(0.5).add_(waves)
 

@@ -28,7 +28,13 @@ from .tokens import ImageSizes, ImageTokens, intensity_dictionary
 
 _SIZES_KEY = "image_sizes"
 """key of the image sizes in a checkpoint"""
-_TEXT_OPTIONS = ("source_lang", "target_lang", "load_alignments", "truncate_source", "eval_bleu")
+_TEXT_OPTIONS = (
+    "source_lang",
+    "target_lang",
+    "load_alignments",
+    "truncate_source",
+    "eval_bleu",
+)
 """options of translation that make no sense for images"""
 _LENGTH_DEFAULTS = {"min_len": 1, "max_len_a": 0, "max_len_b": 200}
 """fairseq's defaults of the options that the image size decides"""
@@ -39,7 +45,9 @@ class SuperResolutionTask(AggressiveTranslationTask):
 
     cfg: SuperResolutionConfig
 
-    def __init__(self, cfg: SuperResolutionConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
+    def __init__(
+        self, cfg: SuperResolutionConfig, src_dict: Dictionary, tgt_dict: Dictionary
+    ) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         self.sizes = sizes_of(cfg)
         cfg.max_source_positions = self.sizes.input_tokens + 1
@@ -49,7 +57,9 @@ class SuperResolutionTask(AggressiveTranslationTask):
         self.state.merge_state_dict({_SIZES_KEY: list(astuple(self.sizes))})
 
     @classmethod
-    def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
+    def setup_task(
+        cls, cfg: SuperResolutionConfig, **kwargs: Any
+    ) -> "SuperResolutionTask":
         """Check the options and make the task; images are read when a split is loaded."""
         check_options(cfg)
         _check_image_options(cfg)
@@ -61,11 +71,17 @@ class SuperResolutionTask(AggressiveTranslationTask):
         """Read the images of a split; raises `AggdecError` where there is no such split, or an image cannot be used."""
         if self._images is None:
             self._images = open_images(Path(str(self.cfg.data)), bool(self.cfg.grey))
-        numbers = make_splits(self._images.names, self.cfg.valid_images, self.cfg.test_images)
+        numbers = make_splits(
+            self._images.names, self.cfg.valid_images, self.cfg.test_images
+        )
         if split not in numbers:
-            raise AggdecError(f"{split}: no such split of images; --gen-subset takes {', '.join(numbers)}")
+            raise AggdecError(
+                f"{split}: no such split of images; --gen-subset takes {', '.join(numbers)}"
+            )
         outputs = read_outputs(self._images, numbers[split], self.sizes)
-        source = ImageTokens(reduced(outputs, self.sizes.input_size), self.source_dictionary)
+        source = ImageTokens(
+            reduced(outputs, self.sizes.input_size), self.source_dictionary
+        )
         target = ImageTokens(outputs, self.target_dictionary)
         self.datasets[split] = LanguagePairDataset(
             source,
@@ -92,7 +108,9 @@ class SuperResolutionTask(AggressiveTranslationTask):
             )
         starts_anew = self.cfg.coordinate_positions and not from_checkpoint
         if starts_anew and getattr(cfg, "base_checkpoint", None):
-            raise AggdecError("--coordinate-positions: the model of --base-checkpoint has positions; leave it out")
+            raise AggdecError(
+                "--coordinate-positions: the model of --base-checkpoint has positions; leave it out"
+            )
         with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
             cfg.max_source_positions = self.cfg.max_source_positions
             cfg.max_target_positions = self.cfg.max_target_positions
@@ -115,7 +133,10 @@ class SuperResolutionTask(AggressiveTranslationTask):
         """
         self._fix_length(args)
         args.unkpen = math.inf  # fairseq refuses <unk> in `tokens_to_suppress`
-        extra = {**(extra_gen_cls_kwargs or {}), "tokens_to_suppress": (self.target_dictionary.bos_word,)}
+        extra = {
+            **(extra_gen_cls_kwargs or {}),
+            "tokens_to_suppress": (self.target_dictionary.bos_word,),
+        }
         return super().build_generator(models, args, seq_gen_cls, extra, **given)
 
     def _fix_length(self, args: Any) -> None:
@@ -129,18 +150,27 @@ class SuperResolutionTask(AggressiveTranslationTask):
                 )
         for name in ("match_source_len", "no_repeat_ngram_size"):
             if getattr(args, name, None):
-                raise AggdecError(f"{option_name(name)} has no meaning for images: leave it out")
+                raise AggdecError(
+                    f"{option_name(name)} has no meaning for images: leave it out"
+                )
         for name, value in wanted.items():
             setattr(args, name, value)
 
-    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
+    def get_interactive_tokens_and_lengths(
+        self, lines: list[str], encode_fn: Callable[[str], str]
+    ) -> Any:
         """For fairseq-interactive: each line has the intensities of one small image.
 
         Raises `AggdecError` where a line has other words, or another number of intensities.
         """
-        for number, line in enumerate(lines, start=self._lines_before + len(self._buffer) + 1):
+        for number, line in enumerate(
+            lines, start=self._lines_before + len(self._buffer) + 1
+        ):
             words = line.split()
-            odd = next((word for word in words if word not in self.source_dictionary.indices), None)
+            odd = next(
+                (word for word in words if word not in self.source_dictionary.indices),
+                None,
+            )
             if odd is not None or len(words) != self.sizes.input_tokens:
                 what = f"{len(words)} words" if odd is None else f"'{odd[:20]}'"
                 raise AggdecError(
@@ -154,7 +184,9 @@ def sizes_of(cfg: Any) -> ImageSizes:
     check_least(cfg, 1, "input_size")
     small, large = int(cfg.input_size), int(cfg.output_size)
     if large <= small or large % small:
-        raise AggdecError(f"--output-size {large} is no multiple of --input-size {small}: each pixel becomes a square")
+        raise AggdecError(
+            f"--output-size {large} is no multiple of --input-size {small}: each pixel becomes a square"
+        )
     return ImageSizes(small, large, 1 if cfg.grey else 3)
 
 
@@ -164,7 +196,9 @@ def _check_image_options(cfg: SuperResolutionConfig) -> None:
         raise AggdecError("no data given: name an .npz file or a folder of images")
     for name in _TEXT_OPTIONS:
         if getattr(cfg, name) != getattr(SuperResolutionConfig, name):
-            raise AggdecError(f"{option_name(name)} has no meaning for --task super_resolution: leave it out")
+            raise AggdecError(
+                f"{option_name(name)} has no meaning for --task super_resolution: leave it out"
+            )
     sizes_of(cfg)
     check_least(cfg, 1, "valid_images", "test_images")
 

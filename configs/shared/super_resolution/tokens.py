@@ -63,11 +63,15 @@ def to_tokens(image: np.ndarray, dictionary: Dictionary) -> Tensor:
         H W C + 1 token numbers.
     """
     tokens = torch.full((image.size + 1,), dictionary.eos())
-    tokens[:-1] = torch.from_numpy(image.reshape(-1).astype(np.int64)) + dictionary.index("0")
+    tokens[:-1] = torch.from_numpy(
+        image.reshape(-1).astype(np.int64)
+    ) + dictionary.index("0")
     return tokens
 
 
-def to_image(tokens: Tensor, size: int, channels: int, dictionary: Dictionary) -> np.ndarray:
+def to_image(
+    tokens: Tensor, size: int, channels: int, dictionary: Dictionary
+) -> np.ndarray:
     """The image of a sequence of tokens.
 
     Args:
@@ -86,9 +90,13 @@ def to_image(tokens: Tensor, size: int, channels: int, dictionary: Dictionary) -
         tokens = tokens[:-1]
     intensities = tokens.cpu().numpy() - dictionary.index("0")
     if intensities.size != size * size * channels:
-        raise AggdecError(f"{intensities.size} tokens are no image of {size} x {size} pixels, {channels} channels")
+        raise AggdecError(
+            f"{intensities.size} tokens are no image of {size} x {size} pixels, {channels} channels"
+        )
     if intensities.size and (intensities.min() < 0 or intensities.max() >= INTENSITIES):
-        raise AggdecError("the output holds tokens that are no intensities: the model is none of super-resolution")
+        raise AggdecError(
+            "the output holds tokens that are no intensities: the model is none of super-resolution"
+        )
     return intensities.astype(np.uint8).reshape(size, size, channels)
 
 

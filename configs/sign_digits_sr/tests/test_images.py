@@ -18,7 +18,9 @@ def test_pixels_are_means_of_their_areas_in_the_middle_square(tmp_path: Path) ->
     wide = np.zeros((1, 8, 12, 3), dtype=np.uint8)
     wide[:, :, :2] = wide[:, :, -2:] = 255  # cut off
     wide[:, :2, 2:4] = [[[0, 40, 80], [0, 40, 80]], [[200, 40, 80], [200, 40, 80]]]
-    outputs = read_outputs(open_images(write_npz(tmp_path / "a.npz", wide), False), [0], COLOUR)
+    outputs = read_outputs(
+        open_images(write_npz(tmp_path / "a.npz", wide), False), [0], COLOUR
+    )
     assert outputs[0, 0, 0].tolist() == [100, 40, 80]
     assert outputs[0, 1:].max() == 0
     assert outputs[0, :, 1:].max() == 0
@@ -39,18 +41,29 @@ def test_a_folder(tmp_path: Path) -> None:
     originals = make_images(4, size=4)
     (tmp_path / "more").mkdir()
     for number, image in enumerate(originals):
-        Image.fromarray(image).save(tmp_path / ("more" if number % 2 else "") / f"{number}.png")
+        Image.fromarray(image).save(
+            tmp_path / ("more" if number % 2 else "") / f"{number}.png"
+        )
     Image.fromarray(originals[0]).convert("RGBA").save(tmp_path / "transparent.png")
     (tmp_path / "LICENSE.txt").write_text("not an image")
     images = open_images(tmp_path, grey=False)
-    assert list(images.names) == ["0.png", "2.png", "more/1.png", "more/3.png", "transparent.png"]
+    assert list(images.names) == [
+        "0.png",
+        "2.png",
+        "more/1.png",
+        "more/3.png",
+        "transparent.png",
+    ]
     assert (read_outputs(images, [0, 3, 4], COLOUR) == originals[[0, 3, 0]]).all()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"pictures": np.zeros((2, 4, 4, 3), np.uint8)}, "has no array `images` but pictures"),
+        (
+            {"pictures": np.zeros((2, 4, 4, 3), np.uint8)},
+            "has no array `images` but pictures",
+        ),
         ({"images": np.zeros((2, 4, 4, 3), np.float32)}, "is float32 of shape"),
         ({"images": np.zeros((2, 4, 4), np.uint8)}, "the images are grey: add --grey"),
     ],
@@ -71,7 +84,9 @@ def test_refused_paths_and_images(tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"a\.png: cannot be read as an image"):
         read_outputs(open_images(tmp_path, grey=False), [0], COLOUR)
     Image.new("RGB", (9, 3)).save(tmp_path / "a.png")
-    with pytest.raises(AggdecError, match=r"a\.png has 9 x 3 pixels, fewer than --output-size 4"):
+    with pytest.raises(
+        AggdecError, match=r"a\.png has 9 x 3 pixels, fewer than --output-size 4"
+    ):
         read_outputs(open_images(tmp_path, grey=False), [0], COLOUR)
 
 
@@ -82,5 +97,9 @@ def test_the_split_depends_on_names_alone() -> None:
     assert sorted(parts["train"] + parts["valid"] + parts["test"]) == list(range(50))
     turned = make_splits(names[::-1], 5, 7)
     for part, numbers in parts.items():
-        assert {names[number] for number in numbers} == {names[::-1][number] for number in turned[part]}
-    assert [names[number] for number in parts["test"]] == sorted((names[n] for n in parts["test"]), key=names.index)
+        assert {names[number] for number in numbers} == {
+            names[::-1][number] for number in turned[part]
+        }
+    assert [names[number] for number in parts["test"]] == sorted(
+        (names[n] for n in parts["test"]), key=names.index
+    )

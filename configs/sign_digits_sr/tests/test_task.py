@@ -25,21 +25,35 @@ def data(tmp_path: Path) -> Path:
 
 def task(data: object, decoding: str = "beam", **options: Any) -> SuperResolutionTask:
     config = SuperResolutionConfig(
-        **{"data": str(data), "decoding": decoding, "valid_images": 3, "test_images": 5, **SIZES, **options}
+        **{
+            "data": str(data),
+            "decoding": decoding,
+            "valid_images": 3,
+            "test_images": 5,
+            **SIZES,
+            **options,
+        }
     )
     return SuperResolutionTask.setup_task(config)
 
 
 def model_for(made: SuperResolutionTask) -> Any:
     dictionary = made.source_dictionary
-    model = random_blockwise("pre-norm sinusoidal", "identity", 1, dictionary, dictionary, heads=4)
+    model = random_blockwise(
+        "pre-norm sinusoidal", "identity", 1, dictionary, dictionary, heads=4
+    )
     model.decoder.max_target_positions = TOKENS + 1
     return model
 
 
-def decoded(made: SuperResolutionTask, model: Any, batch: dict[str, Any], **options: Any) -> list[list[int]]:
+def decoded(
+    made: SuperResolutionTask, model: Any, batch: dict[str, Any], **options: Any
+) -> list[list[int]]:
     generator = made.build_generator([model], Namespace(beam=1, **options))
-    return [best["tokens"].tolist() for best, *_ in made.inference_step(generator, [model], batch)]
+    return [
+        best["tokens"].tolist()
+        for best, *_ in made.inference_step(generator, [model], batch)
+    ]
 
 
 def test_splits(data: Path) -> None:
@@ -55,11 +69,17 @@ def test_splits(data: Path) -> None:
         batch = dataset.collater([dataset[0], dataset[1]])
         assert batch["net_input"]["src_tokens"].shape == (2, 5)
         assert batch["target"].shape == (2, TOKENS + 1)
-        assert batch["net_input"]["prev_output_tokens"][:, 0].eq(made.target_dictionary.eos()).all()
+        assert (
+            batch["net_input"]["prev_output_tokens"][:, 0]
+            .eq(made.target_dictionary.eos())
+            .all()
+        )
         image = dataset.tgt.images[0]
         areas = image.reshape(2, 3, 2, 3).mean(axis=(1, 3)).ravel()
         assert abs(dataset.src.images[0].ravel() - areas).max() <= 0.5
-        assert (to_image(batch["target"][0], 6, 1, made.target_dictionary) == image).all()
+        assert (
+            to_image(batch["target"][0], 6, 1, made.target_dictionary) == image
+        ).all()
     assert len(seen) > 30
     assert made.max_positions() == (5, TOKENS + 1)
 
@@ -87,8 +107,14 @@ def test_refused_options_and_data(data: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"data": ""}, "no data given"),
         ({"input_size": 4}, "--output-size 6 is no multiple of --input-size 4"),
-        ({"source_lang": "en"}, "--source-lang has no meaning for --task super_resolution"),
-        ({"decoding": "greedy", "accept_distance": 2.0}, "--accept-distance is read by"),
+        (
+            {"source_lang": "en"},
+            "--source-lang has no meaning for --task super_resolution",
+        ),
+        (
+            {"decoding": "greedy", "accept_distance": 2.0},
+            "--accept-distance is read by",
+        ),
     ]
     for options, message in cases:
         with pytest.raises(AggdecError, match=message):
@@ -105,9 +131,16 @@ def test_refused_options_and_data(data: Path) -> None:
 def test_lines_of_interactive_input(data: Path) -> None:
     """Their numbers count from the first line of all, whichever buffer they are in."""
     made = task(data)
-    [tokens], lengths = made.get_interactive_tokens_and_lengths(["0 17 4 255"], lambda line: line)
+    [tokens], lengths = made.get_interactive_tokens_and_lengths(
+        ["0 17 4 255"], lambda line: line
+    )
     assert made.source_dictionary.string(tokens) == "0 17 4 255"
     assert list(lengths) == [5]
-    for line, message in (("0 1 2", "line 3: 3 words, where 4"), ("0 1 2 256", "line 3: '256', where 4")):
+    for line, message in (
+        ("0 1 2", "line 3: 3 words, where 4"),
+        ("0 1 2 256", "line 3: '256', where 4"),
+    ):
         with pytest.raises(AggdecError, match=message):
-            made.get_interactive_tokens_and_lengths(["1 2 3 4", line], lambda line: line)
+            made.get_interactive_tokens_and_lengths(
+                ["1 2 3 4", line], lambda line: line
+            )

@@ -19,7 +19,9 @@ _MAX_SHIFT = 4
 """largest difference in depth between prefixes that may have reached the same place"""
 
 
-def look_ahead(sentence: Sentence, sources: Sequence[Sequence[int]], prefixes: int) -> list[Node]:
+def look_ahead(
+    sentence: Sentence, sources: Sequence[Sequence[int]], prefixes: int
+) -> list[Node]:
     """The prefixes of a sentence to score in a pass beside those that the search waits for, about so many.
 
     In the first pass these are all beginnings of its source (`sources`: of the batch, without EOS), from which the next
@@ -35,12 +37,16 @@ def look_ahead(sentence: Sentence, sources: Sequence[Sequence[int]], prefixes: i
     is_first = True  # of whose prefixes the search waits for all that are not scored
     while not search.has_ended:
         live = search.live
-        rows = [hypothesis.node.row or guesses.row(hypothesis.node) for hypothesis in live]
+        rows = [
+            hypothesis.node.row or guesses.row(hypothesis.node) for hypothesis in live
+        ]
         if not any(rows):
             break
         least = search.step_on_guesses(rows)
         if not is_first:
-            step = [one.node for one in live if one.node.row is None and one.score >= least]
+            step = [
+                one.node for one in live if one.node.row is None and one.score >= least
+            ]
             if step and len(ahead) >= prefixes:
                 break
             ahead += step
@@ -61,7 +67,8 @@ class _Guesses:
 
     def __init__(self, tree: PrefixTree) -> None:
         self._tree = tree
-        self._lenders: dict[Node, Node | None] = {}  # by prefix without a row, the scored prefix that lends one, if any
+        # by prefix without a row, the scored prefix that lends one, if any
+        self._lenders: dict[Node, Node | None] = {}
 
     def row(self, node: Node) -> Row | None:
         """The row that a prefix without one borrows."""
@@ -73,7 +80,9 @@ class _Guesses:
     def _lender(self, node: Node) -> Node | None:
         if node.parent is None:
             return None
-        last = node.parent if node.parent.row is not None else self._lenders[node.parent]
+        last = (
+            node.parent if node.parent.row is not None else self._lenders[node.parent]
+        )
         own = None if last is None else last.children.get(node.token)
         if own is not None and own.row is not None:
             return own

@@ -14,7 +14,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Plan, Sentence, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
+from fairseq_aggdec.decoding.beam.search import (
+    BeamOptions,
+    BeamSearch,
+    BeamStats,
+    Output,
+)
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import HOST, RowSelection
@@ -54,9 +59,13 @@ def aggressive_beam_search(
         for sentence in going:
             tree = sentence.tree
             ahead = plan(sentence)
-            waited_for = tree.admit(sentence.needed, options.vocabulary, options.max_len)
+            waited_for = tree.admit(
+                sentence.needed, options.vocabulary, options.max_len
+            )
             needed.append(len(waited_for))
-            planned.append(waited_for + tree.admit(ahead, options.vocabulary, options.max_len))
+            planned.append(
+                waited_for + tree.admit(ahead, options.vocabulary, options.max_len)
+            )
 
         # score the plans of all sentences in one pass
         slots = max(sentence.tree.slots for sentence in going)
@@ -70,14 +79,20 @@ def aggressive_beam_search(
         for sentence, nodes, count in zip(going, planned, needed, strict=True):
             steps = _advance(sentence)
             stats[sentence.number].add(len(nodes), count, steps)
-        staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
+        staying = [
+            place
+            for place, sentence in enumerate(going)
+            if not sentence.search.has_ended
+        ]
         staying = fewest_moves(staying)
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = RowSelection(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
         going = [going[place] for place in staying]
-    found = [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
+    found = [
+        (sentence.search.outputs(), stats[sentence.number]) for sentence in sentences
+    ]
     for sentence in sentences:
         sentence.tree.forget()
     return found
@@ -132,7 +147,9 @@ def _score(
     if rules.read_output:
         texts = [torch.tensor(node.tokens()) for nodes in planned for node in nodes]
         sequences = pad_sequence(texts, batch_first=True, padding_value=rules.pad)
-    for values, tokens, whole in verifier.verify_tree(block, rules, options.entries, sequences):
+    for values, tokens, whole in verifier.verify_tree(
+        block, rules, options.entries, sequences
+    ):
         rows = zip(values.tolist(), tokens.tolist(), strict=True)
         for number, (best, names) in enumerate(rows):
             if math.isnan(best[0]):

@@ -69,7 +69,10 @@ class Beams:
     def rows(self) -> list[range]:
         """The hypotheses of each sentence."""
         ends = accumulate(self.widths)
-        return [range(end - width, end) for end, width in zip(ends, self.widths, strict=True)]
+        return [
+            range(end - width, end)
+            for end, width in zip(ends, self.widths, strict=True)
+        ]
 
     def block(self, size: int) -> TreeBlock:
         """The block of every hypothesis's last token; `size`: N."""
@@ -90,7 +93,9 @@ class Beams:
     def keep(self, sentences: Sequence[int]) -> Beams:
         """The hypotheses of these sentences, in this order."""
         rows = self.rows
-        kept = torch.tensor([*chain.from_iterable(rows[sentence] for sentence in sentences)])
+        kept = torch.tensor(
+            [*chain.from_iterable(rows[sentence] for sentence in sentences)]
+        )
         return Beams(
             self.counts[list(sentences)],
             self.texts[kept],
@@ -112,7 +117,9 @@ class Candidates:
     found: Tensor
     """B, the number of candidates; -1 where equal sums leave them open"""
 
-    def resolve_ties(self, beams: Beams, whole: Sequence[Rows], options: BeamOptions) -> None:
+    def resolve_ties(
+        self, beams: Beams, whole: Sequence[Rows], options: BeamOptions
+    ) -> None:
         """Fill in fairseq's for sentences with open ones; `whole`: all log-probabilities, in chunks."""
         log_probs = [(chunk, row) for chunk in whole for row in range(len(chunk))]
         is_first = beams.texts.size(1) == 1
@@ -182,10 +189,16 @@ def plain_beam_search(
                 tokens = before.texts.numpy()[row, 1:].tolist()
                 sums = before.sums.numpy()[row, 1:].tolist()
                 last_length = last_lengths[number]
-                outputs.append(output_of([*tokens, options.eos], [*sums, score], options, last_length))
+                outputs.append(
+                    output_of(
+                        [*tokens, options.eos], [*sums, score], options, last_length
+                    )
+                )
         staying = [
             place
-            for place, (number, width) in enumerate(zip(going, beams.widths, strict=True))
+            for place, (number, width) in enumerate(
+                zip(going, beams.widths, strict=True)
+            )
             if width and len(found[number]) < options.size
         ]
         if not staying or taken == options.max_len:
@@ -196,4 +209,6 @@ def plain_beam_search(
             verifier.keep(remaining)
             beams = beams.keep(remaining.rows)
             going = [going[place] for place in remaining.rows]
-    return [(best_first(outputs), own) for outputs, own in zip(found, stats, strict=True)]
+    return [
+        (best_first(outputs), own) for outputs, own in zip(found, stats, strict=True)
+    ]

@@ -34,7 +34,13 @@ class Row:
 
     __slots__ = ("number", "scores", "tokens", "whole")
 
-    def __init__(self, scores: list[float], tokens: list[int], whole: Rows | None = None, number: int = 0) -> None:
+    def __init__(
+        self,
+        scores: list[float],
+        tokens: list[int],
+        whole: Rows | None = None,
+        number: int = 0,
+    ) -> None:
         """Store the best log-probabilities, in descending order, and their tokens.
 
         `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is no
@@ -88,14 +94,17 @@ class PrefixTree:
         """the scored prefixes by last token"""
         self._slots: list[Node | None] = []  # the prefix in each slot
         self._free: list[int] = []  # empty slots
-        self._whole: defaultdict[int, list[Row]] = defaultdict(list)  # rows with `whole`, by depth
+        # rows with `whole`, by depth
+        self._whole: defaultdict[int, list[Row]] = defaultdict(list)
 
     @property
     def slots(self) -> int:
         """Upper bound of the slots in use, exclusive."""
         return len(self._slots)
 
-    def admit(self, wanted: Iterable[Node], vocabulary: int, longest: int) -> list[Node]:
+    def admit(
+        self, wanted: Iterable[Node], vocabulary: int, longest: int
+    ) -> list[Node]:
         """Give a cache slot to each wanted prefix and to its ancestors without one.
 
         Wanted prefixes that have a slot, are deeper than `longest`, or hold a token outside 0 to `vocabulary` - 1 are
@@ -112,7 +121,9 @@ class PrefixTree:
             while above is not None and not above.path:
                 unread.append(above)
                 above = above.parent
-            if node.depth <= longest and all(0 <= new.token < vocabulary for new in unread):
+            if node.depth <= longest and all(
+                0 <= new.token < vocabulary for new in unread
+            ):
                 for new in reversed(unread):
                     self._give_slot(new)
                     admitted.append(new)
@@ -164,4 +175,8 @@ class PrefixTree:
         else:
             slot = len(self._slots)
             self._slots.append(node)
-        node.path = array("q", [slot]) if node.parent is None else node.parent.path + array("q", [slot])
+        node.path = (
+            array("q", [slot])
+            if node.parent is None
+            else node.parent.path + array("q", [slot])
+        )

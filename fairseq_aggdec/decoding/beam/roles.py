@@ -48,15 +48,29 @@ class TreeBlock:
             if node.depth < last:
                 numbers += node.path[-1:] * (last - node.depth)
         rows = torch.frombuffer(numbers, dtype=torch.long).view(-1, len(nodes))
-        return cls(rows[0], rows[1], min(depths), last, rows[2:].view(-1, last + 1), end, ragged)
+        return cls(
+            rows[0],
+            rows[1],
+            min(depths),
+            last,
+            rows[2:].view(-1, last + 1),
+            end,
+            ragged,
+        )
 
     def on(self, device: torch.device) -> TreeBlock:
         """The same block with tensors on a device."""
         if self.tokens.device == device:
             return self
-        tokens, positions, paths = (part.to(device) for part in (self.tokens, self.positions, self.paths))
+        tokens, positions, paths = (
+            part.to(device) for part in (self.tokens, self.positions, self.paths)
+        )
         return replace(
-            self, tokens=tokens, positions=positions, paths=paths, ragged=Ragged.of(self.ragged.widths, device)
+            self,
+            tokens=tokens,
+            positions=positions,
+            paths=paths,
+            ragged=Ragged.of(self.ragged.widths, device),
         )
 
 
@@ -76,7 +90,11 @@ class TreeVerifier(Protocol):
     """The model that is decoded."""
 
     def verify_tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         """Read a block, and return the `count` best entries after its tokens, in chunks.
 

@@ -104,7 +104,11 @@ class BeamSearch:
     """One sentence's search, between two steps."""
 
     def __init__(
-        self, root: Node, options: BeamOptions, prefix: Sequence[int] = (), last_length: int | None = None
+        self,
+        root: Node,
+        options: BeamOptions,
+        prefix: Sequence[int] = (),
+        last_length: int | None = None,
     ) -> None:
         """
         Args:
@@ -121,7 +125,8 @@ class BeamSearch:
         self._options = options
         self._prefix = prefix
         self._last_length = last_length
-        self._finished: list[tuple[Hypothesis, float]] = []  # hypotheses without EOS, and their scores with EOS
+        # hypotheses without EOS, and their scores with EOS
+        self._finished: list[tuple[Hypothesis, float]] = []
 
     def copy(self) -> BeamSearch:
         """A copy that can run ahead of this search."""
@@ -143,9 +148,12 @@ class BeamSearch:
         ranked, fills_the_beam = self._ranked(rows)
         best = _rounded(ranked, fills_the_beam)
         if missing:
-            if best is not None and fills_the_beam:  # no candidate scores above the hypothesis that it extends
+            # no candidate scores above the hypothesis that it extends
+            if best is not None and fills_the_beam:
                 least = best[-1][0] - self._options.highest - _ROUNDING
-                missing = [number for number in missing if self.live[number].score >= least]
+                missing = [
+                    number for number in missing if self.live[number].score >= least
+                ]
             if missing:
                 return missing
         if best is None:
@@ -179,7 +187,11 @@ class BeamSearch:
         before = [hypothesis.score for hypothesis in self.live]
 
         # the best remaining sum of each row, negated, with its hypothesis and its place in the row
-        heads = [(-before[number] - row.scores[0], number, 0) for number, row in enumerate(rows) if row is not None]
+        heads = [
+            (-before[number] - row.scores[0], number, 0)
+            for number, row in enumerate(rows)
+            if row is not None
+        ]
         heapify(heads)
 
         # the best of all again and again
@@ -196,14 +208,22 @@ class BeamSearch:
                 return ranked, True
             words -= token != eos
             if place < last:
-                heapreplace(heads, (-before[number] - row.scores[place + 1], number, place + 1))
+                heapreplace(
+                    heads, (-before[number] - row.scores[place + 1], number, place + 1)
+                )
             else:
                 heappop(heads)
         return ranked, False
 
-    def _resolved(self, rows: Sequence[Row | None], ranked: list[Candidate], fills_the_beam: bool) -> list[Candidate]:
+    def _resolved(
+        self, rows: Sequence[Row | None], ranked: list[Candidate], fills_the_beam: bool
+    ) -> list[Candidate]:
         """The candidates where some sums are equal: fairseq's own, from all rows, or as they are `ranked`."""
-        whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
+        whole = [
+            row.whole[row.number]
+            for row in rows
+            if row is not None and row.whole is not None
+        ]
         if len(whole) < len(self.live):
             if fills_the_beam:
                 ranked.pop()
@@ -227,15 +247,21 @@ class BeamSearch:
                 if len(self._finished) < size:
                     self._finished.append((self.live[number], score))
         at_end = self.taken == self._options.max_len
-        self.has_ended = at_end or not going or (finishes and len(self._finished) == size)
+        self.has_ended = (
+            at_end or not going or (finishes and len(self._finished) == size)
+        )
         self.taken += 1
         extended = []
         for score, number, token in going[:size]:
             before = self.live[number]
             extended.append(Hypothesis(before.node.child(token), score, before))
         self.live = extended
-        if self._prefix[self.taken : self.taken + 1] == [eos] and self.taken < self._options.max_len:
-            self.live = extended[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
+        if (
+            self._prefix[self.taken : self.taken + 1] == [eos]
+            and self.taken < self._options.max_len
+        ):
+            # where the prefix ends the sentence, fairseq copies the first hypothesis
+            self.live = extended[:1] * size
 
     def _output(self, hypothesis: Hypothesis, score: float) -> Output:
         """The output of a hypothesis extended by EOS; `score`: cumulative, EOS included."""
@@ -270,12 +296,16 @@ def output_of(
 
 def best_first(outputs: Sequence[Output]) -> list[Output]:
     """Sort outputs by fairseq's own call, which is not stable for more than 16 outputs."""
-    scores = torch.tensor([output.score for output in outputs])  # in the default type, as in fairseq
+    # in the default type, as in fairseq
+    scores = torch.tensor([output.score for output in outputs])
     return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
 
 
 def best_of_all(
-    rows: Sequence[Tensor], scores: Sequence[float], is_first: bool, options: BeamOptions
+    rows: Sequence[Tensor],
+    scores: Sequence[float],
+    is_first: bool,
+    options: BeamOptions,
 ) -> list[Candidate]:
     """The best 2N candidates of a sentence, best first, by `topk` over the same matrix as fairseq's, ties included.
 
@@ -293,10 +323,15 @@ def best_of_all(
     best = matrix.view(1, -1).topk(2 * size)
     values = best.values[0].tolist()
     places = best.indices[0].tolist()
-    return [(score, place // vocabulary, place % vocabulary) for score, place in zip(values, places, strict=True)]
+    return [
+        (score, place // vocabulary, place % vocabulary)
+        for score, place in zip(values, places, strict=True)
+    ]
 
 
-def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:
+def _rounded(
+    ranked: Sequence[Candidate], has_one_behind: bool
+) -> list[Candidate] | None:
     """The candidates with rounded sums, without the additional one; None where some sums are equal."""
     best = _in_single(ranked)
     if len({score for score, _, _ in best}) < len(best):
@@ -309,7 +344,10 @@ def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidat
 def _in_single(ranked: Sequence[Candidate]) -> list[Candidate]:
     """The candidates with sums in single precision."""
     sums = _single([score for score, _, _ in ranked])
-    return [(score, number, token) for score, (_, number, token) in zip(sums, ranked, strict=True)]
+    return [
+        (score, number, token)
+        for score, (_, number, token) in zip(sums, ranked, strict=True)
+    ]
 
 
 def _single(numbers: list[float]) -> list[float]:

@@ -40,8 +40,14 @@ class BlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         tokens = self.model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.on_device(tokens, self._eos) if self.model.sync_is_costly else Draft.up_to_end(tokens, self._eos)
-        return draft.cut([max(0, self.model.max_positions - len(text)) for text in outputs.texts])
+        draft = (
+            Draft.on_device(tokens, self._eos)
+            if self.model.sync_is_costly
+            else Draft.up_to_end(tokens, self._eos)
+        )
+        return draft.cut(
+            [max(0, self.model.max_positions - len(text)) for text in outputs.texts]
+        )
 
     def keep(self, order: RowSelection) -> None:
         self.model.keep(order)

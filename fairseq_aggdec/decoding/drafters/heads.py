@@ -44,10 +44,16 @@ class HeadDrafter(Drafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         size = min(self.block_size, max(limits))
-        tokens = None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
+        tokens = (
+            None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
+        )
         if tokens is None:
             return Draft.none(len(outputs.rows))
-        return Draft.on_device(tokens, self._eos) if self._model.sync_is_costly else Draft.up_to_end(tokens, self._eos)
+        return (
+            Draft.on_device(tokens, self._eos)
+            if self._model.sync_is_costly
+            else Draft.up_to_end(tokens, self._eos)
+        )
 
     def keep(self, order: RowSelection) -> None:
         """Do nothing: the loop drops the rows of the verifier, which is the model here."""

@@ -51,7 +51,12 @@ class SourceMatcher:
     """
 
     def __init__(
-        self, source: Sequence[int], eos: int, max_draft_len: int = 0, first_kind: int = 0, resumes: bool = True
+        self,
+        source: Sequence[int],
+        eos: int,
+        max_draft_len: int = 0,
+        first_kind: int = 0,
+        resumes: bool = True,
     ) -> None:
         """
         Args:
@@ -63,11 +68,18 @@ class SourceMatcher:
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches; a suffix that ends at index i stands before place i
-        self._context = _START + _characters([FOREIGN if token == eos else token for token in source])
-        copyable = [0]  # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
+        self._context = _START + _characters(
+            [FOREIGN if token == eos else token for token in source]
+        )
+        # from the end: the number of tokens to copy after each place, up to EOS or a foreign token
+        copyable = [0]
         for token in reversed(source):
-            copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
-        self.copyable = [min(tokens, max_draft_len or tokens) for tokens in reversed(copyable)]
+            copyable.append(
+                0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1
+            )
+        self.copyable = [
+            min(tokens, max_draft_len or tokens) for tokens in reversed(copyable)
+        ]
         """the longest draft from each place of `source`, and none behind it"""
         self.source, self._first_kind, self.resumes = list(source), first_kind, resumes
         self._read = 1  # number of output tokens read so far
@@ -77,7 +89,9 @@ class SourceMatcher:
         self._is_guess = False  # whether no suffix occurred there
         self._left_out = 1  # number of tokens that the next edit leaves out
 
-    def copy(self, output: Sequence[int], is_first: bool = False, limit: int = sys.maxsize) -> tuple[list[int], int]:
+    def copy(
+        self, output: Sequence[int], is_first: bool = False, limit: int = sys.maxsize
+    ) -> tuple[list[int], int]:
         """The draft after an output, and its kind. The output begins with the start symbol and only grows.
 
         `is_first`: the output is the start symbol and a forced prefix; `limit`: the longest draft. The kind is
@@ -87,7 +101,9 @@ class SourceMatcher:
         expected = self._expected(new)
         self._append(new)
         is_unique = len(self._ends) == 1
-        kind = 0 if is_first else min(len(self._suffix), MAX_KIND) if is_unique else GUESS
+        kind = (
+            0 if is_first else min(len(self._suffix), MAX_KIND) if is_unique else GUESS
+        )
         if is_first and not is_unique:
             # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
             lacks_prefix = self._first_kind == USER_DRAFT and self._suffix == ""
@@ -104,13 +120,26 @@ class SourceMatcher:
     def _append(self, new: str) -> None:
         """Find the longest suffix that occurs, behind new tokens of the output; before them, no longer one did."""
         suffix = self._suffix + new
-        ends = [end + len(new) for end in self._ends if self._context.startswith(new, end + 1)]
-        if ends == [] or len(ends) < len(self._ends):  # else nothing is searched: long texts may repeat one token
-            begin = bisect_left(range(len(suffix)), True, key=lambda begin: suffix[begin:] in self._context)
+        ends = [
+            end + len(new)
+            for end in self._ends
+            if self._context.startswith(new, end + 1)
+        ]
+        # else nothing is searched: long texts may repeat one token
+        if ends == [] or len(ends) < len(self._ends):
+            begin = bisect_left(
+                range(len(suffix)),
+                True,
+                key=lambda begin: suffix[begin:] in self._context,
+            )
             suffix = suffix[begin:]
             first = self._context.find(suffix)
             second = self._context.find(suffix, first + 1)
-            ends = [begin + len(suffix) - 1 for begin in (first, second) if begin >= 0 and suffix]
+            ends = [
+                begin + len(suffix) - 1
+                for begin in (first, second)
+                if begin >= 0 and suffix
+            ]
         self._suffix, self._ends = suffix, ends
 
     def _expected(self, new: str) -> int:
@@ -127,7 +156,8 @@ class SourceMatcher:
         if self._suffix == "":
             return expected
         wanted = expected - len(self._suffix) + 1
-        later = self._context.find(self._suffix, max(0, wanted))  # then an earlier one, if it may be nearer
+        # then an earlier one, if it may be nearer
+        later = self._context.find(self._suffix, max(0, wanted))
         least = max(0, 2 * wanted - later + 1) if later >= 0 else 0
         earlier = self._context.rfind(self._suffix, least, expected)
         return (earlier if earlier >= 0 else later) + len(self._suffix) - 1
@@ -142,17 +172,23 @@ class SourceCopyDrafter(Drafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         rows = zip(self.matchers, outputs.texts, limits, strict=True)
-        found = [matcher.copy(text, outputs.are_new, limit) for matcher, text, limit in rows]
+        found = [
+            matcher.copy(text, outputs.are_new, limit) for matcher, text, limit in rows
+        ]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
-        tokens = flat([*draft, *[0] * (width - len(draft))] for draft, _ in found).view(len(found), width)
+        tokens = flat([*draft, *[0] * (width - len(draft))] for draft, _ in found).view(
+            len(found), width
+        )
         return Draft.of_known(tokens, lengths, [kind for _, kind in found])
 
     def keep(self, order: RowSelection) -> None:
         self.matchers = [self.matchers[row] for row in order.rows]
 
 
-def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | None = None) -> list[list[int]]:
+def align_source(
+    source: Tensor, pad: int, eos: int, to_target: Sequence[int] | None = None
+) -> list[list[int]]:
     """Convert a padded batch of source sentences into the input of `SourceMatcher`: the tokens of each, EOS last.
 
     Args:
@@ -170,7 +206,16 @@ def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | 
         if first < end and symbols[end - 1] == eos:
             end -= 1
         text = symbols[first:end]
-        sentences.append([*(text if to_target is None else [to_target[symbol] for symbol in text]), eos])
+        sentences.append(
+            [
+                *(
+                    text
+                    if to_target is None
+                    else [to_target[symbol] for symbol in text]
+                ),
+                eos,
+            ]
+        )
     return sentences
 
 

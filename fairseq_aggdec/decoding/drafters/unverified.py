@@ -18,7 +18,11 @@ class ChoosingModel(BlockModel, Protocol):
     """A `BlockModel` whose draft can be an output."""
 
     def choose(
-        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+        self,
+        texts: Sequence[Sequence[int]],
+        block_size: int,
+        rules: SearchRules,
+        temperature: float,
     ) -> tuple[Tensor, Tensor]:
         """Predict the next k tokens of each row under the search rules of a whole output.
 
@@ -52,7 +56,11 @@ def decode_unverified(
         rows = len(draft.lengths)
         passed = [True] * tokens.numel()
         verdict = Verdict(
-            [block_size] * rows, draft.lengths, passed, tokens.flatten().tolist(), log_probs.flatten().tolist()
+            [block_size] * rows,
+            draft.lengths,
+            passed,
+            tokens.flatten().tolist(),
+            log_probs.flatten().tolist(),
         )
         outcome = outputs.commit(draft, verdict)
         if outcome.remaining is not None and outputs.rows:

@@ -23,8 +23,10 @@ logger = logging.getLogger(__name__)
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
-_MOST_INNER = 4096  # numbers inside a feed-forward part; above, PyTorch's products are faster for few tokens, too
-_MOST_INPUTS = 1024  # of a product whose weights a program reads at once; more do not fit into shared memory
+# numbers inside a feed-forward part; above, PyTorch's products are faster for few tokens, too
+_MOST_INNER = 4096
+# of a product whose weights a program reads at once; more do not fit into shared memory
+_MOST_INPUTS = 1024
 
 
 class CudaBackend(PlainBackend):
@@ -33,7 +35,9 @@ class CudaBackend(PlainBackend):
     A token has the same bits in every pass of the kernels.
     """
 
-    def __init__(self, arithmetic: Arithmetic, weight: Tensor, sync_is_costly: bool) -> None:
+    def __init__(
+        self, arithmetic: Arithmetic, weight: Tensor, sync_is_costly: bool
+    ) -> None:
         super().__init__(arithmetic, weight, sync_is_costly)
         self._always = arithmetic.bit_exact
         self._most = FEW_TOKENS
@@ -46,10 +50,13 @@ class CudaBackend(PlainBackend):
         if self._always or self._most == 0:
             return False
         self._most = 0
-        why_no_launch.cache_clear()  # the driver may have failed: the next model finds out
+        # the driver may have failed: the next model finds out
+        why_no_launch.cache_clear()
         return True
 
-    def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
+    def product(
+        self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None
+    ) -> Product:
         # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
         if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
@@ -71,12 +78,16 @@ class CudaBackend(PlainBackend):
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
         self._check_inner(decoder)
-        widest = max(decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features)
+        widest = max(
+            decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features
+        )
         if self._always and widest > _MOST_INPUTS:
             raise ValueError(f"states of {widest} numbers, above {_MOST_INPUTS}")
         return DecoderKernels(self.computes, decoder, positions, extra_embeddings)
 
-    def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
+    def encoder_layers(
+        self, encoder: TransformerEncoderBase
+    ) -> Callable[[Tensor, Tensor | None], Tensor]:
         """See `Backend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
         self._check_inner(encoder)
         many = super().encoder_layers(encoder)
@@ -88,10 +99,14 @@ class CudaBackend(PlainBackend):
 
         return layers
 
-    def _check_inner(self, model: TransformerEncoderBase | TransformerDecoderBase) -> None:
+    def _check_inner(
+        self, model: TransformerEncoderBase | TransformerDecoderBase
+    ) -> None:
         inner = layers_of(model)[0].fc1.out_features
         if inner > _MOST_INNER and not self._always:
-            raise ValueError(f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster")
+            raise ValueError(
+                f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster"
+            )
 
 
 class DecoderKernels(TritonDecoderLayers):
@@ -118,13 +133,16 @@ class DecoderKernels(TritonDecoderLayers):
         self._scale = float(decoder.embed_scale)
         self._positions = positions
         self._extra_embeddings = extra_embeddings
-        self.embeds = decoder.project_in_dim is None and decoder.layernorm_embedding is None
+        self.embeds = (
+            decoder.project_in_dim is None and decoder.layernorm_embedding is None
+        )
         """whether the input of the first layer is a sum of embeddings, which a kernel computes"""
 
     def embedded(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
         """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""
         x = embedded(
-            tokens.flatten().contiguous(),  # a column of a table is flattened without a copy
+            # a column of a table is flattened without a copy
+            tokens.flatten().contiguous(),
             positions.flatten().contiguous(),
             self._words,
             self._scale,
@@ -141,12 +159,22 @@ def why_no_launch(device: torch.device) -> str | None:
     if found < LEAST_CAPABILITY:
         return f"this GPU has capability {'.'.join(map(str, found))}, and they need 8.0"
     if not any(Path(knobs.cache.dir).glob("*/projections.*")):
-        logger.warning("Triton compiles kernels for this GPU, once: the first batches take up to a minute longer")
+        logger.warning(
+            "Triton compiles kernels for this GPU, once: the first batches take up to a minute longer"
+        )
     try:
         with torch.cuda.device(device):
             zeros = torch.zeros(1, dtype=torch.long, device=device)
-            embedded(zeros, zeros, torch.zeros(2, 16, dtype=torch.float16, device=device), 1.0, None, None)
+            embedded(
+                zeros,
+                zeros,
+                torch.zeros(2, 16, dtype=torch.float16, device=device),
+                1.0,
+                None,
+                None,
+            )
             torch.cuda.synchronize()
-    except Exception as error:  # without a C compiler, Python's headers or a new driver Triton raises many things
+    except Exception as error:
+        # without a C compiler, Python's headers or a new driver Triton raises many things
         return f"Triton cannot run a kernel ({type(error).__name__}: {error})"
     return None

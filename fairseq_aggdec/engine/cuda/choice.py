@@ -9,7 +9,13 @@ from typing import Any
 from torch import Tensor, float32
 from triton import cdiv, next_power_of_2
 
-from fairseq_aggdec.engine.cuda.choice_kernels import choose, embed, project, read_chunk, sort_entries
+from fairseq_aggdec.engine.cuda.choice_kernels import (
+    choose,
+    embed,
+    project,
+    read_chunk,
+    sort_entries,
+)
 from fairseq_aggdec.engine.cuda.launching import launch_options
 
 _CHUNKS = (1024, 4096)
@@ -26,7 +32,8 @@ def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     rows, dim = features.shape
     symbols = weight.size(0)
     logits = features.new_empty(rows, symbols)
-    block_size = 32 if dim <= 512 else 16  # up to 32 KB of weights: by their registers, four programs share a processor
+    # up to 32 KB of weights: by their registers, four programs share a processor
+    block_size = 32 if dim <= 512 else 16
     project[(cdiv(symbols, block_size),)](
         *(features, weight, bias, logits),
         *(rows, symbols, dim, block_size),
@@ -94,7 +101,9 @@ def best_entries(
     return values, tokens
 
 
-def _read_in_chunks(inputs: tuple[Any, ...], count: int, alone: bool) -> tuple[Any, ...]:
+def _read_in_chunks(
+    inputs: tuple[Any, ...], count: int, alone: bool
+) -> tuple[Any, ...]:
     """What `read_chunk` finds in each chunk of a row: keys, peaks, sums, higher, and the number of chunks.
 
     `inputs`: logits, positions, limits, proposed, inverse temperature, number of symbols.
@@ -102,7 +111,8 @@ def _read_in_chunks(inputs: tuple[Any, ...], count: int, alone: bool) -> tuple[A
     logits, positions, *_, symbols = inputs
     chunk = _CHUNKS[symbols > 65_536]
     shape = (logits.size(0), cdiv(symbols, chunk))
-    numbers = [logits.new_empty(shape, dtype=float32) for _ in range(3)]  # each aligned as all memory is
+    # each aligned as all memory is
+    numbers = [logits.new_empty(shape, dtype=float32) for _ in range(3)]
     chunks = (positions.new_empty(*shape, count), *numbers, shape[1])
     read_chunk[shape](
         *inputs,

@@ -9,7 +9,12 @@ N is the number of rows, V that of symbols. A row is computed by itself, in a fi
 import triton
 import triton.language as tl
 
-from fairseq_aggdec.engine.cuda.kernels import in_order, operand_columns, operand_rows, wait
+from fairseq_aggdec.engine.cuda.kernels import (
+    in_order,
+    operand_columns,
+    operand_rows,
+    wait,
+)
 
 _LARGEST = tl.constexpr(2**31 - 1)
 _NO_KEY = tl.constexpr(-(2**63))
@@ -126,7 +131,9 @@ def read_chunk(
         best = keys + entry * count + tl.arange(0, count)
         tl.store(best, tl.topk(found, count))
     if proposed is not None:
-        threshold = _proposed_score(logits, positions, limits, proposed, inverse_temperature, symbols, row)
+        threshold = _proposed_score(
+            logits, positions, limits, proposed, inverse_temperature, symbols, row
+        )
         tl.store(higher + entry, tl.sum((scores > threshold).to(tl.float32), 0))
 
 
@@ -175,7 +182,9 @@ def choose(
     tl.store(result + 2 * step, is_forced)
 
     # the proposed token
-    score = _proposed_score(logits, positions, limits, proposed, inverse_temperature, symbols, row)
+    score = _proposed_score(
+        logits, positions, limits, proposed, inverse_temperature, symbols, row
+    )
     tl.store(result + 3 * step, score - peak - log_sum)
     rank = 0.0
     if proposed is not None:
@@ -209,7 +218,9 @@ def sort_entries(
     wait(pdl)
     peak, log_sum = _normalisers(peaks, sums, row * chunks + part, part < chunks)
     of_chunks = keys + row * chunks * padded_count
-    found = tl.load(of_chunks + candidate, mask=candidate < chunks * padded_count, other=_NO_KEY)
+    found = tl.load(
+        of_chunks + candidate, mask=candidate < chunks * padded_count, other=_NO_KEY
+    )
     score, token = entry_of(tl.topk(found, padded_count))
     rank = tl.arange(0, padded_count)
     tl.store(values + row * count + rank, score - peak - log_sum, mask=rank < count)
@@ -241,13 +252,17 @@ def _is_banned(positions, limits, row, token, alone: tl.constexpr):
 
 
 @triton.jit
-def _proposed_score(logits, positions, limits, proposed, inverse_temperature, symbols, row):
+def _proposed_score(
+    logits, positions, limits, proposed, inverse_temperature, symbols, row
+):
     """The score of the row's proposed token; minus infinity where it is banned or there is none."""
     score = -float("inf")
     if proposed is not None:
         token = tl.load(proposed + row)
         banned = _is_banned(positions, limits, row, token, False)
-        score = tl.where(banned, score, _score_of(logits, row, token, inverse_temperature, symbols))
+        score = tl.where(
+            banned, score, _score_of(logits, row, token, inverse_temperature, symbols)
+        )
     return score
 
 
@@ -307,15 +322,23 @@ def embed(
     wait(pdl)
     token = tl.load(tokens + row)
     is_word = (token >= 0) & (token < symbols)
-    embedding = tl.load(words + token * dim + column, mask=is_column & is_word, other=float("nan"))
+    embedding = tl.load(
+        words + token * dim + column, mask=is_column & is_word, other=float("nan")
+    )
     embedding = (embedding.to(tl.float32) * scale).to(embedding.dtype)
     if extra_embeddings is not None:
         is_extra = (token >= symbols) & (token < symbols + num_extra)
         of_token = extra_embeddings + (token - symbols) * dim
-        extra = tl.load(of_token + column, mask=is_column & is_extra, other=float("nan"))
+        extra = tl.load(
+            of_token + column, mask=is_column & is_extra, other=float("nan")
+        )
         embedding = tl.where(is_word, embedding, extra)
     if position_embeddings is not None:
         position = tl.minimum(tl.load(positions + row), num_positions - 1)
-        added = tl.load(position_embeddings + position * dim + column, mask=is_column, other=0.0)
-        embedding = (embedding.to(tl.float32) + added.to(tl.float32)).to(embedding.dtype)
+        added = tl.load(
+            position_embeddings + position * dim + column, mask=is_column, other=0.0
+        )
+        embedding = (embedding.to(tl.float32) + added.to(tl.float32)).to(
+            embedding.dtype
+        )
     tl.store(x + row * dim + column, embedding, mask=is_column)

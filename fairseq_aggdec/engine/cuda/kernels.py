@@ -19,7 +19,16 @@ RELU = tl.constexpr(1)
 """as in native.products.ACTIVATIONS, as the next two"""
 GELU = tl.constexpr(2)
 SILU = tl.constexpr(3)
-_SIZES = ["num_rows", "width", "path_length", "capacity", "row_step", "head_step", "position_step", "hidden_step"]
+_SIZES = [
+    "num_rows",
+    "width",
+    "path_length",
+    "capacity",
+    "row_step",
+    "head_step",
+    "position_step",
+    "hidden_step",
+]
 """arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
 _INDICES = ["starts", "ends", "paths", "hidden"]
 """arguments that may be parts of a buffer at any address"""
@@ -74,7 +83,9 @@ def _row_sums(x):
 
 
 @triton.jit
-def _load_weights(parameters, in_features: tl.constexpr, block_size: tl.constexpr, warps: tl.constexpr):
+def _load_weights(
+    parameters, in_features: tl.constexpr, block_size: tl.constexpr, warps: tl.constexpr
+):
     """What a program of a product loads before it waits: weights, a norm's gains and shifts, biases.
 
     `parameters`: the norm's gain, shift and epsilon, of which the gain is None if there is none; weights as
@@ -87,8 +98,14 @@ def _load_weights(parameters, in_features: tl.constexpr, block_size: tl.constexp
     group = tl.arange(0, groups)[:, None, None, None, None]
     warp = tl.arange(0, warps)[:, None, None, None]
     packed_row = (group * warps + warp) * 8 + operand_rows(1)
-    start = weights + tl.program_id(0) * (pieces * block_size * columns) + packed_row * 32 + operand_columns(1)
-    norm_columns = tl.broadcast_to(operand_columns(warps), (1, warps, 8, 4, 8))  # as x: a norm's weights need no move
+    start = (
+        weights
+        + tl.program_id(0) * (pieces * block_size * columns)
+        + packed_row * 32
+        + operand_columns(1)
+    )
+    # as x: a norm's weights need no move
+    norm_columns = tl.broadcast_to(operand_columns(warps), (1, warps, 8, 4, 8))
     factors, gains, shifts = (), (), ()
     for number in tl.static_range(pieces):
         factor = tl.load(start + number * (block_size * columns))
@@ -136,7 +153,11 @@ def _multiply(
     parts = ()
     for number in tl.static_range(pieces):
         column = number * (warps * 32) + columns
-        part = tl.load(x + row * in_features + column, mask=is_row & (column < in_features), other=0.0)
+        part = tl.load(
+            x + row * in_features + column,
+            mask=is_row & (column < in_features),
+            other=0.0,
+        )
         parts = parts + (part,)  # noqa: RUF005
 
     if len(gains) > 0:
@@ -155,7 +176,11 @@ def _multiply(
         # the norm, rounded as in memory
         normed_parts = ()
         for number in tl.static_range(pieces):
-            part = (parts[number].to(tl.float32) - mean) * scale * gains[number].to(tl.float32)
+            part = (
+                (parts[number].to(tl.float32) - mean)
+                * scale
+                * gains[number].to(tl.float32)
+            )
             part = (part + shifts[number].to(tl.float32)).to(x.dtype.element_ty)
             normed_parts = normed_parts + (part,)  # noqa: RUF005
             if normed is not None:
@@ -200,7 +225,9 @@ def product(
     wait(pdl)
     if residual is not None:
         added = tl.load(residual + offsets, mask=mask, other=0.0).to(tl.float32)
-    result = _multiply(x, loaded, normed, num_rows, loaded_rows, in_features, block_size, warps)
+    result = _multiply(
+        x, loaded, normed, num_rows, loaded_rows, in_features, block_size, warps
+    )
     if activation == RELU:
         result = tl.maximum(result, 0.0)
     elif activation == GELU:
@@ -264,11 +291,15 @@ def projections(
     column = tl.arange(0, block_size)
     if first < dim:
         column += first
-        tl.store(query + row[:, None] * dim + column[None, :], result, mask=is_row[:, None])
+        tl.store(
+            query + row[:, None] * dim + column[None, :], result, mask=is_row[:, None]
+        )
     else:
         head = first % dim // head_dim
         column += first % head_dim + tl.where(first < 2 * dim, 0, head_dim)
-        entry = sentence.to(tl.int64) * row_step + head * head_step + slot * position_step
+        entry = (
+            sentence.to(tl.int64) * row_step + head * head_step + slot * position_step
+        )
         offsets = (entry * (2 * head_dim))[:, None] + column[None, :]
         mask = is_row & (slot < capacity)
         tl.store(memory + offsets, result, mask=mask[:, None])
@@ -333,15 +364,22 @@ def attention(
     positions = tl.max(tl.where(is_token, end, 0), 0) + 1
 
     # softmax(q k^T) v, tile by tile
-    of_head = memory + (sentence.to(tl.int64) * row_step + head * head_step) * (2 * head_dim) + number[None, :]
-    peak = tl.full((16,), -1e30, tl.float32)  # finite: where a source's padding is on the left, a tile may be hidden
+    of_head = (
+        memory
+        + (sentence.to(tl.int64) * row_step + head * head_step) * (2 * head_dim)
+        + number[None, :]
+    )
+    # finite: where a source's padding is on the left, a tile may be hidden
+    peak = tl.full((16,), -1e30, tl.float32)
     total = tl.zeros((16,), tl.float32)
     sums = tl.zeros((16, head_dim), tl.float32)
     for first in range(0, positions, BLOCK_KEYS):
         position = first + tl.arange(0, BLOCK_KEYS)
         is_open = position < positions
         if hidden is not None:
-            is_hidden = tl.load(hidden + sentence * hidden_step + position, mask=is_open, other=1)
+            is_hidden = tl.load(
+                hidden + sentence * hidden_step + position, mask=is_open, other=1
+            )
             is_open = is_open & (is_hidden == 0)
         slot = position
         if paths is not None:
@@ -363,7 +401,16 @@ def attention(
 
 
 @triton.jit
-def norm(x, gain, shift, epsilon, y, dim: tl.constexpr, padded_dim: tl.constexpr, pdl: tl.constexpr):
+def norm(
+    x,
+    gain,
+    shift,
+    epsilon,
+    y,
+    dim: tl.constexpr,
+    padded_dim: tl.constexpr,
+    pdl: tl.constexpr,
+):
     """y = norm(x), rows x dim. Grid: rows. `padded_dim`: a power of two, at least dim."""
     column = tl.arange(0, padded_dim)
     is_column = column < dim

@@ -25,7 +25,9 @@ def why_no_triton() -> str | None:
     except ImportError as error:
         return f"Triton cannot be imported: {error}"
     if tuple(map(int, triton.__version__.split(".")[:2])) < _OLDEST:
-        return f"Triton {triton.__version__} is older than {'.'.join(map(str, _OLDEST))}"
+        return (
+            f"Triton {triton.__version__} is older than {'.'.join(map(str, _OLDEST))}"
+        )
     return None
 
 
@@ -41,4 +43,8 @@ def launch_options(device: torch.device) -> dict[str, Any]:
     waits for its results where it calls `wait`. Every kernel must wait, one that reads no results, too: otherwise the
     one after it could start before the one before it has ended.
     """
-    return {"pdl": True, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": False}
+    return (
+        {"pdl": True, "launch_pdl": True}
+        if capability(device) >= (9, 0)
+        else {"pdl": False}
+    )

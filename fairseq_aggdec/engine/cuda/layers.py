@@ -23,7 +23,8 @@ _MOST_WEIGHTS = 2**16  # of a program; with more, its registers spill
 _MOST_INPUTS = 1024  # of a norm, for the same reason
 _TYPES = (torch.float16, torch.bfloat16)
 _HEAD_DIMS = (16, 32, 64, 128)
-_ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")  # parts of fairseq's layer that few models have
+# parts of fairseq's layer that few models have
+_ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")
 
 
 class Norm(NamedTuple):
@@ -36,8 +37,16 @@ class Norm(NamedTuple):
     @classmethod
     def of(cls, module: Any, like: Tensor) -> "Norm":
         """`module`: a `LayerNorm` over rows of the size and type of `like`."""
-        gain = torch.ones_like(like) if module.weight is None else module.weight.detach().clone()
-        shift = torch.zeros_like(like) if module.bias is None else module.bias.detach().clone()
+        gain = (
+            torch.ones_like(like)
+            if module.weight is None
+            else module.weight.detach().clone()
+        )
+        shift = (
+            torch.zeros_like(like)
+            if module.bias is None
+            else module.bias.detach().clone()
+        )
         return cls(gain, shift, module.eps)
 
 
@@ -67,7 +76,9 @@ class Product:
         """
         weight, bias = fused_weights(*projections)
         if weight.shape != shape:
-            raise ValueError(f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}")
+            raise ValueError(
+                f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}"
+            )
         self._outputs, self._inputs = shape
         self._block_size, self._warps = division(self._outputs, self._inputs, part)
         self._residual_is_normed = residual_is_normed and norm is not None
@@ -78,14 +89,22 @@ class Product:
         norm_parameters = norm or (None, None, 0.0)
         self._parameters = (*norm_parameters, weights, bias)
 
-    def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
+    def __call__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        normed: Tensor | None = None,
+        residual: Tensor | None = None,
+    ) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
 
         `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
         residual connection around this product adds: x or norm(x).
         """
         sizes = (self._inputs, self._outputs)
-        return self._launch(kernels.product, x, normed, residual, y, *sizes, self._activation)
+        return self._launch(
+            kernels.product, x, normed, residual, y, *sizes, self._activation
+        )
 
     def project(
         self,
@@ -109,7 +128,9 @@ class Product:
             *(dim, memory.size(3) // 2),
         )
 
-    def _launch(self, kernel: Any, x: Tensor, normed: Tensor | None, *arguments: Any) -> Tensor:
+    def _launch(
+        self, kernel: Any, x: Tensor, normed: Tensor | None, *arguments: Any
+    ) -> Tensor:
         """Launch a kernel for the rows of x; return what the residual connection adds."""
         if not self._residual_is_normed:
             normed = None
@@ -133,7 +154,9 @@ def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
     """
     dividing = [size for size in _BLOCK_SIZES if (part or outputs) % size == 0]
     fitting = [size for size in dividing if size * inputs <= _MOST_WEIGHTS]
-    block_size = next((size for size in fitting if size * _PROGRAMS <= outputs), fitting[-1])
+    block_size = next(
+        (size for size in fitting if size * _PROGRAMS <= outputs), fitting[-1]
+    )
     warps = 8
     if inputs > 2048:
         warps = 16
@@ -169,7 +192,9 @@ class _Layer:
         modules = [layer.self_attn_layer_norm, layer.final_layer_norm]
         if cross is not None:
             modules.insert(1, layer.encoder_attn_layer_norm)
-        norms: list[Norm | None] = [Norm.of(module, layer.fc1.weight[0]) for module in modules]
+        norms: list[Norm | None] = [
+            Norm.of(module, layer.fc1.weight[0]) for module in modules
+        ]
         self.after: Norm | None = None
         """of the layer's output, which is not yet normalised"""
         is_post_norm = not layer.normalize_before
@@ -185,7 +210,9 @@ class _Layer:
         )
         self.out = Product((dim, dim), attention.out_proj)
         if cross is not None:
-            self.cross_q = Product((dim, dim), cross.q_proj, norm=norms[1], residual_is_normed=is_post_norm)
+            self.cross_q = Product(
+                (dim, dim), cross.q_proj, norm=norms[1], residual_is_normed=is_post_norm
+            )
             self.cross_out = Product((dim, dim), cross.out_proj)
         self.fc1 = Product(
             (inner, dim),
@@ -213,11 +240,16 @@ class _Stack:
         for layer in layers:
             self._layers.append(_Layer(layer, after))
             after = self._layers[-1].after
-        last = None if model.layer_norm is None else Norm.of(model.layer_norm, first.fc1.weight[0])
+        last = (
+            None
+            if model.layer_norm is None
+            else Norm.of(model.layer_norm, first.fc1.weight[0])
+        )
         self._last = [norm for norm in (after, last) if norm is not None]
         device = first.fc1.weight.device
         if device.type == "cuda":
-            torch.cuda.synchronize(device)  # kernels load weights before they wait for what ran before them
+            # kernels load weights before they wait for what ran before them
+            torch.cuda.synchronize(device)
 
     def _run(
         self,
@@ -244,10 +276,14 @@ class _Stack:
         hidden = None
         if padding is not None:
             rows_are_contiguous = padding.stride(1) == 1
-            hidden = (padding if rows_are_contiguous else padding.contiguous()).view(torch.uint8)
+            hidden = (padding if rows_are_contiguous else padding.contiguous()).view(
+                torch.uint8
+            )
         for layer, memory, cross in zip(self._layers, memories, crosses, strict=True):
             residual = layer.qkv.project(x, normed, query, memory, starts, paths)
-            self._attend(query, memory, found, ends, paths, hidden if cross is None else None)
+            self._attend(
+                query, memory, found, ends, paths, hidden if cross is None else None
+            )
             layer.out(found, y, residual=residual)
             if cross is not None:
                 residual = layer.cross_q(y, query, normed)
@@ -281,7 +317,8 @@ class _Stack:
             *(self._head_dim**-0.5, dim, self._head_dim),
             per_token=ends is not None and ends.dim() == 2,
             num_warps=4,
-            num_stages=1,  # the loop mostly runs once: more stages would bring keys and values through shared memory
+            # the loop mostly runs once: more stages would bring keys and values through shared memory
+            num_stages=1,
             **launch_options(query.device),
         )
 
@@ -291,7 +328,9 @@ def _normalise(x: Tensor, norm: Norm) -> None:
     dim = x.size(-1)
     rows = x.numel() // dim
     padded_dim = 1 << (dim - 1).bit_length()
-    kernels.norm[(rows,)](x, *norm, x, dim, padded_dim, num_warps=4, **launch_options(x.device))
+    kernels.norm[(rows,)](
+        x, *norm, x, dim, padded_dim, num_warps=4, **launch_options(x.device)
+    )
 
 
 class TritonDecoderLayers(_Stack):
@@ -329,7 +368,9 @@ class TritonDecoderLayers(_Stack):
         ends = starts if reach is None else reach.contiguous()
         paths = None if paths is None else paths.contiguous()
         cross, padding = sources
-        x = self._run(x, memory.unbind(0), cross.unbind(0), padding, starts, ends, paths)
+        x = self._run(
+            x, memory.unbind(0), cross.unbind(0), padding, starts, ends, paths
+        )
         if wanted is None:
             return x
         return x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
@@ -356,10 +397,15 @@ def _check(layer: Any, first: Any) -> None:
         "layers of several sizes": _sizes(layer) != _sizes(first),
         f"layers with {', '.join(additions)}": additions,
         f"weights in {dtype}, not in half precision": dtype not in _TYPES,
-        f"the activation {activation}": activation is None or activation not in ACTIVATIONS,
-        f"heads of {head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim not in _HEAD_DIMS,
-        f"layers of {dim} numbers and {inner} inside, not multiples of {_ROWS}": dim % _ROWS or inner % _ROWS,
-        f"layers of {dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice": dim > _MOST_INPUTS,
+        f"the activation {activation}": activation is None
+        or activation not in ACTIVATIONS,
+        f"heads of {head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim
+        not in _HEAD_DIMS,
+        f"layers of {dim} numbers and {inner} inside, not multiples of {_ROWS}": dim
+        % _ROWS
+        or inner % _ROWS,
+        f"layers of {dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice": dim
+        > _MOST_INPUTS,
     }
     for objection, applies in objections.items():
         if applies:
@@ -368,7 +414,12 @@ def _check(layer: Any, first: Any) -> None:
 
 def _sizes(layer: Any) -> tuple[int, ...]:
     attention = layer.self_attn
-    return attention.embed_dim, attention.head_dim, layer.fc1.out_features, layer.normalize_before
+    return (
+        attention.embed_dim,
+        attention.head_dim,
+        layer.fc1.out_features,
+        layer.normalize_before,
+    )
 
 
 def _tiles(rows: int) -> int:

@@ -55,7 +55,13 @@ class StaticCache(KVCache):
     allocated anew.
     """
 
-    def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        num_layers: int,
+        heads: int,
+        head_dim: int,
+        moved: Callable[[int], None],
+    ) -> None:
         """`moved` is called with the new capacity when the buffers are allocated anew."""
         super().__init__(num_layers, heads, head_dim)
         self._sizes = (num_layers, heads, head_dim)
@@ -120,7 +126,12 @@ class StaticCache(KVCache):
         """Put other rows into some places; a function of a graph, from M places and the M rows."""
         places, rows = numbers.view(2, -1)
         cross, padding = self.sources(self._whole.size(1))
-        for x, dim in ((self._whole, 1), (cross, 1), (padding, 0)):
+        by_dimension = (
+            (self._whole, 1),
+            (cross, 1),
+            (padding, 0),
+        )
+        for x, dim in by_dimension:
             moved = x.index_select(dim, rows)
             x.index_copy_(dim, places, moved)
         return (numbers[:0],)
@@ -134,7 +145,13 @@ class StaticCache(KVCache):
         self.memory = self._whole[:, : self._batch_size]
         self._first = None
 
-    def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
+    def _fit(
+        self,
+        rows: int,
+        source: int,
+        capacity: int,
+        like: Tensor,
+    ) -> None:
         """Reserve room for these numbers of rows and positions: new buffers are new graphs, so old ones are kept.
 
         Buffers that grow in one size shrink in no other, unless both together take too much of the device's memory.
@@ -142,14 +159,19 @@ class StaticCache(KVCache):
         whole = self._whole
         is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed = (rows, source, capacity)
-        held = (whole.size(1), self._cross.size(3), whole.size(3))
+        held = (
+            whole.size(1),
+            self._cross.size(3),
+            whole.size(3),
+        )
         if is_alike and all(map(operator.ge, held, needed)):
             return
 
         # large enough for the last batches, too, unless that is too large
         larger = tuple(map(max, needed, held))
         positions = larger[0] * (larger[1] + larger[2])
-        size = 2 * positions * math.prod(self._sizes) * like.element_size()
+        numbers = 2 * positions * math.prod(self._sizes)
+        size = numbers * like.element_size()
         if is_alike and size <= _SHARE_KEPT * memory_of(like.device):
             rows, source, capacity = larger
 
@@ -158,7 +180,9 @@ class StaticCache(KVCache):
         self._replace(self._new(rows, capacity, like))
         self._cross = self._new(rows, source, like)
         with torch.inference_mode(False):
-            self._padding = torch.zeros(rows, source, dtype=torch.bool, device=like.device)
+            self._padding = torch.zeros(
+                rows, source, dtype=torch.bool, device=like.device
+            )
 
     def _replace(self, memory: Tensor) -> None:
         self._moved(memory.size(3))  # graphs that read the old memory end

@@ -29,7 +29,8 @@ class EncoderGraphs:
         """`eager`: an `encoder.EagerEncoder`, which encodes a batch that is too large for a graph."""
         self._eager = eager
         self._graphs = GraphCache.on(eager.device, eager.backend.drop_kernels)
-        self._is_exact = eager.backend.arithmetic.same_bits  # other sizes have other bits
+        # other sizes have other bits
+        self._is_exact = eager.backend.arithmetic.same_bits
 
     def __call__(self, tokens: Tensor) -> Encoded:
         """As `EagerEncoder`; the next batch overwrites the result."""
@@ -39,19 +40,33 @@ class EncoderGraphs:
         if rows * source > MOST_TOKENS and not self._is_exact:
             return eager(tokens)
         # sinusoidal positions that grow move
-        table = None if eager.positions is None else eager.positions.reaching(source).data_ptr()
+        table = (
+            None
+            if eager.positions is None
+            else eager.positions.reaching(source).data_ptr()
+        )
         key = ("encoder", rows, source, table)
         graph = self._graphs.get(key, 0, lambda: self._pass(rows, source))
-        inside = (slice(tokens.size(0)), slice(tokens.size(1)))
+        inside = (
+            slice(tokens.size(0)),
+            slice(tokens.size(1)),
+        )
         graph.inputs[0].fill_(eager.pad)[inside] = tokens
         self._graphs.run(graph)
         states, embedding, hidden = (part[inside] for part in graph.results)
-        return Encoded(states, embedding, hidden, graph.results)
+        return Encoded(
+            states,
+            embedding,
+            hidden,
+            static=graph.results,
+        )
 
     def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:
         """The function of a captured pass, and its input, the tokens."""
         eager = self._eager
-        tokens = torch.full((rows, source), eager.pad, dtype=torch.long, device=eager.device)
+        tokens = torch.full(
+            (rows, source), eager.pad, dtype=torch.long, device=eager.device
+        )
 
         def encode(numbers: Tensor) -> tuple[Tensor, ...]:
             hidden = tokens.eq(eager.pad)

@@ -26,10 +26,13 @@ Function = Callable[[Tensor], Sequence[Tensor]]
 Capture = Callable[[Callable[[], None]], Callable[[], None]]
 """from a function without arguments to one that replays it; may call it first"""
 
-_MOST_GRAPHS = 512  # of one engine; a graph of a pass takes less than a megabyte beside the pool
+# of one engine; a graph of a pass takes less than a megabyte beside the pool
+_MOST_GRAPHS = 512
 _SECONDS_TO_REPORT = 1.0
-_OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")  # in errors of other types than PyTorch's own
-_WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
+# in errors of other types than PyTorch's own
+_OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
+# the first call compiles kernels and loads libraries, which a capture forbids
+_WARM_UPS = 2
 
 _versions = count()
 _capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
@@ -55,7 +58,9 @@ class CudaCapture:
                 # an old engine's graph that is collected meanwhile would end the capture
                 with _in_one_pool(), no_garbage_collection():
                     # other threads may allocate memory and wait meanwhile
-                    graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                    graph.capture_begin(
+                        pool=self._pool, capture_error_mode="thread_local"
+                    )
                     try:
                         function()
                     finally:
@@ -81,8 +86,12 @@ class PinnedBuffer:
     """
 
     @torch.inference_mode(False)  # it outlives the batch for which it is made
-    def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
-        self.on_host = torch.zeros(*shape, dtype=dtype, pin_memory=device.type == "cuda")
+    def __init__(
+        self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.on_host = torch.zeros(
+            *shape, dtype=dtype, pin_memory=device.type == "cuda"
+        )
         self.numbers = self.on_host.numpy()
         """`on_host` again: numpy writes a handful of elements in a fifth of the time"""
 
@@ -99,7 +108,12 @@ class Graph:
     """A function from integers on the host to tensors on the device, with buffers for both."""
 
     def __init__(
-        self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
+        self,
+        name: str,
+        function: Function,
+        size: int,
+        device: torch.device,
+        inputs: Sequence[Tensor] = (),
     ) -> None:
         """
         Args:
@@ -122,7 +136,8 @@ class Graph:
             self._on_device = torch.zeros(size, dtype=torch.long, device=device)
         self._first: PinnedBuffer | None = None
         ends = [torch.cuda.Event() if device.type == "cuda" else None for _ in range(2)]
-        self._end, self._previous_end = ends  # of the last run, and of the one before it
+        # of the last run, and of the one before it
+        self._end, self._previous_end = ends
 
     def numbers(self) -> np.ndarray:
         """The input of the next run, to be written on the host; waits until the last run has read its input."""
@@ -208,14 +223,22 @@ class GraphCache:
         if device.type != "cuda":
             return cls(device, None, drop_kernels=drop_kernels)
         stream = torch.cuda.Stream(device)  # one for all pools
-        return cls(device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels)
+        return cls(
+            device, lambda: CudaCapture(device, stream), drop_kernels=drop_kernels
+        )
 
-    def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
+    def get(
+        self,
+        key: tuple[Hashable, ...],
+        size: int,
+        make: Callable[[], tuple[Function, Sequence[Tensor]]],
+    ) -> Graph:
         """The graph of a key. `size`: elements of its input; `make` returns its function and its other inputs."""
         graph = self._graphs.pop(key, None)
         if graph is None:
             while len(self._graphs) >= self._most:
-                self._graphs.pop(next(iter(self._graphs))).wait()  # its buffers may still be in use
+                # its buffers may still be in use
+                self._graphs.pop(next(iter(self._graphs))).wait()
             with torch.inference_mode(False):  # inputs outlive the batch
                 function, inputs = make()
             graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
@@ -224,7 +247,11 @@ class GraphCache:
 
     def run(self, graph: Graph) -> None:
         """Run a graph on the current stream, without waiting. It is captured at first."""
-        if graph.replay is None and self._capture is not None and graph.name not in self._uncaptured:
+        if (
+            graph.replay is None
+            and self._capture is not None
+            and graph.name not in self._uncaptured
+        ):
             graph.replay = self._replay_of(graph, self._capture)
         try:
             (graph.replay or graph.compute)()
@@ -242,7 +269,8 @@ class GraphCache:
         self._graphs.clear()
         self.version = next(_versions)
         if self._new_capture is not None:
-            self._capture = self._new_capture()  # a pool without graphs must not be used again
+            # a pool without graphs must not be used again
+            self._capture = self._new_capture()
 
     def _replay_of(self, graph: Graph, capture: Capture) -> Callable[[], None] | None:
         began = time.perf_counter()
@@ -256,7 +284,9 @@ class GraphCache:
         self._captured += 1
         self._seconds += time.perf_counter() - began
         if self._seconds >= _SECONDS_TO_REPORT:
-            logger.info(f"{self._captured} new shapes of passes were captured as CUDA graphs in {self._seconds:.1f} s")
+            logger.info(
+                f"{self._captured} new shapes of passes were captured as CUDA graphs in {self._seconds:.1f} s"
+            )
             self._captured = 0
             self._seconds = 0.0
         return replay
@@ -266,7 +296,8 @@ class GraphCache:
 
         Raises `AggdecError` where the device has failed, so that nothing can run any more.
         """
-        cause = error.__context__ or error  # the end of a broken capture raises an error of its own
+        # the end of a broken capture raises an error of its own
+        cause = error.__context__ or error
         if self._device.type == "cuda" and gpu_is_lost(self._device):
             raise _lost(graph.name, cause) from error
         graph.replay = None
@@ -277,13 +308,17 @@ class GraphCache:
         self.clear()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-        logger.warning(f"the pass {graph.name} runs without {way} from now on, slower and as exact: {cause}")
+        logger.warning(
+            f"the pass {graph.name} runs without {way} from now on, slower and as exact: {cause}"
+        )
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether memory does not suffice: PyTorch, Triton, CUDA or cuBLAS say so, of this error or of one behind it."""
     while error is not None:
-        if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
+        if isinstance(error, torch.OutOfMemoryError) or any(
+            words in str(error) for words in _OUT_OF_MEMORY
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.tokens import RowSelection
-from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, STATIC, StaticCache, rows_bucket
+from fairseq_aggdec.engine.graphs.buffers import (
+    MOST_TOKENS,
+    STATIC,
+    StaticCache,
+    rows_bucket,
+)
 from fairseq_aggdec.engine.graphs.graph_cache import Function, GraphCache
 from fairseq_aggdec.engine.memory import Memory
 from fairseq_aggdec.engine.parts import Parts
@@ -20,24 +25,29 @@ class StaticMemory(Memory):
     cache: StaticCache
 
     def __init__(self, parts: Parts, graphs: GraphCache) -> None:
-        graphs = proxy(graphs)  # passes hold the memory: they would keep their own graphs until Python's collector runs
+        # passes hold the memory: they would keep their own graphs until Python's collector runs
+        graphs = proxy(graphs)
 
         def moved(capacity: int) -> None:
             if parts.positions is not None:
-                parts.positions.reaching(capacity)  # now, since a table that grows moves
+                # now, since a table that grows moves
+                parts.positions.reaching(capacity)
             graphs.clear()
 
         super().__init__(parts, StaticCache(*parts.sizes, moved))
         self._graphs = graphs
 
-    def _start(self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]) -> None:
+    def _start(
+        self, states: Tensor, hidden: Tensor | None, encoder_out: dict[str, Any]
+    ) -> None:
         length, batch_size, dim = states.shape
         cache = self.cache
         cache.start_with(batch_size, length, states)
         rows = cache.rows
         source = cache.source
         parts = self._parts
-        of_encoder = encoder_out.get(STATIC, [])[::2]  # where an encoder's graph leaves states and padding
+        # where an encoder's graph leaves states and padding
+        of_encoder = encoder_out.get(STATIC, [])[::2]
 
         def make() -> tuple[Function, Sequence[Tensor]]:
             inputs = of_encoder or (
@@ -55,7 +65,11 @@ class StaticMemory(Memory):
         if of_encoder or rows * source <= MOST_TOKENS:
             key = ("start", rows, source, *(part.data_ptr() for part in of_encoder))
             graph = self._graphs.get(key, 0, make)
-        fill, inputs = make() if graph is None else (lambda _: self._graphs.run(graph), graph.inputs)
+        fill, inputs = (
+            make()
+            if graph is None
+            else (lambda _: self._graphs.run(graph), graph.inputs)
+        )
         if not of_encoder:
             # zeros in place of an earlier batch's states: zero times NaN is NaN
             inputs[0].zero_()[:batch_size, :length] = states.transpose(0, 1)
@@ -68,7 +82,9 @@ class StaticMemory(Memory):
     def _keep(self, order: RowSelection) -> None:
         places, rows = order.moves
         if places:
-            assert set(places).isdisjoint(rows), "a pass must change nothing when it is repeated"
+            assert set(places).isdisjoint(rows), (
+                "a pass must change nothing when it is repeated"
+            )
             count = rows_bucket(len(places))
             key = ("keep", count, self.cache.source)
             graph = self._graphs.get(key, 2 * count, lambda: (self.cache.move, ()))

@@ -61,92 +61,20 @@ class Passes:
         self.backend = parts.backend
         self.device = parts.device
         self._cache = cache
-        self._kernels = self.backend.decoder_kernels(parts.decoder, parts.positions, parts.extra_embeddings)
-        self._layers = copy.copy(parts.layers)  # the same weights, with the sources of a bucket
+        self._kernels = self.backend.decoder_kernels(
+            parts.decoder, parts.positions, parts.extra_embeddings
+        )
+        # the same weights, with the sources of a bucket
+        self._layers = copy.copy(parts.layers)
 
     @property
     def kernels(self) -> Any:
         """What computes passes of few tokens, and chooses; None: there is nothing, or a kernel has failed."""
-        return self._kernels if self._kernels is not None and self._kernels.computes(1) else None
-
-    def block(self, shape: Shape, chooser: Chooser | None, judges: bool, keeps: bool, drafts: list[Tensor]) -> Function:
-        """A pass over a block: its table has each row's start, its last token and its draft.
-
-        Args:
-            shape: the sizes.
-            chooser: None: nothing is chosen, and features are all that is returned.
-            judges: whether draft tokens are scored, too.
-            keeps: whether features are returned beside the choices.
-            drafts: R x (W - 1), where the host has not seen them; it gets all tokens before the choices.
-
-        Returns:
-            From the pass's input to the vectors of `chosen`, and to features, R x W x D.
-        """
-        columns = torch.arange(shape.width, device=self.device)
-
-        def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
-            limits = numbers[:LIMITS]
-            table = numbers[LIMITS:].view(shape.rows, -1)
-            tokens = table[:, 1:]
-            if drafts:
-                tokens = torch.cat([table[:, 1:2], *drafts], dim=1)
-            positions = table[:, :1] + columns
-            features = self.features(tokens, positions, shape)
-            if chooser is None:
-                return limits[:0], features
-            found = self.chosen(features.flatten(0, 1), tokens, positions.flatten(), limits, chooser, judges)
-            if drafts:
-                found = torch.cat([tokens.reshape(1, -1).float(), found])
-            return (found, features) if keeps else (found,)
-
-        return read_block
-
-    def tree(self, shape: Shape, count: int, chooser: Chooser) -> Function:
-        """A pass over trees: its table has token, position and path of each prefix.
-
-        Returns from the pass's input to the best `count` log-probabilities and tokens, 2 x N x `count`, and to all
-        log-probabilities where the host may need them.
-        """
-        waits = self.backend.sync_is_costly
-
-        def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
-            limits = numbers[:LIMITS]
-            table = numbers[LIMITS:].view(shape.rows, shape.width, -1)
-            tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
-            features = self.features(tokens, positions, shape, paths=paths).flatten(0, 1)
-            at = positions.flatten().contiguous()
-            if self.kernels is None or not waits:
-                values, names, scores = self.likeliest(features, at, limits, count, chooser)
-            if self.kernels is not None:
-                logits = self.parts.project(features)
-                values, names = self.kernels.best_entries(logits, at, limits, count, chooser.temperature)
-            best = torch.stack([values, names.float()])
-            if waits:
-                return (best,)
-            return best, self.with_forced_end(scores[:], at, limits, chooser)
-
-        return read_tree
-
-    def draft(self, shape: Shape, block_size: int, choose: ChooseDraft) -> Function:
-        """A pass of a block drafter, whose table is that of a `DraftBlock`; it returns draft tokens, R x k."""
-        columns = torch.arange(shape.width, device=self.device)
-
-        def read_masks(numbers: Tensor) -> tuple[Tensor, ...]:
-            table = numbers[LIMITS:].view(shape.rows, -1)
-            lasts, starts, tokens, reach, wanted = DraftBlock.split(table, shape.width, block_size)
-            features = self.features(tokens, starts + columns, shape, reach=reach, wanted=wanted)
-            return numbers[:0], choose(features, lasts[:, 0])
-
-        return read_masks
-
-    def heads(self, features: Tensor, choose: ChooseProposals) -> Function:
-        """A pass of proposal heads over these features, R x W x D: its table has each row's column."""
-        rows = torch.arange(features.size(0), device=self.device)
-
-        def propose(numbers: Tensor) -> tuple[Tensor, ...]:
-            return numbers[:0], choose(features[rows, numbers[LIMITS:]])
-
-        return propose
+        return (
+            self._kernels
+            if self._kernels is not None and self._kernels.computes(1)
+            else None
+        )
 
     def features(
         self,
@@ -185,19 +113,29 @@ class Passes:
 
         # the layers
         if by_kernels:
-            x = kernels.layered(x, cache.memory_of(shape.rows), positions, sources, reach, wanted, paths)
+            x = kernels.layered(
+                x, cache.memory_of(shape.rows), positions, sources, reach, wanted, paths
+            )
             return parts.features(x)
         layers = self._layers
         layers.attend_to(*sources)
         of_rows = cache.of_rows(shape.rows)
         if paths is None:
-            x = layers.block(x, of_rows, positions, shape.keys, reach=reach, wanted=wanted)
+            x = layers.block(
+                x, of_rows, positions, shape.keys, reach=reach, wanted=wanted
+            )
         else:
             x = layers.tree(x, of_rows, positions, paths, shape.keys)
         return parts.features(x)
 
     def chosen(
-        self, features: Tensor, tokens: Tensor, at: Tensor, limits: Tensor, chooser: Chooser, judges: bool
+        self,
+        features: Tensor,
+        tokens: Tensor,
+        at: Tensor,
+        limits: Tensor,
+        chooser: Chooser,
+        judges: bool,
     ) -> Tensor:
         """Of each token the best one behind it and its log-probability; of draft tokens, too, whether EOS is forced in
         their place, and their own log-probability and rank. In fp32, which holds tokens below 2^24 exactly.
@@ -212,10 +150,13 @@ class Passes:
         following = F.pad(tokens[:, 1:], (0, 1)).flatten() if judges else None
         if self.kernels is not None:
             logits = self.parts.project(features)
-            found = self.kernels.chosen(logits, at, limits, following, chooser.temperature).T
+            found = self.kernels.chosen(
+                logits, at, limits, following, chooser.temperature
+            ).T
             return found if judges else found[:2]
         choice = self.backend.choice
-        count = 1 if choice.sync_is_costly else min(2, self.parts.symbols)  # see `choose_block`
+        # see `choose_block`
+        count = 1 if choice.sync_is_costly else min(2, self.parts.symbols)
         values, names, scores = self.likeliest(features, at, limits, count, chooser)
         must_end = at >= limits[3]
         end = torch.full_like(at, chooser.eos)[:, None]
@@ -230,13 +171,126 @@ class Passes:
         return torch.stack([vector.float() for vector in vectors])
 
     @torch.no_grad()
-    def likeliest(self, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser) -> Best:
+    def likeliest(
+        self, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser
+    ) -> Best:
         """`plain.choice.likeliest` over features, N x D, with padding and an early EOS banned; no EOS is forced."""
         is_early = at < torch.minimum(limits[2], limits[3])
         scores = self.parts.scores(features, chooser.temperature)
-        return self.backend.choice.likeliest(scores, count, Bans(chooser.pad, chooser.eos, is_early))
+        return self.backend.choice.likeliest(
+            scores, count, Bans(chooser.pad, chooser.eos, is_early)
+        )
 
-    def with_forced_end(self, scores: Tensor, at: Tensor, limits: Tensor, chooser: Chooser) -> Tensor:
+    def with_forced_end(
+        self, scores: Tensor, at: Tensor, limits: Tensor, chooser: Chooser
+    ) -> Tensor:
         """Log-probabilities, N x V, of EOS alone where a text must end."""
         others = torch.arange(self.parts.symbols, device=self.device) != chooser.eos
         return scores.masked_fill((at >= limits[3])[:, None] & others, -torch.inf)
+
+
+def block_pass(
+    passes: Passes,
+    shape: Shape,
+    chooser: Chooser | None,
+    judges: bool,
+    keeps: bool,
+    drafts: list[Tensor],
+) -> Function:
+    """A pass over a block: its table has each row's start, its last token and its draft.
+
+    Args:
+        shape: the sizes.
+        chooser: None: nothing is chosen, and features are all that is returned.
+        judges: whether draft tokens are scored, too.
+        keeps: whether features are returned beside the choices.
+        drafts: R x (W - 1), where the host has not seen them; it gets all tokens before the choices.
+
+    Returns:
+        From the pass's input to the vectors of `chosen`, and to features, R x W x D.
+    """
+    columns = torch.arange(shape.width, device=passes.device)
+
+    def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
+        limits = numbers[:LIMITS]
+        table = numbers[LIMITS:].view(shape.rows, -1)
+        tokens = table[:, 1:]
+        if drafts:
+            tokens = torch.cat([table[:, 1:2], *drafts], dim=1)
+        positions = table[:, :1] + columns
+        features = passes.features(tokens, positions, shape)
+        if chooser is None:
+            return limits[:0], features
+        found = passes.chosen(
+            features.flatten(0, 1),
+            tokens,
+            positions.flatten(),
+            limits,
+            chooser,
+            judges,
+        )
+        if drafts:
+            found = torch.cat([tokens.reshape(1, -1).float(), found])
+        return (found, features) if keeps else (found,)
+
+    return read_block
+
+
+def tree_pass(passes: Passes, shape: Shape, count: int, chooser: Chooser) -> Function:
+    """A pass over trees: its table has token, position and path of each prefix.
+
+    Returns from the pass's input to the best `count` log-probabilities and tokens, 2 x N x `count`, and to all
+    log-probabilities where the host may need them.
+    """
+    waits = passes.backend.sync_is_costly
+
+    def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
+        limits = numbers[:LIMITS]
+        table = numbers[LIMITS:].view(shape.rows, shape.width, -1)
+        tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
+        features = passes.features(tokens, positions, shape, paths=paths).flatten(0, 1)
+        at = positions.flatten().contiguous()
+        if passes.kernels is None or not waits:
+            values, names, scores = passes.likeliest(
+                features, at, limits, count, chooser
+            )
+        if passes.kernels is not None:
+            logits = passes.parts.project(features)
+            values, names = passes.kernels.best_entries(
+                logits, at, limits, count, chooser.temperature
+            )
+        best = torch.stack([values, names.float()])
+        if waits:
+            return (best,)
+        return best, passes.with_forced_end(scores[:], at, limits, chooser)
+
+    return read_tree
+
+
+def draft_pass(
+    passes: Passes, shape: Shape, block_size: int, choose: ChooseDraft
+) -> Function:
+    """A pass of a block drafter, whose table is that of a `DraftBlock`; it returns draft tokens, R x k."""
+    columns = torch.arange(shape.width, device=passes.device)
+
+    def read_masks(numbers: Tensor) -> tuple[Tensor, ...]:
+        table = numbers[LIMITS:].view(shape.rows, -1)
+        lasts, starts, tokens, reach, wanted = DraftBlock.split(
+            table, shape.width, block_size
+        )
+        features = passes.features(
+            tokens, starts + columns, shape, reach=reach, wanted=wanted
+        )
+        return numbers[:0], choose(features, lasts[:, 0])
+
+    return read_masks
+
+
+def heads_pass(passes: Passes, features: Tensor, choose: ChooseProposals) -> Function:
+    """A pass of proposal heads over these features, R x W x D: its table has each row's column."""
+    rows = torch.arange(features.size(0), device=passes.device)
+
+    def propose(numbers: Tensor) -> tuple[Tensor, ...]:
+        return numbers[:0], choose(features[rows, numbers[LIMITS:]])
+
+    return propose

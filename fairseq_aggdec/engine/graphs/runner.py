@@ -14,13 +14,34 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import Block, Chosen, Ragged
-from fairseq_aggdec.engine.graphs.buffers import MOST_TOKENS, positions_bucket, tree_width_bucket, width_bucket
+from fairseq_aggdec.engine.graphs.buffers import (
+    MOST_TOKENS,
+    positions_bucket,
+    tree_width_bucket,
+    width_bucket,
+)
 from fairseq_aggdec.engine.graphs.graph_cache import Function, Graph, GraphCache
 from fairseq_aggdec.engine.graphs.memory import StaticMemory
-from fairseq_aggdec.engine.graphs.passes import LIMITS, Chooser, Passes, Shape, limits_of
+from fairseq_aggdec.engine.graphs.passes import (
+    LIMITS,
+    Chooser,
+    Passes,
+    Shape,
+    block_pass,
+    draft_pass,
+    heads_pass,
+    limits_of,
+    tree_pass,
+)
 from fairseq_aggdec.engine.memory import LastFeatures
 from fairseq_aggdec.engine.parts import Parts
-from fairseq_aggdec.engine.runner import ChooseDraft, ChooseProposals, DraftBlock, Eager, Runner
+from fairseq_aggdec.engine.runner import (
+    ChooseDraft,
+    ChooseProposals,
+    DraftBlock,
+    Eager,
+    Runner,
+)
 
 _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
@@ -33,49 +54,41 @@ class Graphs(Runner):
         """Raises `ValueError` where kernels do not support the decoder."""
         self._parts = parts
         self._waits = parts.backend.sync_is_costly
-        self._is_exact = parts.backend.arithmetic.bit_exact  # kernels compute passes of any size
+        # kernels compute passes of any size
+        self._is_exact = parts.backend.arithmetic.bit_exact
         self.cache = GraphCache.on(parts.device, parts.backend.drop_kernels)
         self.memory = StaticMemory(parts, self.cache)
         self.passes = Passes(parts, self.memory.cache)
         self.eager = Eager(parts, self.memory)
 
-    def block(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+    def block(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
         shape = self._shape_of(block.ragged.width, block.last_start)
         prefix = rules.common_prefix if block.last_start == 0 else []
-        forced = len(prefix[0]) if prefix else 0  # the block begins with these tokens after the first
+        # the block begins with these tokens after the first
+        forced = len(prefix[0]) if prefix else 0
         if shape is None or not self.allows(rules, shape, block.first_start + forced):
             return self.eager.choose(self.read(block), block, rules, ranks, sequence)
 
-        # run the pass; where the host has not seen the block's tokens, they come before what `Passes.chosen` returns
         graph = self._run(block, shape, rules, judges=ranks > 0 or forced > 0)
-        found = graph.read().reshape(-1, shape.rows, shape.width)
-        if graph.inputs:
-            read, tokens, log_probs, *judged = found
-        else:
-            read = graph.numbers()[LIMITS:].reshape(shape.rows, -1)[:, 1:]
-            tokens, log_probs, *judged = found
-
-        # a forced beginning is chosen whatever the scores are; no draft token passes where the output must end
-        if forced:
-            tokens[:, :forced] = read[:, 1 : 1 + forced]
-            log_probs[:, :forced] = judged[1][:, :forced]
-        scores = [log_probs]
-        if ranks:
-            must_end, drafted, higher = judged
-            drafted[must_end > 0] = -np.inf
-            scores += [drafted, higher]
-
-        # copies, since the next pass overwrites what it reads and finds; by numpy, whose operations take less time
-        inside = _inside(block.ragged, shape)
-        whole = [torch.from_numpy(part[inside].astype(np.int64).ravel()) for part in (read, tokens)]
-        whole += [torch.from_numpy(part[inside].flatten()) for part in scores]
-        return Chosen(*whole)
+        return _choices(graph, block, shape, ranks > 0, forced)
 
     def tree(
-        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+        self,
+        block: TreeBlock,
+        rules: SearchRules,
+        count: int,
+        sequences: Tensor | None = None,
     ) -> Iterator[Entries]:
         last = block.last_position
-        shape = self.fit(tree_width_bucket(block.ragged.width), positions_bucket(block.end))
+        shape = self.fit(
+            tree_width_bucket(block.ragged.width), positions_bucket(block.end)
+        )
         must_end = last >= rules.max_len  # only kernels know of it
         if (
             shape is None
@@ -90,7 +103,11 @@ class Graphs(Runner):
         key = ("tree", shape, length, count, chooser)
         columns = shape.width * (2 + length)
         graph, table = self._graph(
-            key, shape.rows, columns, lambda: (self.passes.tree(shape, count, chooser), []), rules
+            key,
+            shape.rows,
+            columns,
+            lambda: (tree_pass(self.passes, shape, count, chooser), []),
+            rules,
         )
         rows = table.reshape(shape.rows, shape.width, -1)[: len(block.ragged.widths)]
         end = 2 + block.paths.size(1)
@@ -100,16 +117,7 @@ class Graphs(Runner):
         rows[..., 2:end] = block.paths.numpy()[filling].reshape(*rows.shape[:2], -1)
         rows[..., end:] = rows[..., end - 1, None]
         self.cache.run(graph)
-
-        # copies, since the next pass overwrites what it finds
-        inside = _inside(block.ragged, shape)
-        found = graph.read().reshape(2, shape.rows, shape.width, count)
-        values, names = (part[inside].reshape(-1, count) for part in found)
-        whole = None
-        if graph.results:
-            places = np.arange(shape.tokens).reshape(shape.rows, -1)[inside].ravel()
-            whole = graph.results[0][torch.from_numpy(places)]
-        return iter([Entries(torch.from_numpy(values.copy()), torch.from_numpy(names.astype(np.int64)), whole)])
+        return iter([_entries(graph, block, shape, count)])
 
     def read(self, block: Block) -> Tensor:
         shape = self._shape_of(block.ragged.width, block.last_start)
@@ -125,21 +133,35 @@ class Graphs(Runner):
         size = block.block_size
         key = ("draft", shape, size)
         columns = 2 + 2 * shape.width + size
-        graph, table = self._graph(key, shape.rows, columns, lambda: (self.passes.draft(shape, size, choose), []))
+        graph, table = self._graph(
+            key,
+            shape.rows,
+            columns,
+            lambda: (draft_pass(self.passes, shape, size, choose), []),
+        )
         given = block.split(block.table.numpy(), block.width, size)
-        for part, values in zip(block.split(table, shape.width, size), given, strict=True):
+        for part, values in zip(
+            block.split(table, shape.width, size), given, strict=True
+        ):
             part[: values.shape[0], : values.shape[1]] = values
         self.cache.run(graph)
         return graph.results[0][: block.table.size(0)]
 
-    def propose(self, columns: np.ndarray, choose: ChooseProposals, last_head: int) -> Tensor:
+    def propose(
+        self, columns: np.ndarray, choose: ChooseProposals, last_head: int
+    ) -> Tensor:
         features = self.memory.features
         assert features is not None
         if not features.are_static:
             return self.eager.propose(columns, choose, last_head)
         values = features.values
         key = ("heads", values.data_ptr(), *values.shape, last_head)
-        graph, table = self._graph(key, values.size(0), 1, lambda: (self.passes.heads(features.values, choose), []))
+        graph, table = self._graph(
+            key,
+            values.size(0),
+            1,
+            lambda: (heads_pass(self.passes, features.values, choose), []),
+        )
         table[: len(columns), 0] = columns
         self.cache.run(graph)
         return graph.results[0][: len(columns)]
@@ -160,9 +182,13 @@ class Graphs(Runner):
         """Whether a graph can choose the tokens: it has bans of padding and of an early EOS, and the longest output."""
         if not rules.are_simple:
             return False
-        if self._is_exact:  # another choice has other bits, so no block may decide which one it gets
+        # another choice has other bits, so no block may decide which one it gets
+        if self._is_exact:
             return rules.prefix is None
-        return first_position >= rules.forced_steps and shape.tokens * self._parts.symbols <= _MOST_SCORES
+        return (
+            first_position >= rules.forced_steps
+            and shape.tokens * self._parts.symbols <= _MOST_SCORES
+        )
 
     def chooser(self, rules: SearchRules) -> Chooser:
         """What a graph of this batch has built in."""
@@ -173,7 +199,13 @@ class Graphs(Runner):
         width = width_bucket(width)
         return self.fit(width, positions_bucket(last_start + width))
 
-    def _run(self, block: Block, shape: Shape, rules: SearchRules | None = None, judges: bool = False) -> Graph:
+    def _run(
+        self,
+        block: Block,
+        shape: Shape,
+        rules: SearchRules | None = None,
+        judges: bool = False,
+    ) -> Graph:
         """Run a pass over a block, asynchronously. `rules`: it chooses tokens; `judges`: it scores the draft tokens."""
         rows = len(block.lasts)
         drafted = block.ragged.width - 1
@@ -184,8 +216,18 @@ class Graphs(Runner):
 
         def make() -> tuple[Function, list[Tensor]]:
             device = self._parts.device
-            drafts = [] if is_on_host else [torch.zeros(shape.rows, shape.width - 1, dtype=torch.long, device=device)]
-            return self.passes.block(shape, chooser, judges, keeps, drafts), drafts
+            drafts = (
+                []
+                if is_on_host
+                else [
+                    torch.zeros(
+                        shape.rows, shape.width - 1, dtype=torch.long, device=device
+                    )
+                ]
+            )
+            return block_pass(
+                self.passes, shape, chooser, judges, keeps, drafts
+            ), drafts
 
         graph, table = self._graph(key, shape.rows, 1 + shape.width, make, rules)
         table[:rows, 0] = block.known_starts
@@ -196,7 +238,9 @@ class Graphs(Runner):
             graph.inputs[0][:rows, :drafted] = block.draft[:, :drafted]
         self.cache.run(graph)
         if keeps:
-            self.memory.features = LastFeatures(graph.results[0], list(block.known_starts), are_static=True)
+            self.memory.features = LastFeatures(
+                graph.results[0], list(block.known_starts), are_static=True
+            )
         return graph
 
     def _graph(
@@ -219,12 +263,66 @@ class Graphs(Runner):
         return graph, numbers[LIMITS:].reshape(rows, columns)
 
 
+def _choices(
+    graph: Graph, block: Block, shape: Shape, judges: bool, forced: int
+) -> Chosen:
+    """The choices of a pass over a block that begins with `forced` tokens behind the first.
+
+    `judges`: with what is found of draft tokens.
+    """
+    # where the host has not seen the block's tokens, they come before what `Passes.chosen` returns
+    found = graph.read().reshape(-1, shape.rows, shape.width)
+    if graph.inputs:
+        read, tokens, log_probs, *judged = found
+    else:
+        read = graph.numbers()[LIMITS:].reshape(shape.rows, -1)[:, 1:]
+        tokens, log_probs, *judged = found
+
+    # a forced beginning is chosen whatever the scores are; no draft token passes where the output must end
+    if forced:
+        tokens[:, :forced] = read[:, 1 : 1 + forced]
+        log_probs[:, :forced] = judged[1][:, :forced]
+    scores = [log_probs]
+    if judges:
+        must_end, drafted, higher = judged
+        drafted[must_end > 0] = -np.inf
+        scores += [drafted, higher]
+
+    # copies, since the next pass overwrites what it reads and finds; by numpy, whose operations take less time
+    inside = _inside(block.ragged, shape)
+    whole = [
+        torch.from_numpy(part[inside].astype(np.int64).ravel())
+        for part in (read, tokens)
+    ]
+    whole += [torch.from_numpy(part[inside].flatten()) for part in scores]
+    return Chosen(*whole)
+
+
+def _entries(graph: Graph, block: TreeBlock, shape: Shape, count: int) -> Entries:
+    """The best entries of a pass over trees, copied, since the next pass overwrites them."""
+    inside = _inside(block.ragged, shape)
+    found = graph.read().reshape(2, shape.rows, shape.width, count)
+    values, names = (part[inside].reshape(-1, count) for part in found)
+    whole = None
+    if graph.results:
+        places = np.arange(shape.tokens).reshape(shape.rows, -1)[inside].ravel()
+        whole = graph.results[0][torch.from_numpy(places)]
+    return Entries(
+        torch.from_numpy(values.copy()),
+        torch.from_numpy(names.astype(np.int64)),
+        whole,
+    )
+
+
 def _inside(ragged: Ragged, shape: Shape) -> Any:
     """The index of a pass's valid entries, of R x W."""
     rows = len(ragged.widths)
     if ragged.is_full:
         return slice(rows), slice(ragged.width)
-    return np.arange(shape.width) < np.array([*ragged.widths, *[0] * (shape.rows - rows)])[:, None]
+    return (
+        np.arange(shape.width)
+        < np.array([*ragged.widths, *[0] * (shape.rows - rows)])[:, None]
+    )
 
 
 def _filling(ragged: Ragged, width: int) -> Any:

@@ -27,19 +27,27 @@ DeviceLoop = Callable[[Any, Tensor], list[Any] | None]
 must be made ready again"""
 
 
-def device_loop(verifiers: Iterable[Any], rules: SearchRules, search: RowSearch | BeamOptions) -> DeviceLoop | None:
+def device_loop(
+    verifiers: Iterable[Any], rules: SearchRules, search: RowSearch | BeamOptions
+) -> DeviceLoop | None:
     """What decodes a batch on the device; None where a loop of `decoding` does. `BeamOptions`: a step in each pass."""
     if not _is_on() or failures:
         return None
     engine, *others = verifiers
     runner = engine.runner if isinstance(engine, Decoder) else None
-    if others or not isinstance(runner, Graphs) or not runner.allows(rules, Shape(1, 1, 1, 1), 0):
+    if (
+        others
+        or not isinstance(runner, Graphs)
+        or not runner.allows(rules, Shape(1, 1, 1, 1), 0)
+    ):
         return None
     kind: Any = RowLoop if isinstance(search, RowSearch) else BeamLoop
     if not kind.serves(search) or not has_triton(engine.parts.device):
         return None
     _say("loops on the device decode (AGGDEC_GPU=loops)")
-    return lambda verifier, first_tokens: decode(kind(verifier.runner, rules, search), first_tokens)
+    return lambda verifier, first_tokens: decode(
+        kind(verifier.runner, rules, search), first_tokens
+    )
 
 
 def _is_on() -> bool:

@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, output_of
+from fairseq_aggdec.decoding.beam.search import (
+    BeamOptions,
+    BeamStats,
+    Output,
+    best_first,
+    output_of,
+)
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.graphs.buffers import rows_bucket, tree_width_bucket
@@ -28,10 +34,14 @@ _STEPS = 32
 class BeamLoop(Loop):
     """A beam search of one batch with a step in each pass."""
 
-    def __init__(self, runner: Graphs, rules: SearchRules, options: BeamOptions) -> None:
+    def __init__(
+        self, runner: Graphs, rules: SearchRules, options: BeamOptions
+    ) -> None:
         width = tree_width_bucket(options.size)
         most = min(options.max_len + 2, 2 * runner.memory.cache.source + width)
-        super().__init__(runner, rules, width, -(-most // _STEPS) * _STEPS, options.size)
+        super().__init__(
+            runner, rules, width, -(-most // _STEPS) * _STEPS, options.size
+        )
         self._options = options
 
     @staticmethod
@@ -92,9 +102,15 @@ class BeamLoop(Loop):
         }
 
         def step(limits: Tensor) -> tuple[Tensor]:
-            features = passes.features(state.tokens, state.positions, plan.shape, paths=state.paths).flatten(0, 1)
-            entries = _entries(passes, features, state.positions.flatten(), limits, count, chooser)
-            take_step[(plan.shape.rows,)](parts, tuple(entries), limits, sizes, **options)
+            features = passes.features(
+                state.tokens, state.positions, plan.shape, paths=state.paths
+            ).flatten(0, 1)
+            entries = _entries(
+                passes, features, state.positions.flatten(), limits, count, chooser
+            )
+            take_step[(plan.shape.rows,)](
+                parts, tuple(entries), limits, sizes, **options
+            )
             return (state.going,)
 
         return step
@@ -106,7 +122,8 @@ class BeamLoop(Loop):
         longest = last.max(initial=0)
         state.end_words = np.zeros((*place.shape, longest), np.int64)
         state.end_totals = np.zeros((*place.shape, longest))
-        for step in range(longest - 1, -1, -1):  # all hypotheses at once, from their ends to their beginnings
+        # all hypotheses at once, from their ends to their beginnings
+        for step in range(longest - 1, -1, -1):
             state.end_words[..., step] = state.words[row, place, step]
             state.end_totals[..., step] = state.totals[row, place, step]
             place = np.where(step < last, state.parents[row, place, step], place)
@@ -119,16 +136,28 @@ class BeamLoop(Loop):
         for number in range(row.finished[0]):
             length = row.end_steps[number]
             tokens = [*row.end_words[number, :length].tolist(), self._options.eos]
-            sums = [*row.end_totals[number, :length].tolist(), float(row.end_sums[number])]
+            sums = [
+                *row.end_totals[number, :length].tolist(),
+                float(row.end_sums[number]),
+            ]
             outputs.append(output_of(tokens, sums, self._options, None))
         widths = row.widths[: row.steps[0] + 1].tolist()
         return best_first(outputs), BeamStats(widths, list(widths), [1] * len(widths))
 
 
-def _entries(passes: Passes, features: Tensor, at: Tensor, limits: Tensor, count: int, chooser: Chooser) -> Any:
+def _entries(
+    passes: Passes,
+    features: Tensor,
+    at: Tensor,
+    limits: Tensor,
+    count: int,
+    chooser: Chooser,
+) -> Any:
     """The best log-probabilities at each position and their tokens, twice N x `count`."""
     if passes.kernels is not None:
         logits = passes.parts.project(features)
-        return passes.kernels.best_entries(logits, at, limits, count, chooser.temperature)
+        return passes.kernels.best_entries(
+            logits, at, limits, count, chooser.temperature
+        )
     *_, scores = passes.likeliest(features, at, limits, 1, chooser)
     return passes.with_forced_end(scores[:], at, limits, chooser).topk(count)

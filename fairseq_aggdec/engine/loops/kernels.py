@@ -129,7 +129,9 @@ def advance(
         tl.debug_barrier()  # 2
         place = tl.arange(0, padded_source)
         source = row * source_length
-        context = tl.load(contexts + source + place, mask=place < source_length, other=-2)
+        context = tl.load(
+            contexts + source + place, mask=place < source_length, other=-2
+        )
 
         # the place that is expected, see `SourceMatcher`
         expected = tl.load(copied + row) + last
@@ -151,7 +153,9 @@ def advance(
         while count > 1:
             before = tl.load(texts + text + length - 1 - depth)
             is_there = (place >= depth) & (place < source_length)
-            shifted = tl.load(contexts + source + place - depth, mask=is_there, other=-2)
+            shifted = tl.load(
+                contexts + source + place - depth, mask=is_there, other=-2
+            )
             # the start symbol stands for itself, wherever else the source has it
             is_same = tl.where(depth < length - 1, shifted == before, place == depth)
             longer = matches & is_same
@@ -177,7 +181,9 @@ def advance(
         room = tl.minimum(width - 1, room)
         draft_length = tl.minimum(available, room)
         is_copied = (column > 0) & (column <= draft_length)
-        draft = tl.load(following + source + begin + column - 1, mask=is_copied, other=0)
+        draft = tl.load(
+            following + source + begin + column - 1, mask=is_copied, other=0
+        )
 
     # the next block
     next_tokens = tl.where(column == 0, token, draft)
@@ -248,7 +254,9 @@ def take_step(
     is_beam = beam < count
     is_entry = is_beam[:, None] & (place < num_entries)[None, :]
     of_beam = (first + beam)[:, None] * num_entries
-    score = tl.load(values + of_beam + place[None, :], mask=is_entry, other=-float("inf"))
+    score = tl.load(
+        values + of_beam + place[None, :], mask=is_entry, other=-float("inf")
+    )
     before = tl.load(sums + first + beam, mask=is_beam, other=0.0)
     if not is_going:  # it has ended, or waits
         return
@@ -264,8 +272,11 @@ def take_step(
     rank = tl.arange(0, padded_candidates)
     parent = candidate // padded_entries
     of_parent = (first + parent) * num_entries
-    is_possible = tl.where(score > -float("inf"), 1, 0) == 1  # the interpreter's comparisons are floats
-    token = tl.load(names + of_parent + candidate % padded_entries, mask=is_possible, other=-1)
+    # the interpreter's comparisons are floats
+    is_possible = tl.where(score > -float("inf"), 1, 0) == 1
+    token = tl.load(
+        names + of_parent + candidate % padded_entries, mask=is_possible, other=-1
+    )
     tl.debug_barrier()  # 1
 
     # N words go on

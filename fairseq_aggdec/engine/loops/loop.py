@@ -16,10 +16,24 @@ from torch import Tensor
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.tokens import RowSelection
-from fairseq_aggdec.engine.graphs.graph_cache import Function, Graph, GraphCache, is_out_of_memory
+from fairseq_aggdec.engine.graphs.graph_cache import (
+    Function,
+    Graph,
+    GraphCache,
+    is_out_of_memory,
+)
 from fairseq_aggdec.engine.graphs.passes import LIMITS, Shape, limits_of
 from fairseq_aggdec.engine.graphs.runner import Graphs
-from fairseq_aggdec.engine.loops.state import ENDED, GOES, WAITS, Part, State, new_buffer, parts_of, widened
+from fairseq_aggdec.engine.loops.state import (
+    ENDED,
+    GOES,
+    WAITS,
+    Part,
+    State,
+    new_buffer,
+    parts_of,
+    widened,
+)
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
@@ -49,7 +63,14 @@ class Plan(NamedTuple):
 class Loop(ABC):
     """A loop over the graphs of a decoder, for one batch."""
 
-    def __init__(self, runner: Graphs, rules: SearchRules, width: int, capacity: int, slots: int = 1) -> None:
+    def __init__(
+        self,
+        runner: Graphs,
+        rules: SearchRules,
+        width: int,
+        capacity: int,
+        slots: int = 1,
+    ) -> None:
         """For a decoder that is ready to score the batch from position 0.
 
         Args:
@@ -151,7 +172,9 @@ def decode(loop: Loop, first_tokens: Tensor) -> list[Any] | None:
     except Exception as error:
         if not is_out_of_memory(error):
             failures.append(str(error))
-        logger.warning(f"a batch is decoded by a loop on the host, slower and as exact, because of {error!r}")
+        logger.warning(
+            f"a batch is decoded by a loop on the host, slower and as exact, because of {error!r}"
+        )
         return None
     return None if None in found else found
 

@@ -51,7 +51,9 @@ class RowLoop(Loop):
         """a `DraftDecoder`; None: no model drafts"""
         self._reach = 0
         """the number of positions that the model knows"""
-        self._matchers = drafter.matchers if isinstance(drafter, SourceCopyDrafter) else []
+        self._matchers = (
+            drafter.matchers if isinstance(drafter, SourceCopyDrafter) else []
+        )
         self._source = 0
         """S, the places of a source, a power of two; 0: nothing is copied"""
 
@@ -60,7 +62,9 @@ class RowLoop(Loop):
         if self._matchers:
             longest = max(max(matcher.copyable) for matcher in self._matchers)
             width = buffers.width_bucket(1 + min(rules.max_len, longest, MOST_COPIED))
-            self._source = buffers.source_bucket(max(len(matcher.source) for matcher in self._matchers))
+            self._source = buffers.source_bucket(
+                max(len(matcher.source) for matcher in self._matchers)
+            )
         if isinstance(drafter, BlockDrafter):
             self._model = drafter.model
             self._reach = drafter.model.max_positions
@@ -134,7 +138,9 @@ class RowLoop(Loop):
             count = min(matcher.copyable[0], rules.max_len, self.width - 1)
             known = np.clip(matcher.source, 0, last_symbol)  # see `Outputs`
             before = np.array(matcher.source[:-1])
-            state.contexts[row, 1:length] = np.where(before == rules.eos, FOREIGN, before)
+            state.contexts[row, 1:length] = np.where(
+                before == rules.eos, FOREIGN, before
+            )
             state.copyable[row, :length] = matcher.copyable[:-1]
             state.following[row, :length] = known
             state.block[row, 1 : 1 + count] = known[:count]
@@ -163,15 +169,21 @@ class RowLoop(Loop):
 
         def turn(limits: Tensor) -> tuple[Tensor]:
             if plan.draft is not None:
-                tokens = plan.draft.tokens(state.texts, state.lengths, state.block[:, :1])
+                tokens = plan.draft.tokens(
+                    state.texts, state.lengths, state.block[:, :1]
+                )
                 if rules.symbols is not None:
                     tokens = tokens.clamp(0, rules.symbols - 1)
                 state.block[:, 1:] = tokens
             # a row that has ended, or waits, may reach up to T: nothing must be written behind it
             at = state.positions.clamp(max=capacity - 1)
             features = passes.features(state.block, at, plan.shape).flatten(0, 1)
-            found = passes.chosen(features, state.block, at.flatten(), limits, chooser, judges=False)
-            advance[(plan.shape.rows,)](parts, found.contiguous(), limits, sizes, **options)
+            found = passes.chosen(
+                features, state.block, at.flatten(), limits, chooser, judges=False
+            )
+            advance[(plan.shape.rows,)](
+                parts, found.contiguous(), limits, sizes, **options
+            )
             return (state.going,)
 
         return turn
@@ -186,7 +198,9 @@ class RowLoop(Loop):
         return Decoded(tokens, log_probs, SentenceStats(*counts))
 
 
-def draft_on_device(model: DraftDecoder, capacity: int, block_size: int) -> DeviceDraft | None:
+def draft_on_device(
+    model: DraftDecoder, capacity: int, block_size: int
+) -> DeviceDraft | None:
     """Drafts of k = `block_size` tokens for texts of up to T = `capacity` tokens; None: too large for a graph.
 
     A text that has not ended leaves room for a draft and the token behind it. The last k + 1 tokens are read, since an
@@ -215,7 +229,11 @@ def draft_on_device(model: DraftDecoder, capacity: int, block_size: int) -> Devi
 
         # a known token attends to what is before it, a mask to all masks
         end = lengths + (block_size - 1)
-        reach = torch.where(is_known, positions, end) if is_causal else end.expand_as(positions)
+        reach = (
+            torch.where(is_known, positions, end)
+            if is_causal
+            else end.expand_as(positions)
+        )
         wanted = lengths - starts + columns[:block_size]
         features = passes.features(block, positions, shape, reach=reach, wanted=wanted)
         drafts = choose(features, last[:, 0])

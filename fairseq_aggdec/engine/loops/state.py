@@ -64,7 +64,8 @@ def widened(state: State, table: Sequence[Part]) -> Tensor:
     rows = len(state.going)
     for name, part in vars(state).items():
         whole = getattr(larger, name)
-        whole[:rows, ..., : part.shape[-1]] = part  # a path goes on with slot 0, which is on every path
+        # a path goes on with slot 0, which is on every path
+        whole[:rows, ..., : part.shape[-1]] = part
         whole[rows:] = whole[rows - 1]
     larger.going[rows:] = ENDED
     return buffer

@@ -32,7 +32,9 @@ class NativeBackend(PlainBackend):
         self.choice = NATIVE
         self._kernels, self._quantised = found, arithmetic.precision == "int8"
 
-    def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
+    def product(
+        self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None
+    ) -> Product:
         if activation not in ACTIVATIONS:
             return super().product(weight, bias, activation)
         return PackedProduct(self._kernels, weight, bias, activation, self._quantised)
@@ -46,20 +48,40 @@ class NativeBackend(PlainBackend):
         return EncoderStack(encoder, self._kernels, self._quantised)
 
     def embedding(
-        self, decoder: TransformerDecoderBase, positions: Positions | None, extra_embeddings: Tensor | None
+        self,
+        decoder: TransformerDecoderBase,
+        positions: Positions | None,
+        extra_embeddings: Tensor | None,
     ) -> Embedding | None:
         """See `Backend.embedding`; None where the first layer's input is more than a sum of embeddings."""
-        if decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
+        if (
+            decoder.project_in_dim is not None
+            or decoder.layernorm_embedding is not None
+        ):
             return None
-        return Embedding(self._kernels, decoder.embed_tokens.weight, decoder.embed_scale, positions, extra_embeddings)
+        return Embedding(
+            self._kernels,
+            decoder.embed_tokens.weight,
+            decoder.embed_scale,
+            positions,
+            extra_embeddings,
+        )
 
     def chain(
-        self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
+        self,
+        before: Tensor,
+        after: Tensor,
+        here: Tensor,
+        candidates: Tensor,
+        scores: Tensor,
+        last: Tensor,
     ) -> Tensor:
         return chain(self._kernels, before, after, here, candidates, scores, last)
 
 
-def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> NativeBackend | None:
+def native_backend(
+    weight: Tensor, arithmetic: Arithmetic, activation: Any
+) -> NativeBackend | None:
     """The kernels for a model with such weights on a CPU and such an activation; None where PyTorch computes it.
 
     Raises `AggdecError` where there are no kernels, and --int8 or --bit-exact needs them, and for --bf16.
@@ -86,5 +108,9 @@ def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> N
 
 def refuse_options(arithmetic: Arithmetic, reason: str) -> None:
     """Raise `AggdecError` for --int8 and --bit-exact, which need the kernels; `reason`: why there are none."""
-    if not arithmetic.is_judged and (arithmetic.precision == "int8" or arithmetic.bit_exact):
-        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")
+    if not arithmetic.is_judged and (
+        arithmetic.precision == "int8" or arithmetic.bit_exact
+    ):
+        raise AggdecError(
+            f"{arithmetic.options()} needs this plugin's kernels, which {reason}"
+        )

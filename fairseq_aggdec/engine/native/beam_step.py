@@ -79,7 +79,15 @@ class CBeamStep:
             self._ends,
             self._scores,
         )
-        sizes = (sentences, size, self._options.eos, length, values.size(1), length * size, not whole)
+        sizes = (
+            sentences,
+            size,
+            self._options.eos,
+            length,
+            values.size(1),
+            length * size,
+            not whole,
+        )
         step = _CStep(*sizes, *(tensor.data_ptr() for tensor in tensors))
         address = ctypes.addressof(step)
 
@@ -89,7 +97,10 @@ class CBeamStep:
         count = self._kernels.take(address)
         ends = self._ends.view(-1, 2)[:count].tolist() if count else []
         scores = self._scores[:count].tolist() if count else []
-        return after, [(sentence, row, score) for (sentence, row), score in zip(ends, scores, strict=True)]
+        return after, [
+            (sentence, row, score)
+            for (sentence, row), score in zip(ends, scores, strict=True)
+        ]
 
 
 def beam_step(sentences: int, options: BeamOptions) -> CBeamStep | None:

@@ -8,8 +8,21 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.tokens import Ragged
-from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, check, fields, threads
-from fairseq_aggdec.engine.native.products import ACTIVATIONS, WEIGHT_TYPES, CProduct, PackedProduct
+from fairseq_aggdec.engine.native.library import (
+    ADDRESS,
+    I64,
+    Kernels,
+    address,
+    check,
+    fields,
+    threads,
+)
+from fairseq_aggdec.engine.native.products import (
+    ACTIVATIONS,
+    WEIGHT_TYPES,
+    CProduct,
+    PackedProduct,
+)
 from fairseq_aggdec.engine.plain.layers import KVCache, Positions
 from fairseq_aggdec.engine.weights import fused_weights, queries_and_heads
 from fairseq_aggdec.models.transformer_parts import layers_of
@@ -52,7 +65,12 @@ class _CBlock(ctypes.Structure):
 class _Stack:
     """A model's layers, copied into a `Stack` of kernels.c."""
 
-    def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels, quantised: bool) -> None:
+    def __init__(
+        self,
+        model: TransformerEncoderBase | TransformerDecoderBase,
+        found: Kernels,
+        quantised: bool,
+    ) -> None:
         """`quantised`: multiply in 8-bit integers. Raises `ValueError` for layers of several sizes."""
         self._kernels = found
         self._quantised = quantised
@@ -81,10 +99,15 @@ class _Stack:
         own = layer.self_attn
         cross = getattr(layer, "encoder_attn", None)
         dim, inner = self._dim, self._inner
-        of_layer = _CLayer()  # weights are allocated in the order in which they are read
+        # weights are allocated in the order in which they are read
+        of_layer = _CLayer()
         of_layer.self_norm = self._norm(layer.self_attn_layer_norm)
         of_layer.self_qkv = self._product(
-            (3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own)
+            (3 * dim, dim),
+            own.q_proj,
+            own.k_proj,
+            own.v_proj,
+            order=queries_and_heads(own),
         )
         of_layer.self_out = self._product((dim, dim), own.out_proj)
         if cross is not None:
@@ -101,31 +124,44 @@ class _Stack:
             return _CNorm()
         numbers: list[Tensor] = []
         if module.weight is not None:
-            bias = torch.zeros_like(module.weight) if module.bias is None else module.bias
+            bias = (
+                torch.zeros_like(module.weight) if module.bias is None else module.bias
+            )
             numbers = [module.weight.detach().clone(), bias.detach().clone()]
         shapes = [module.normalized_shape, *(x.shape for x in numbers)]
         if any(shape != (self._dim,) for shape in shapes):
-            raise ValueError(f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {self._dim}")
+            raise ValueError(
+                f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {self._dim}"
+            )
         self._alive += numbers
         norm = _CNorm(*map(address, numbers))
         norm.epsilon = module.eps
         return norm
 
-    def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> CProduct:
+    def _product(
+        self,
+        shape: tuple[int, int],
+        *projections: nn.Linear,
+        order: Tensor | None = None,
+    ) -> CProduct:
         """Pack the weights of a product, outputs x inputs; raises `ValueError` for another shape, as if pruned."""
         weight, bias = fused_weights(*projections, order=order)
         if weight.shape != shape:
             raise ValueError(
                 f"a product of {tuple(weight.shape)} weights, where the first layer's sizes ask for {shape}"
             )
-        product = PackedProduct(self._kernels, weight, bias, None, self._quantised, self._weights)
+        product = PackedProduct(
+            self._kernels, weight, bias, None, self._quantised, self._weights
+        )
         self._alive.append(product)
         self.narrow |= product.as_c.kept != WEIGHT_TYPES[torch.float32]
         return product.as_c
 
     def _check_input(self, x: Tensor) -> None:
         if x.size(-1) != self._dim:
-            raise RuntimeError(f"{x.size(-1)} features of a token for layers of {self._dim}")
+            raise RuntimeError(
+                f"{x.size(-1)} features of a token for layers of {self._dim}"
+            )
 
 
 class EncoderStack(_Stack):
@@ -139,7 +175,11 @@ class EncoderStack(_Stack):
         y = torch.empty_like(x)
         stack = ctypes.addressof(self._stack)
         sizes = (x.size(0), x.size(1), threads())
-        check(self._kernels.encode(stack, x.data_ptr(), y.data_ptr(), address(hidden), *sizes))
+        check(
+            self._kernels.encode(
+                stack, x.data_ptr(), y.data_ptr(), address(hidden), *sizes
+            )
+        )
         return y
 
 
@@ -148,7 +188,9 @@ class DecoderStack(_Stack):
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
         if cross.size(2) * cross.size(4) != 2 * self._dim:
-            raise RuntimeError(f"keys and values of {tuple(cross.shape)} for layers of {self._dim}")
+            raise RuntimeError(
+                f"keys and values of {tuple(cross.shape)} for layers of {self._dim}"
+            )
         self._cross = cross
         self._padding = padding
 
@@ -195,7 +237,11 @@ class DecoderStack(_Stack):
         if ragged is not None:
             given |= {"rows": ragged.rows, "columns": ragged.columns}
         # held until the kernel returns
-        tensors = {name: tensor.contiguous() for name, tensor in given.items() if tensor is not None}
+        tensors = {
+            name: tensor.contiguous()
+            for name, tensor in given.items()
+            if tensor is not None
+        }
         block = _CBlock(
             y=y.data_ptr(),
             memory=memory.data_ptr(),
@@ -214,7 +260,9 @@ class DecoderStack(_Stack):
             threads=threads(),
             **{name: tensor.data_ptr() for name, tensor in tensors.items()},
         )
-        check(self._kernels.decode(ctypes.addressof(self._stack), ctypes.addressof(block)))
+        check(
+            self._kernels.decode(ctypes.addressof(self._stack), ctypes.addressof(block))
+        )
         return y
 
 
@@ -236,7 +284,11 @@ class Embedding:
         self._words = words.detach().contiguous()
         self._scale = scale
         self._positions = positions
-        self._more = words.new_empty(0) if extra_embeddings is None else extra_embeddings.detach().contiguous()
+        self._more = (
+            words.new_empty(0)
+            if extra_embeddings is None
+            else extra_embeddings.detach().contiguous()
+        )
 
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embed tokens, ... -> ... x D, at `positions`, below `end` except in padding; a range stands for one row.

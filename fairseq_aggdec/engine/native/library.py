@@ -42,19 +42,25 @@ class Kernels:
 
         # these return 0, or 1 where there is not enough memory
         self.product = function("product", ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
-        self.encode = function("encode", ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
+        self.encode = function(
+            "encode", ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64
+        )
         self.decode = function("decode", ADDRESS, ADDRESS)
 
         # 0, or 1 where a token is not a symbol
         table = (ADDRESS, I64)
         inputs = (ADDRESS, ADDRESS, I64, I64, I64)
-        self.embed = function("embed", *table, ctypes.c_double, *table, *table, *inputs, ADDRESS, I64)
+        self.embed = function(
+            "embed", *table, ctypes.c_double, *table, *table, *inputs, ADDRESS, I64
+        )
 
         # the choice of tokens
         scores = (ADDRESS, I64, I64, I64)
         bans = (I64, I64, ADDRESS)
         self.best = function("best", *scores, ADDRESS, ADDRESS, I64, returns=None)
-        self.likeliest = function("likeliest", *scores, *bans, ADDRESS, ADDRESS, ADDRESS, I64, returns=None)
+        self.likeliest = function(
+            "likeliest", *scores, *bans, ADDRESS, ADDRESS, ADDRESS, I64, returns=None
+        )
         self.chain = function("chain", ADDRESS, returns=None)
 
         # a beam's step
@@ -92,7 +98,9 @@ def _text(path: Path) -> str:
 @cache
 def kernels() -> Kernels | None:
     """The kernels for this processor; None where there are none or AGGDEC_KERNELS is 0."""
-    name = {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability())
+    name = {"AVX512": "avx512", "AVX2": "avx2"}.get(
+        torch.backends.cpu.get_cpu_capability()
+    )
     if name is None or os.environ.get(_SWITCH) == "0":
         return None
     path = _FOLDER / f"kernels_{name}.so"
@@ -133,4 +141,6 @@ def threads() -> int:
 def check(status: int) -> None:
     """Raise `MemoryError` where a kernel says so."""
     if status != 0:
-        raise MemoryError("not enough memory for a block of this size: decode smaller batches")
+        raise MemoryError(
+            "not enough memory for a block of this size: decode smaller batches"
+        )

@@ -8,10 +8,20 @@ import torch.nn.functional as F
 from fairseq.modules import gelu
 from torch import Tensor
 
-from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, check, fields, threads
+from fairseq_aggdec.engine.native.library import (
+    ADDRESS,
+    I64,
+    Kernels,
+    address,
+    check,
+    fields,
+    threads,
+)
 
-ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2, F.silu: 3}  # numbers in kernels.c
-WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
+# numbers in kernels.c
+ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2, F.silu: 3}
+# numbers in kernels.c
+WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 _WEIGHTS_IN_CACHE = 8_000_000
 """number of weights above which a model is read from memory for every pass"""
 _LEVELS = 127  # as in kernels.c
@@ -71,8 +81,15 @@ class PackedProduct:
         group = 4 if quantised else 1
         missing = -outputs % found.panel
         padded = F.pad(weight, (0, -inputs % group, 0, missing))
-        packed = padded.view(-1, found.panel, padded.size(1) // group, group).transpose(1, 2).contiguous()
-        of_outputs = [None if x is None else F.pad(x, (0, missing)) for x in (bias, scales, offsets)]
+        packed = (
+            padded.view(-1, found.panel, padded.size(1) // group, group)
+            .transpose(1, 2)
+            .contiguous()
+        )
+        of_outputs = [
+            None if x is None else F.pad(x, (0, missing))
+            for x in (bias, scales, offsets)
+        ]
         self._alive = (packed, *of_outputs)
         self._kernels = found
         self._activation = ACTIVATIONS[activation]
@@ -82,7 +99,9 @@ class PackedProduct:
     def __call__(self, x: Tensor) -> Tensor:
         inputs, outputs = self.as_c.inputs, self.as_c.outputs
         if x.dtype != torch.float32 or x.size(-1) != inputs:
-            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {inputs} elements in fp32")
+            raise RuntimeError(
+                f"{x.dtype} of {tuple(x.shape)} for a product of {inputs} elements in fp32"
+            )
         x = x.contiguous()
         y = x.new_empty(*x.shape[:-1], outputs)
         rows = x.numel() // inputs

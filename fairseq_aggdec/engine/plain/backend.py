@@ -47,7 +47,7 @@ class PlainBackend:
         """`weight`: of the model, for its type; `sync_is_costly`: whether it is on a GPU."""
         self.arithmetic = arithmetic
         self.sync_is_costly = sync_is_costly
-        """whether the host waits for the device when it reads a number"""
+        """whether the host waits for queued operations when it reads a value, as of a GPU"""
         self.padding_is_free = sync_is_costly
         """whether padding costs a pass no time, as on a GPU, where a hundred tokens take the time of one"""
         self.pass_cost: Processor | None = None if sync_is_costly else PYTORCH
@@ -82,7 +82,9 @@ class PlainBackend:
         """A decoder's layers, with the methods of `DecoderLayers`."""
         return DecoderLayers(decoder, self.fused)
 
-    def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
+    def encoder_layers(
+        self, encoder: TransformerEncoderBase
+    ) -> Callable[[Tensor, Tensor | None], Tensor]:
         """An encoder's layers, called as `EncoderLayers`."""
         return EncoderLayers(encoder, self.fused)
 
@@ -135,9 +137,12 @@ class PlainBackend:
         """
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))
         preceding = torch.cat([first, candidates[:, :-1]], dim=1)
-        hidden = F.embedding(preceding, before).add_(here[:, :, None]).relu_()  # B x k x C x H
-        transitions = hidden @ F.embedding(candidates, after).transpose(-1, -2)  # B x k x C x C, the later token last
-        best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best after each candidate
+        # B x k x C x H
+        hidden = F.embedding(preceding, before).add_(here[:, :, None]).relu_()
+        # B x k x C x C, the later token last
+        transitions = hidden @ F.embedding(candidates, after).transpose(-1, -2)
+        # B x k x C: the best after each candidate
+        best_after = (scores[..., None, :] + transitions).argmax(dim=-1)
         # the token before the first is at every place
         chosen = best_after.new_zeros(best_after.size(0), 1)
         picks = []

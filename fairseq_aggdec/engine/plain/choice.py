@@ -156,7 +156,9 @@ def choose_block(
             vectors += [drafted.squeeze(1), higher]
         found.append(vectors)
     joined = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))
-    seen, tokens, log_probs, *judged = on_host(choice, ragged.pack(block.tokens), *joined)
+    seen, tokens, log_probs, *judged = on_host(
+        choice, ragged.pack(block.tokens), *joined
+    )
     return Chosen(seen.long(), tokens.long(), log_probs, *judged)
 
 
@@ -172,7 +174,9 @@ def entries_behind(
     for part, chunk in _parts(scores):
         here = block.on(chunk.device)
         read = None if sequences is None else sequences[part].to(chunk.device)
-        at = Places(here.positions[part], block.first_position, block.last_position, read)
+        at = Places(
+            here.positions[part], block.first_position, block.last_position, read
+        )
         own = rules.keep(here.ragged.rows[part])
         values, names, whole = ranked(choice, own, chunk, at, count)
         yield Entries(

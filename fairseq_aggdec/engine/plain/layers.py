@@ -123,7 +123,8 @@ class KVCache:
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of `batch_size` rows with the device and dtype of `like`."""
-        self.memory = self._none  # frees the last batch's memory before more is allocated
+        # frees the last batch's memory before more is allocated
+        self.memory = self._none
         self.memory = self._allocated(batch_size, _CAPACITY_STEP, like)
         self._batch_size = batch_size
 
@@ -132,7 +133,9 @@ class KVCache:
         held = self.memory.size(3)
         if length > held:
             needed = math.ceil(length / _CAPACITY_STEP) * _CAPACITY_STEP
-            wider = self._allocated(self._batch_size, max(needed, 2 * held), self.memory)
+            wider = self._allocated(
+                self._batch_size, max(needed, 2 * held), self.memory
+            )
             wider[:, :, :, :held] = self.memory[:, : self._batch_size]
             self.memory = wider
 
@@ -171,7 +174,9 @@ class LayerMemory(NamedTuple):
         Returns all keys and all values, B x H x L x D/H.
         """
         heads = self.entries.size(1)
-        self.entries[self.rows, :, self.slots] = keys_values.view(*self.slots.shape, heads, -1)
+        self.entries[self.rows, :, self.slots] = keys_values.view(
+            *self.slots.shape, heads, -1
+        )
         keys, values = self.entries.chunk(2, dim=-1)
         return keys, values
 
@@ -186,7 +191,9 @@ class Layer:
         self._sizes = (own.embed_dim, 2 * own.embed_dim)
         """of the fused projection: queries; keys and values"""
         self._norm_first = layer.normalize_before
-        self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own))
+        self._self_qkv = linear(
+            own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own)
+        )
         self._self_out = linear(own.out_proj)
         self._self_norm = Norm(layer.self_attn_layer_norm)
         cross = getattr(layer, "encoder_attn", None)
@@ -229,7 +236,9 @@ class Layer:
         else:
             keys, values = split_heads(keys_values, self._heads).chunk(2, dim=-1)
         if wanted is not None and mask is not None:
-            residual, query, mask = (_columns(part, wanted) for part in (residual, query, mask))
+            residual, query, mask = (
+                _columns(part, wanted) for part in (residual, query, mask)
+            )
         x = self._self_out(self._attended(query, keys, values, mask, ragged))
         x = x.add_(residual)
         if not self._norm_first:
@@ -239,7 +248,9 @@ class Layer:
         if cross is not None:
 
             def cross_attention(x: Tensor) -> Tensor:
-                return self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged))
+                return self._cross_out(
+                    self._attended(self._cross_q(x), *cross, cross_mask, ragged)
+                )
 
             x = with_residual(x, cross_attention, self._cross_norm, self._norm_first)
 
@@ -277,7 +288,8 @@ class DecoderLayers:
         """`linear`: `PlainBackend.fused`."""
         self._layers = [Layer(layer, linear) for layer in layers_of(decoder)]
         self._final_norm = Norm(decoder.layer_norm)
-        self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
+        # the source's keys and values by layer, B x H x S x D/H
+        self._cross: list[tuple[Tensor, Tensor]] = []
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
@@ -389,7 +401,9 @@ class EncoderLayers:
 
 def _hide_after(last: Tensor, end: int, like: Tensor) -> Tensor:
     """Additive mask, B x 1 x W x `end`, that hides the positions after each query's `last` position, B x W."""
-    return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
+    return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[
+        :, None
+    ]
 
 
 def _padding_mask(padding: Tensor | None, like: Tensor) -> Tensor | None:

@@ -16,10 +16,14 @@ Activation = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, in the input's type"""
 
-_TYPICAL_ROWS = 16  # weights are prepacked for this number of rows; any number can be multiplied
-_MIN_MULTIPLICATIONS = 400_000  # with fewer multiplications oneDNN's fixed cost of a call is more than it saves
-_ROW_STEP = 16  # largest step of rounding; more additional rows would take longer than compiling now and then
-_WIDE_LAYER = 512  # inputs and outputs; such weights are read from memory, and half as many multiplications pay
+# weights are prepacked for this number of rows; any number can be multiplied
+_TYPICAL_ROWS = 16
+# with fewer multiplications oneDNN's fixed cost of a call is more than it saves
+_MIN_MULTIPLICATIONS = 400_000
+# largest step of rounding; more additional rows would take longer than compiling now and then
+_ROW_STEP = 16
+# inputs and outputs; such weights are read from memory, and half as many multiplications pay
+_WIDE_LAYER = 512
 
 
 class Linear:

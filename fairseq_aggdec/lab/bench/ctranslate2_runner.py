@@ -22,7 +22,12 @@ from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.rounds import Output
 from fairseq_aggdec.process import shorten_waits
 
-_COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
+_COMPUTE_TYPES = {
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "int8": "int8",
+}
 
 
 def _serve(pipe: Connection, converted: str, options: Mapping[str, Any]) -> None:
@@ -38,23 +43,36 @@ def _serve(pipe: Connection, converted: str, options: Mapping[str, Any]) -> None
     pipe.send(None)
     while True:
         texts, options = pipe.recv()
-        pipe.send([result.hypotheses[0] for result in translator.translate_batch(texts, **options)])
+        pipe.send(
+            [
+                result.hypotheses[0]
+                for result in translator.translate_batch(texts, **options)
+            ]
+        )
 
 
 class TranslatorProcess:
     """A converted model, loaded by a process that translates one batch after another."""
 
-    def __init__(self, converted: Path, precision: str, device: str, threads: int) -> None:
+    def __init__(
+        self, converted: Path, precision: str, device: str, threads: int
+    ) -> None:
         """`converted`: folder from `convert`; `precision`: a key of `_COMPUTE_TYPES`; `threads`: those of one batch.
 
         Raises:
             AggdecError: CTranslate2 cannot compute in that precision on that device.
         """
-        options = {"device": device, "compute_type": _COMPUTE_TYPES[precision], "intra_threads": threads}
+        options = {
+            "device": device,
+            "compute_type": _COMPUTE_TYPES[precision],
+            "intra_threads": threads,
+        }
         self._name = f"ctranslate2 in {precision} on {device}"
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, str(converted), options), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(theirs, str(converted), options), daemon=True
+        )
         self._process.start()
         theirs.close()
         self.pid: int = self._process.pid or 0
@@ -62,7 +80,9 @@ class TranslatorProcess:
             self.close()
             raise AggdecError(f"{self._name}: {reason}")
 
-    def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
+    def translate(
+        self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]
+    ) -> list[list[str]]:
         """The best hypothesis of each text, as symbols; texts have no EOS.
 
         Raises:
@@ -114,9 +134,15 @@ class CTranslate2Runner:
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         specials = (source.pad(), source.eos())
         rows = [batch["net_input"]["src_tokens"].tolist() for batch in batches]
-        self._texts = [[[source.symbols[i] for i in row if i not in specials] for row in batch] for batch in rows]
+        self._texts = [
+            [[source.symbols[i] for i in row if i not in specials] for row in batch]
+            for batch in rows
+        ]
         # the length limit of outputs as fairseq computes it, in tokens without EOS
-        slope, constant = generation.get("max_len_a", 0), generation.get("max_len_b", 200)
+        slope, constant = (
+            generation.get("max_len_a", 0),
+            generation.get("max_len_b", 200),
+        )
         self._max_len = [int(slope * len(batch[0]) + constant) for batch in rows]
         self._options = {
             "beam_size": mode.beam,
@@ -135,7 +161,9 @@ class CTranslate2Runner:
     def outputs(self, number: int, decoded: list[list[str]]) -> dict[int, Output]:
         longest = self._max_len[number]
         return {
-            sentence: Output([*(self._indices[symbol] for symbol in symbols[:longest]), self._eos])
+            sentence: Output(
+                [*(self._indices[symbol] for symbol in symbols[:longest]), self._eos]
+            )
             for sentence, symbols in zip(self.batches[number], decoded, strict=True)
         }
 
@@ -162,20 +190,29 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
             f"--peers ctranslate2: the package is not installed ({error}); pip install ctranslate2"
         ) from error
     if ":" in path:
-        raise AggdecError(f"--peers ctranslate2: takes one model, and --path {path} is an ensemble")
+        raise AggdecError(
+            f"--peers ctranslate2: takes one model, and --path {path} is an ensemble"
+        )
     converted = folder / "ctranslate2"
     if (converted / "model.bin").is_file():
         return converted
     plain = folder / "plain.pt"
     state = read_checkpoint(path)
-    weights = {name: value.float() if value.is_floating_point() else value for name, value in state["model"].items()}
+    weights = {
+        name: value.float() if value.is_floating_point() else value
+        for name, value in state["model"].items()
+    }
     torch.save({"args": _plain_options(state), "model": weights}, plain)
     try:
         with torch.serialization.safe_globals(allowed_globals()):
-            FairseqConverter(str(plain), data, *languages).convert(str(converted), force=True)
+            FairseqConverter(str(plain), data, *languages).convert(
+                str(converted), force=True
+            )
     except Exception as error:  # the converter raises many types
         reason = " ".join(str(error).split())
-        raise AggdecError(f"--peers ctranslate2: cannot convert {path}: {reason}") from error
+        raise AggdecError(
+            f"--peers ctranslate2: cannot convert {path}: {reason}"
+        ) from error
     finally:
         plain.unlink()
     return converted
@@ -190,7 +227,17 @@ def _plain_options(state: Mapping[str, Any]) -> Namespace:
         if hasattr(group, "items"):
             # beside a group, the flat options hold unused defaults; these two must equal the embedding size
             if "embed_dim" in group:
-                options |= {f"{side}_{name}": group["embed_dim"] for name in ("input_dim", "output_dim")}
+                options |= {
+                    f"{side}_{name}": group["embed_dim"]
+                    for name in ("input_dim", "output_dim")
+                }
             options |= {f"{side}_{name}": value for name, value in group.items()}
     name = options.pop("_name", None)
-    return Namespace(**{"arch": name or "transformer", **options, "task": "translation", "_name": None})
+    return Namespace(
+        **{
+            "arch": name or "transformer",
+            **options,
+            "task": "translation",
+            "_name": None,
+        }
+    )

@@ -32,7 +32,9 @@ def drafter_speed(
         AggdecError: an output is not that of greedy decoding.
     """
     sources = data.source("valid")
-    chosen = [sources[number].tolist() for number in range(min(sentences, len(sources)))]
+    chosen = [
+        sources[number].tolist() for number in range(min(sentences, len(sources)))
+    ]
     languages = (data.source_lang, data.target_lang)
     subject = Subject(
         str(verifier), str(data.folder), chosen, *languages, str(drafter), max(block_sizes), device,
@@ -40,10 +42,15 @@ def drafter_speed(
     )  # fmt: skip
     with Runs(subject) as runs:
         runners = [runs.runner(Mode.parse(GREEDY), 1)]
-        runners += [runs.runner(Mode.parse(GAD).having(block_size=size), 1) for size in block_sizes]
+        runners += [
+            runs.runner(Mode.parse(GAD).having(block_size=size), 1)
+            for size in block_sizes
+        ]
         greedy, *results = runs.compare_lossless(runners, ROUNDS, until)
     found = []
     for size, result in zip(block_sizes, results, strict=True):
         tokens = run_of(result, subject.precision).mean_accepted_tokens or 0.0
-        found.append(Measured(size, round(tokens, 3), round(greedy.seconds / result.seconds, 3)))
+        found.append(
+            Measured(size, round(tokens, 3), round(greedy.seconds / result.seconds, 3))
+        )
     return greedy.seconds / len(chosen), found

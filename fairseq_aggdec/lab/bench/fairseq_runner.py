@@ -40,41 +40,62 @@ class FairseqRunner:
         """
         device = next(models[0].parameters()).device
         self._task, self.models = task, models
-        self.samples = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
+        self.samples = [
+            utils.apply_to_sample(lambda tensor: tensor.to(device), batch)
+            for batch in batches
+        ]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        self.wait: Callable[[], None] = (
+            torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        )
         extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget
-        own = mode.row.is_fairseqs  # fairseq's search computes in the models' precision, and has no options here
+        # fairseq's search computes in the models' precision, and has no options here
+        own = mode.row.is_fairseqs
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
-            decoding=Decoding(mode.decoding) if own else task.decoding.with_mode(mode.decoding, **mode.options),
+            decoding=Decoding(mode.decoding)
+            if own
+            else task.decoding.with_mode(mode.decoding, **mode.options),
         )
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
         return self._step(self.samples[number])
 
-    def _step(self, sample: dict[str, Any], prefix: Tensor | None = None) -> list[list[dict[str, Any]]]:
+    def _step(
+        self, sample: dict[str, Any], prefix: Tensor | None = None
+    ) -> list[list[dict[str, Any]]]:
         """Decode as the task does, which may force a first token or another prefix where none is given."""
-        return self._task.inference_step(self.generator, self.models, sample, prefix_tokens=prefix)
+        return self._task.inference_step(
+            self.generator, self.models, sample, prefix_tokens=prefix
+        )
 
     def gap(self) -> Gap:
         """The function that measures with this mode how far two tokens, or candidates of a beam, are apart."""
         samples = {}
-        for sentences, batch in zip(self.batches, self.samples, strict=False):  # `compare` may leave out the last ones
+        # `compare` may leave out the last ones
+        for sentences, batch in zip(self.batches, self.samples, strict=False):
             for row, number in enumerate(sentences):
-                net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
-                samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
+                net_input = {
+                    name: value[row : row + 1]
+                    for name, value in batch["net_input"].items()
+                }
+                samples[number] = {
+                    "id": batch["id"][row : row + 1],
+                    "net_input": net_input,
+                }
         if self.mode.beam == 1:
             return gap_of(self._step, samples)
         return beam_gap_of(self._step, samples, self.generator.search)
 
-    def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
+    def outputs(
+        self, number: int, decoded: list[list[dict[str, Any]]]
+    ) -> dict[int, Output]:
         return {
             sentence: Output(
                 found[0]["tokens"].tolist(), found[0].get("stats"), found[0],

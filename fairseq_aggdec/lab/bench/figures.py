@@ -11,7 +11,11 @@ from matplotlib.figure import Figure
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.bench.record import BASELINES, SPEED_UP_STEP, Record
 
-_STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 _COLOURS = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
 MARKERS = "osD^vP*X<>"
 
@@ -38,13 +42,24 @@ def save(figure: Figure, path: Path, tight: bool = False) -> None:
     """
     kind = path.suffix.removeprefix(".")
     undated = {"Date": None} if kind == "svg" else None
-    with matplotlib.rc_context({"svg.hashsalt": "aggdec"}), written_whole(path) as partial:
-        figure.savefig(partial, format=kind, dpi=150, bbox_inches="tight" if tight else None, metadata=undated)
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "aggdec"}),
+        written_whole(path) as partial,
+    ):
+        figure.savefig(
+            partial,
+            format=kind,
+            dpi=150,
+            bbox_inches="tight" if tight else None,
+            metadata=undated,
+        )
 
 
 def edit_ratio_figure(record: Record) -> Figure | None:
     """Speed-up over `greedy` of groups of sentences against edit ratio, for modes that copy (papers/000 Figure 5)."""
-    runs = [run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio]
+    runs = [
+        run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio
+    ]
     if not runs:
         return None
     figure, axis = _figure("edit ratio", "speed-up over greedy, median")
@@ -62,8 +77,12 @@ def sentences_figure(record: Record) -> Figure | None:
     runs = [run for run in record.runs if run.speed_ups]
     if not runs:
         return None
-    baseline = next(name for name in BASELINES if any(run.mode == name for run in record.at(1)))
-    figure, axis = _figure(f"speed-up over {baseline}, one sentence at a time", "sentences")
+    baseline = next(
+        name for name in BASELINES if any(run.mode == name for run in record.at(1))
+    )
+    figure, axis = _figure(
+        f"speed-up over {baseline}, one sentence at a time", "sentences"
+    )
     for run, colour in zip(runs, cycle(_COLOURS), strict=False):
         counts = run.speed_ups or []
         edges = [SPEED_UP_STEP * edge for edge in range(len(counts) + 1)]
@@ -93,15 +112,35 @@ def batch_size_figure(record: Record) -> Figure | None:
     baseline = {run.batch_size: run for run in record.runs if run.mode == name}
     largest_size = max(sizes)
     largest = baseline[largest_size]
-    looks = zip(cycle(_COLOURS), cycle(MARKERS), ["-"] * len(_COLOURS) + ["--"] * len(modes), strict=False)
+    looks = zip(
+        cycle(_COLOURS),
+        cycle(MARKERS),
+        ["-"] * len(_COLOURS) + ["--"] * len(modes),
+        strict=False,
+    )
     for mode, (colour, marker, line) in zip(modes, looks, strict=False):
-        runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
-        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line, "markersize": 4}
+        runs = sorted(
+            (run for run in record.runs if run.mode == mode),
+            key=lambda run: run.batch_size,
+        )
+        look: dict[str, Any] = {
+            "color": colour,
+            "marker": marker,
+            "linestyle": line,
+            "markersize": 4,
+        }
         at = [run.batch_size for run in runs]
-        left.plot(at, [largest.seconds / run.seconds for run in runs], label=mode, **look)
-        right.plot(at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look)
+        left.plot(
+            at, [largest.seconds / run.seconds for run in runs], label=mode, **look
+        )
+        right.plot(
+            at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look
+        )
     milliseconds = 1e3 * largest.seconds / largest.sentences
-    left.set_title(f"speed-up over {name}, batch size {largest_size} ({milliseconds:.3g} ms a sentence)", fontsize=9)
+    left.set_title(
+        f"speed-up over {name}, batch size {largest_size} ({milliseconds:.3g} ms a sentence)",
+        fontsize=9,
+    )
     left.set_yscale("log")
     right.set_title(f"speed-up over {name} at the same batch size", fontsize=9)
     right.set_ylim(bottom=0)
@@ -112,8 +151,12 @@ def batch_size_figure(record: Record) -> Figure | None:
         axis.set_xlabel("batch size")
         axis.grid(alpha=0.3)
     # matplotlib's default labels powers of ten only
-    left.yaxis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    left.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    left.yaxis.set_major_locator(
+        matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0))
+    )
+    left.yaxis.set_major_formatter(
+        matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}")
+    )
     figure.legend(loc="outside right center", frameon=False)
     return figure
 

@@ -28,7 +28,10 @@ def machine() -> dict[str, Any]:
     }
     if torch.cuda.is_available():
         facts |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
-    versions = {"Python": platform.python_version(), "fairseq_aggdec": fairseq_aggdec.__version__}
+    versions = {
+        "Python": platform.python_version(),
+        "fairseq_aggdec": fairseq_aggdec.__version__,
+    }
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
@@ -37,12 +40,21 @@ def machine() -> dict[str, Any]:
 
 def describe(facts: dict[str, Any]) -> str:
     """One line of text for the facts of `machine`; missing ones are called unknown."""
-    known = {name: facts.get(name, "unknown") for name in ("processor", "threads", "cores", "cuda")}
-    libraries = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
+    known = {
+        name: facts.get(name, "unknown")
+        for name in ("processor", "threads", "cores", "cuda")
+    }
+    libraries = ", ".join(
+        f"{name} {version}" for name, version in facts.get("versions", {}).items()
+    )
     gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
     text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {libraries}"
     # a GPU needs no kernels; a record that is older than the kernels does not name them
-    return text if gpu or facts.get("kernels") == "compiled" else f"{text}; without this plugin's kernels"
+    return (
+        text
+        if gpu or facts.get("kernels") == "compiled"
+        else f"{text}; without this plugin's kernels"
+    )
 
 
 def commit() -> str | None:
@@ -55,7 +67,9 @@ def commit() -> str | None:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     folder = Path(fairseq_aggdec.__file__).parent
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None

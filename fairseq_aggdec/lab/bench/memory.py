@@ -24,7 +24,9 @@ Peak = tuple[int, int | None]
 """peak in bytes on the host, and on the GPU (None without one, or for a program that does not use PyTorch)"""
 
 
-def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
+def peak_memory(
+    subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int
+) -> list[Peak]:
     """Peak memory of a process that decodes a few batches in one mode, at each batch size in turn.
 
     It includes the models and all libraries. On Linux, the short peak while the checkpoint is read is left out.
@@ -34,7 +36,8 @@ def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], thread
     """
     context = multiprocessing.get_context("spawn")
     try:
-        quiet = partial(logging.basicConfig, level=logging.WARNING)  # before fairseq sets up its own logging
+        # before fairseq sets up its own logging
+        quiet = partial(logging.basicConfig, level=logging.WARNING)
         with ProcessPoolExecutor(1, mp_context=context, initializer=quiet) as pool:
             return pool.submit(_peaks, subject, mode, batch_sizes, threads).result()
     except BrokenProcessPool as error:
@@ -43,7 +46,9 @@ def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], thread
         ) from error
 
 
-def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
+def _peaks(
+    subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int
+) -> list[Peak]:
     """Run `peak_memory` in the new process."""
     import fairseq_aggdec
 
@@ -53,23 +58,35 @@ def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: in
     with Runs(subject) as runs:
         for batch_size in batch_sizes:
             runner = runs.runner(mode, batch_size)
-            process = Path("/proc") / (str(runner.pid) if isinstance(runner, CTranslate2Runner) else "self")
+            process = Path("/proc") / (
+                str(runner.pid) if isinstance(runner, CTranslate2Runner) else "self"
+            )
             on_device = subject.device == "cuda" and mode.peer is None
             if on_device:
                 torch.cuda.reset_peak_memory_stats()
             with suppress(OSError):
-                (process / "clear_refs").write_text("5")  # the peak is now the present use
+                # the peak is now the present use
+                (process / "clear_refs").write_text("5")
             longest = range(len(runner.batches))[-WARM_UP_BATCHES:]
             for number in longest:
                 runner.decode(number)
             runner.wait()
-            peaks.append((_host_peak(process / "status"), torch.cuda.max_memory_allocated() if on_device else None))
+            peaks.append(
+                (
+                    _host_peak(process / "status"),
+                    torch.cuda.max_memory_allocated() if on_device else None,
+                )
+            )
     return peaks
 
 
 def _host_peak(status: Path) -> int:
     """Peak resident memory in bytes: on Linux since `clear_refs` was written, elsewhere since this process began."""
     if status.is_file():
-        return next(1024 * int(line.split()[1]) for line in status.open() if line.startswith("VmHWM:"))
+        return next(
+            1024 * int(line.split()[1])
+            for line in status.open()
+            if line.startswith("VmHWM:")
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

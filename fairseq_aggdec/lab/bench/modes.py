@@ -13,14 +13,26 @@ from fairseq_aggdec.generation.options import Decoding
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
 """`exact` is --bit-exact, in fp32 on a CPU and in fp16 on a GPU"""
 CTRANSLATE2 = "ctranslate2"
-PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in (GREEDY, f"{GREEDY}@int8", "beam5", "beam5@int8"))}
+PEERS = {
+    CTRANSLATE2: tuple(
+        f"{CTRANSLATE2}:{how}"
+        for how in (GREEDY, f"{GREEDY}@int8", "beam5", "beam5@int8")
+    )
+}
 """the modes that a name in --peers stands for"""
 
-_OWN = {name: mode for name, mode in MODES.items() if not mode.has_beam and not mode.alternatives}
+_OWN = {
+    name: mode
+    for name, mode in MODES.items()
+    if not mode.has_beam and not mode.alternatives
+}
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
-_WITH_CRITERION = (re.escape(decoding_modes.IAD_PLUS), re.escape(decoding_modes.GAD_PLUS))
+_WITH_CRITERION = (
+    re.escape(decoding_modes.IAD_PLUS),
+    re.escape(decoding_modes.GAD_PLUS),
+)
 _FORMS = (
     rf"(?P<decoding>{BEAM})(?P<beam>[1-9]\d*)",
     rf"(?P<decoding>{decoding_modes.AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
@@ -39,7 +51,9 @@ KNOWN = (
 """the modes, for help texts and errors"""
 
 
-_OTHER = decoding_modes.Mode("nat", "a non-autoregressive model of fairseq", acceptance="none")
+_OTHER = decoding_modes.Mode(
+    "nat", "a non-autoregressive model of fairseq", acceptance="none"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,9 @@ class NatPeer:
         Raises:
             AggdecError: the text has another form, or the label is a mode's name.
         """
-        match = re.fullmatch(r"([\w.+-]+)=([^:]+)(?::([1-9]\d*))?(?::([1-9]\d*))?", text, re.ASCII)
+        match = re.fullmatch(
+            r"([\w.+-]+)=([^:]+)(?::([1-9]\d*))?(?::([1-9]\d*))?", text, re.ASCII
+        )
         if match is None:
             raise AggdecError(
                 f"--nat-peer {text}: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]], such as cmlm=model.pt:10:5; PATH is "
@@ -68,7 +84,9 @@ class NatPeer:
             )
         label, path, *numbers = match.groups()
         if label in _OWN or re.fullmatch(r"beam\d*", label):
-            raise AggdecError(f"--nat-peer {text}: {label} is a mode's name; give the model another label")
+            raise AggdecError(
+                f"--nat-peer {text}: {label} is a mode's name; give the model another label"
+            )
         return cls(label, path, *(int(number) for number in numbers if number))
 
     @property
@@ -107,7 +125,9 @@ class Mode:
         rest, at, precision = name.partition("@")
         whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
         rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
-        match = next(filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None)
+        match = next(
+            filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None
+        )
         decoding = match["decoding"] if match else ""
         row = MODES.get(decoding, _OTHER)
         if (
@@ -119,18 +139,34 @@ class Mode:
             raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
         given = match.groupdict()
         if precision == "exact" and (peer or row.has_beam):
-            raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
+            raise AggdecError(
+                f"mode {name}: only this plugin's modes without a beam can be bit-exact"
+            )
         if precision == "int8" and row.is_fairseqs and not peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
-        numbers = [kind(given[group]) for group, kind in (("rank", int), ("distance", float)) if given.get(group)]
-        options: dict[str, Any] = dict(zip(decoding_modes.CRITERION_OPTIONS, numbers, strict=False))
+        numbers = [
+            kind(given[group])
+            for group, kind in (("rank", int), ("distance", float))
+            if given.get(group)
+        ]
+        options: dict[str, Any] = dict(
+            zip(decoding_modes.CRITERION_OPTIONS, numbers, strict=False)
+        )
         if given.get("drafter"):
             options["drafter"] = given["drafter"]
         if whole:
             options["drafts"] = "whole"
         budget = None if given.get("budget") is None else int(given["budget"])
         peer_name = CTRANSLATE2 if peer else None
-        return cls(name, decoding, int(given.get("beam") or 1), peer_name, precision or None, options, budget)
+        return cls(
+            name,
+            decoding,
+            int(given.get("beam") or 1),
+            peer_name,
+            precision or None,
+            options,
+            budget,
+        )
 
     @property
     def row(self) -> decoding_modes.Mode:
@@ -154,15 +190,22 @@ class Mode:
     @property
     def is_lossless(self) -> bool:
         """Whether its outputs are promised to be those of fairseq's search, or of `greedy` in the same precision."""
-        return self.implementation == "fairseq_aggdec" and Decoding(self.decoding, **self.options).is_lossless
+        return (
+            self.implementation == "fairseq_aggdec"
+            and Decoding(self.decoding, **self.options).is_lossless
+        )
 
     @property
     def implementation(self) -> str:
         """The program that decodes: `fairseq_aggdec`, `fairseq` or a peer."""
-        return self.peer or ("fairseq" if self.row.is_fairseqs or self.nat else "fairseq_aggdec")
+        return self.peer or (
+            "fairseq" if self.row.is_fairseqs or self.nat else "fairseq_aggdec"
+        )
 
 
-def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
+def parse_modes(
+    modes: str, peers: str = "", nat_peers: Sequence[str] = ()
+) -> list[Mode]:
     """Read comma-separated lists of modes, and of keys of `PEERS` or modes of peers, and texts for `NatPeer.parse`.
 
     Raises:
@@ -178,4 +221,7 @@ def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> l
     for name in labels:
         if labels.count(name) > 1:
             raise AggdecError(f"--modes, --peers and --nat-peer: {name} is given twice")
-    return [*map(Mode.parse, names), *(Mode(peer.label, _OTHER.name, nat=peer) for peer in others)]
+    return [
+        *map(Mode.parse, names),
+        *(Mode(peer.label, _OTHER.name, nat=peer) for peer in others),
+    ]

@@ -60,7 +60,13 @@ def profile(runner: ModeRunner) -> dict[str, float]:
     with ExitStack() as stack:
         for module, methods in MODULES.items():
             for owner, name in methods:
-                stack.enter_context(mock.patch.object(owner, name, timed(module, getattr(owner, name))))
+                stack.enter_context(
+                    mock.patch.object(owner, name, timed(module, getattr(owner, name)))
+                )
         result = decode_once(runner)
     seconds["rest"] = result.seconds - sum(seconds.values())
-    return {module: round(seconds[module], 6) for module in (*MODULES, "rest") if module in seconds}
+    return {
+        module: round(seconds[module], 6)
+        for module in (*MODULES, "rest")
+        if module in seconds
+    }

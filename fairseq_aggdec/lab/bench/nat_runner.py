@@ -8,7 +8,10 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.models.nat import CMLMNATransformerModel, FairseqNATModel
-from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
+from fairseq.tasks.translation_lev import (
+    TranslationLevenshteinConfig,
+    TranslationLevenshteinTask,
+)
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
@@ -24,7 +27,13 @@ Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
 class NatRunner:
     """One non-autoregressive model, with the batches on its device."""
 
-    def __init__(self, loaded: Loaded, mode: Mode, sentences: Sequence[torch.Tensor], batch_size: int) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        mode: Mode,
+        sentences: Sequence[torch.Tensor],
+        batch_size: int,
+    ) -> None:
         """
         Args:
             loaded: from `load_nat`.
@@ -42,13 +51,21 @@ class NatRunner:
                 f"{mode.nat.option}: {type(self._model).__name__} predicts no lengths: leave the length beam out"
             )
         device = next(self._model.parameters()).device
-        batches = loading.batches_of(self._task, sentences, batch_size, by_length=batch_size > 1)
-        self._batches = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
+        batches = loading.batches_of(
+            self._task, sentences, batch_size, by_length=batch_size > 1
+        )
+        self._batches = [
+            utils.apply_to_sample(lambda tensor: tensor.to(device), batch)
+            for batch in batches
+        ]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        self.wait: Callable[[], None] = (
+            torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        )
         settings = Namespace(
-            iter_decode_max_iter=mode.nat.iterations - 1,  # fairseq does not count the first pass
+            # fairseq does not count the first pass
+            iter_decode_max_iter=mode.nat.iterations - 1,
             iter_decode_with_beam=mode.nat.length_beam,
             # CMLM masks again after a pass: what fairseq takes for an output that no longer changes has masks in it
             iter_decode_force_max_iter=isinstance(self._model, CMLMNATransformerModel),
@@ -57,9 +74,13 @@ class NatRunner:
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
         shorten_waits(False)
-        return self._task.inference_step(self._generator, [self._model], self._batches[number])
+        return self._task.inference_step(
+            self._generator, [self._model], self._batches[number]
+        )
 
-    def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
+    def outputs(
+        self, number: int, decoded: list[list[dict[str, Any]]]
+    ) -> dict[int, Output]:
         """See `ModeRunner.outputs`; BOS, with which these models' outputs begin, is left out."""
         bos = self._task.target_dictionary.bos()
         found = {}
@@ -70,7 +91,9 @@ class NatRunner:
         return found
 
 
-def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str | None) -> Loaded:
+def load_nat(
+    peer: NatPeer, data: str, source_lang: str | None, target_lang: str | None
+) -> Loaded:
     """A non-autoregressive model of fairseq and the task that it decodes with.
 
     Args:
@@ -89,11 +112,20 @@ def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str
             f"{peer.option}: {peer.path} is a {name or 'model of unknown kind'}, none of fairseq's non-autoregressive "
             "models (nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...)"
         )
-    config = TranslationLevenshteinConfig(data=data, source_lang=source_lang, target_lang=target_lang)
+    config = TranslationLevenshteinConfig(
+        data=data, source_lang=source_lang, target_lang=target_lang
+    )
     # by default these refer to the whole configuration of a fairseq command, which does not exist here
-    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = (
+        "train",
+        None,
+        1,
+    )
     task = TranslationLevenshteinTask.setup_task(config)
-    for side, dictionary in (("encoder", task.source_dictionary), ("decoder", task.target_dictionary)):
+    for side, dictionary in (
+        ("encoder", task.source_dictionary),
+        ("decoder", task.target_dictionary),
+    ):
         rows = checkpoint["model"][f"{side}.embed_tokens.weight"].size(0)
         if rows != len(dictionary):
             raise AggdecError(

@@ -34,10 +34,15 @@ def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts
 
     `vocabulary`: ordinary symbols, to draw new tokens from.
     """
-    return {n: [*edited(tokens[:-1], edit_ratio, vocabulary, n), tokens[-1]] for n, tokens in outputs.items()}
+    return {
+        n: [*edited(tokens[:-1], edit_ratio, vocabulary, n), tokens[-1]]
+        for n, tokens in outputs.items()
+    }
 
 
-def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> Texts:
+def texts_to_propose(
+    outputs: Texts, accepted: float, block_size: int, vocabulary: range
+) -> Texts:
     """Texts for modes with a drafter: the outputs, with wrong tokens where drafts are to be rejected.
 
     Args:
@@ -53,11 +58,17 @@ def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabular
         rng = Random(number)
         for position in wrong_positions(len(output), accepted, block_size, number):
             wrong = rng.choice(vocabulary)
-            text[position] = wrong if wrong != output[position] else vocabulary[wrong == vocabulary[0]]
+            text[position] = (
+                wrong
+                if wrong != output[position]
+                else vocabulary[wrong == vocabulary[0]]
+            )
     return texts
 
 
-def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number: int) -> list[int]:
+def edited(
+    words: Sequence[int], ratio: float, vocabulary: Sequence[int], number: int
+) -> list[int]:
     """A text after random edits: three of five replace a word, one inserts and one deletes a word.
 
     The `number` of the sentence seeds them. Fractions are rounded up for some sentences and down for others, so that
@@ -67,14 +78,18 @@ def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number
     exact = ratio * len(words)
     count = int(exact * (number + 1)) - int(exact * number)
     text = list(words)
-    for position in sorted(rng.sample(range(len(text)), min(count, len(text))), reverse=True):
+    for position in sorted(
+        rng.sample(range(len(text)), min(count, len(text))), reverse=True
+    ):
         kind = rng.choice(("replace", "replace", "replace", "insert", "delete"))
         end = position if kind == "insert" else position + 1
         text[position:end] = [] if kind == "delete" else [rng.choice(vocabulary)]
     return text
 
 
-def wrong_positions(length: int, accepted: float, block_size: int, number: int) -> list[int]:
+def wrong_positions(
+    length: int, accepted: float, block_size: int, number: int
+) -> list[int]:
     """Positions of the wrong draft tokens of sentence `number`, for the arguments of `texts_to_propose`.
 
     They are as if each draft token were right with the same probability: the distance from one wrong token to the next
@@ -85,7 +100,10 @@ def wrong_positions(length: int, accepted: float, block_size: int, number: int) 
     first = number * length  # each sentence continues the sequence of the one before
     quantiles = (((first + i + 1) * _GOLDEN_RATIO) % 1.0 for i in range(length))
     # the smallest number of tokens n with 1 - right^n >= quantile
-    gaps = (max(1, math.ceil(math.log1p(-quantile) / math.log(right))) if right else 1 for quantile in quantiles)
+    gaps = (
+        max(1, math.ceil(math.log1p(-quantile) / math.log(right))) if right else 1
+        for quantile in quantiles
+    )
     return [end - 1 for end in accumulate(gaps) if end <= length]
 
 
@@ -107,7 +125,9 @@ class SimulatedModel:
 
     sync_is_costly = False  # the tokens are on the host
 
-    def __init__(self, model: Any, sentences: int, longest: int, eos: int, device: torch.device) -> None:
+    def __init__(
+        self, model: Any, sentences: int, longest: int, eos: int, device: torch.device
+    ) -> None:
         """`sentences`: of the largest batch; `longest`: the length of the longest text; `device`: of the verifier."""
         self.model = model
         self._eos = eos
@@ -132,14 +152,19 @@ class SimulatedModel:
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         self.model.draft(texts, block_size)
         lengths = torch.tensor([len(text) for text in texts])
-        tokens = _at(self._tokens[: len(texts)], lengths[:, None] + torch.arange(block_size))
+        tokens = _at(
+            self._tokens[: len(texts)], lengths[:, None] + torch.arange(block_size)
+        )
         if isinstance(self.model, SmallModel):
             self.model.replace_drafts(texts, tokens.tolist())
         return tokens
 
     def drafts_on_device(self, lengths: Tensor, block_size: int) -> Tensor:
         """The drafts of texts of these lengths, R x 1 -> R x k, in a loop on the device; its model drafts as well."""
-        return _at(self._on_device[: lengths.size(0)], lengths + torch.arange(block_size, device=lengths.device))
+        return _at(
+            self._on_device[: lengths.size(0)],
+            lengths + torch.arange(block_size, device=lengths.device),
+        )
 
     def keep(self, order: RowSelection) -> None:
         self.model.keep(order)
@@ -165,18 +190,27 @@ class OracleGenerator(AggressiveGenerator):
     def make_drafter(self, batch: Batch) -> Drafter:
         texts = [self.texts[number] for number in batch.ids()]
         if self.mode.copies:
-            return super().make_drafter(batch._replace(source=padded(texts, self.pad, batch.source.device)))
+            return super().make_drafter(
+                batch._replace(source=padded(texts, self.pad, batch.source.device))
+            )
         drafter = super().make_drafter(batch)
         assert isinstance(drafter, BlockDrafter)
         if self._simulated is None or self._simulated.model is not drafter.model:
             longest = max(map(len, self.texts.values()))
-            self._simulated = SimulatedModel(drafter.model, len(self.texts), longest, self.eos, batch.device)
+            self._simulated = SimulatedModel(
+                drafter.model, len(self.texts), longest, self.eos, batch.device
+            )
         self._simulated.start(padded(texts, self.eos, HOST))
         drafter.model = self._simulated
         return drafter
 
 
-def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:
+def padded(
+    sentences: Sequence[Sequence[int]], fill: int, device: torch.device
+) -> Tensor:
     """Sentences as one tensor, B x L, padded at the end with `fill`."""
     width = max(map(len, sentences))
-    return torch.tensor([[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences], device=device)
+    return torch.tensor(
+        [[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences],
+        device=device,
+    )

@@ -22,9 +22,14 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
 SOURCE, TARGET = "src", "tgt"
 VOCABULARY = 32_000
-_COMMON = {"share_all_embeddings": True, "max_source_positions": 1024, "max_target_positions": 1024}
+_COMMON = {
+    "share_all_embeddings": True,
+    "max_source_positions": 1024,
+    "max_target_positions": 1024,
+}
 _SEED = 1
-_SHARED = ("encoder.", "decoder.embed_tokens.", "decoder.output_projection.")  # weights that drafter and model share
+# weights that drafter and model share
+_SHARED = ("encoder.", "decoder.embed_tokens.", "decoder.output_projection.")
 
 
 @dataclass(frozen=True)
@@ -63,22 +68,36 @@ def write_random_model(
     Raises:
         AggdecError: a file cannot be written.
     """
-    block_drafter = folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None
-    made = RandomModel(folder, block_drafter, folder / f"small-{small_layers}.pt" if small_layers else None)
+    block_drafter = (
+        folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None
+    )
+    made = RandomModel(
+        folder,
+        block_drafter,
+        folder / f"small-{small_layers}.pt" if small_layers else None,
+    )
     folder.mkdir(parents=True, exist_ok=True)
     symbols = Dictionary()
     for number in range(vocabulary - len(symbols)):
         symbols.add_symbol(f"w{number}")
     for language in (SOURCE, TARGET):
         symbols.save(str(folder / f"dict.{language}.txt"))
-    dictionaries: Any = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
+    dictionaries: Any = SimpleNamespace(
+        source_dictionary=symbols, target_dictionary=symbols
+    )
     if not made.checkpoint.is_file():
         _save(made.checkpoint, *_transformer(size.options(), dictionaries, trained_in))
     if made.small is not None and not made.small.is_file():
-        weights, args = _transformer(size.options(small_layers), dictionaries, trained_in)
+        weights, args = _transformer(
+            size.options(small_layers), dictionaries, trained_in
+        )
         _save(made.small, {**weights, **_shared(made.checkpoint)}, args)
     if made.drafter is not None and not made.drafter.is_file():
-        args = Namespace(arch="nar_drafter", block_size=block_size, **{**size.options(drafter_layers), **_COMMON})
+        args = Namespace(
+            arch="nar_drafter",
+            block_size=block_size,
+            **{**size.options(drafter_layers), **_COMMON},
+        )
         ARCH_CONFIG_REGISTRY["nar_drafter"](args)
         drafter = _random(NarDrafterModel, args, dictionaries).to(trained_in).float()
         drafter.load_state_dict({**drafter.state_dict(), **_shared(made.checkpoint)})
@@ -87,7 +106,9 @@ def write_random_model(
     return made
 
 
-def _transformer(options: dict[str, Any], dictionaries: Any, trained_in: torch.dtype) -> tuple[Any, Namespace]:
+def _transformer(
+    options: dict[str, Any], dictionaries: Any, trained_in: torch.dtype
+) -> tuple[Any, Namespace]:
     """The weights and the options of a random Transformer."""
     args = Namespace(arch="transformer", **{**options, **_COMMON})
     base_architecture(args)
@@ -98,16 +119,24 @@ def _transformer(options: dict[str, Any], dictionaries: Any, trained_in: torch.d
 
 def _shared(checkpoint: Path) -> dict[str, torch.Tensor]:
     """The weights that a drafter takes from its verifier."""
-    return {k: v for k, v in read_checkpoint(checkpoint)["model"].items() if k.startswith(_SHARED)}
+    return {
+        k: v
+        for k, v in read_checkpoint(checkpoint)["model"].items()
+        if k.startswith(_SHARED)
+    }
 
 
-def _random(kind: type[FairseqEncoderDecoderModel], args: Namespace, dictionaries: Any) -> Any:
+def _random(
+    kind: type[FairseqEncoderDecoderModel], args: Namespace, dictionaries: Any
+) -> Any:
     """A model with fairseq's initial weights, from a fixed seed."""
     torch.manual_seed(_SEED)
     return kind.build_model(args, dictionaries)
 
 
-def random_sentences(count: int, length: int, vocabulary: int = VOCABULARY) -> list[list[int]]:
+def random_sentences(
+    count: int, length: int, vocabulary: int = VOCABULARY
+) -> list[list[int]]:
     """Random sources: each has `length` ordinary symbols and EOS."""
     symbols, rng = Dictionary(), Random(_SEED)
     words = range(symbols.nspecial, vocabulary)
@@ -123,10 +152,16 @@ def vary_outputs(model: FairseqEncoderDecoderModel) -> None:
     win again otherwise.
     """
     decoder = model.decoder
-    decoder.embed_tokens.weight.mul_(2)  # more weight than the positional embeddings, which change little
+    # more weight than the positional embeddings, which change little
+    decoder.embed_tokens.weight.mul_(2)
     for layer in decoder.layers:
-        for projection in (layer.self_attn.out_proj, layer.encoder_attn.out_proj, layer.fc2):
-            projection.weight.mul_(0.1)  # less weight for what all tokens of a sentence have in common
+        for projection in (
+            layer.self_attn.out_proj,
+            layer.encoder_attn.out_proj,
+            layer.fc2,
+        ):
+            # less weight for what all tokens of a sentence have in common
+            projection.weight.mul_(0.1)
     last = decoder.layers[-1].fc2.weight
     # without the mean, which all tokens have in common, and so large that the token's own embedding counts little
     last.sub_(last.mean(dim=1, keepdim=True)).mul_(1000)
@@ -144,4 +179,6 @@ def _save(path: Path, weights: Mapping[str, torch.Tensor], args: Namespace) -> N
         with written_whole(path) as partial:
             torch.save(state, partial)
     except RuntimeError as error:
-        raise AggdecError(f"{path}: cannot be written ({error}); name a folder on another disk by --keep") from error
+        raise AggdecError(
+            f"{path}: cannot be written ({error}); name a folder on another disk by --keep"
+        ) from error

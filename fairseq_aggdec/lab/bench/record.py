@@ -79,8 +79,14 @@ class Run:
     """peak memory that PyTorch allocated on the GPU in that process"""
 
     def __post_init__(self) -> None:
-        in_order = 0 < self.fastest <= self.seconds <= self.slowest and set(self.percentiles) == set(_SHARES)
-        if min(self.sentences, self.rounds) < 1 or not in_order or not sum((self.modules or {"": 1.0}).values()) > 0:
+        in_order = 0 < self.fastest <= self.seconds <= self.slowest and set(
+            self.percentiles
+        ) == set(_SHARES)
+        if (
+            min(self.sentences, self.rounds) < 1
+            or not in_order
+            or not sum((self.modules or {"": 1.0}).values()) > 0
+        ):
             raise AggdecError(f"{self.mode}: times or counters that no measurement has")
 
     @property
@@ -99,7 +105,11 @@ class Run:
 
         None for other programs.
         """
-        return None if not self.iterations or self.accepted is None else self.tokens / self.iterations
+        return (
+            None
+            if not self.iterations or self.accepted is None
+            else self.tokens / self.iterations
+        )
 
     @property
     def mean_accepted_block(self) -> float | None:
@@ -156,7 +166,11 @@ def load_record(path: Path) -> Record:
         AggdecError: the file is no record, or damaged.
         OSError: the file cannot be read.
     """
-    return structured_files.read(path, Record, "not written by this version of aggdec bench --json; measure again")
+    return structured_files.read(
+        path,
+        Record,
+        "not written by this version of aggdec bench --json; measure again",
+    )
 
 
 def run_of(
@@ -189,12 +203,18 @@ def run_of(
         seconds=round(result.seconds, 6),
         fastest=round(min(result.rounds), 6),
         slowest=round(max(result.rounds), 6),
-        percentiles={str(share): round(float(np.percentile(waits, share)), 8) for share in PERCENTILES},
+        percentiles={
+            str(share): round(float(np.percentile(waits, share)), 8)
+            for share in PERCENTILES
+        },
         tokens=sum(len(output.tokens) for output in outputs),
     )
     if len(stats) == len(outputs):
         run.iterations = sum(sentence.iterations for sentence in stats)
-        run.drafted, run.accepted = sum(drafts), sum(sum(sentence.accepted) for sentence in stats)
+        run.drafted, run.accepted = (
+            sum(drafts),
+            sum(sum(sentence.accepted) for sentence in stats),
+        )
         run.longest_draft = max(drafts, default=0)
     elif passes:
         run.iterations = sum(passes)
@@ -202,21 +222,31 @@ def run_of(
         run.near_ties = sum(difference.near_tie for difference in differences)
         run.differing = len(differences) - run.near_ties
     if greedy is not None:
-        run.identical = sum(output.tokens == greedy.outputs[n].tokens for n, output in result.outputs.items())
+        run.identical = sum(
+            output.tokens == greedy.outputs[n].tokens
+            for n, output in result.outputs.items()
+        )
         run.compared_with = greedy_precision
     return run
 
 
-def by_edit_ratio(edit_ratios: Sequence[float], speed_ups: Sequence[float]) -> list[list[float]]:
+def by_edit_ratio(
+    edit_ratios: Sequence[float], speed_ups: Sequence[float]
+) -> list[list[float]]:
     """Mean edit ratio and median speed-up of about eight groups of sentences; those of one edit ratio share a group."""
     ratios, faster = np.array(edit_ratios), np.array(speed_ups)
     edges = np.unique(np.quantile(ratios, np.linspace(0, 1, _GROUPS + 1)))
     group = np.searchsorted(edges[1:-1], ratios, side="right")
     chosen = [group == number for number in np.unique(group)]
-    return [[round(float(ratios[rows].mean()), 4), round(median(faster[rows].tolist()), 4)] for rows in chosen]
+    return [
+        [round(float(ratios[rows].mean()), 4), round(median(faster[rows].tolist()), 4)]
+        for rows in chosen
+    ]
 
 
 def counted(speed_ups: Sequence[float]) -> list[int]:
     """The number of sentences in each interval of `Run.speed_ups`."""
-    counts: list[int] = np.bincount((np.array(speed_ups) / SPEED_UP_STEP).astype(int)).tolist()
+    counts: list[int] = np.bincount(
+        (np.array(speed_ups) / SPEED_UP_STEP).astype(int)
+    ).tolist()
     return counts

@@ -69,7 +69,11 @@ class ModeResult:
     def sentence_latencies(self) -> list[float]:
         """Seconds of each sentence by its number: the time of its whole batch, median of the rounds."""
         times = map(median, zip(*self.latencies, strict=True))
-        by_number = {n: time for batch, time in zip(self.batches, times, strict=True) for n in batch}
+        by_number = {
+            n: time
+            for batch, time in zip(self.batches, times, strict=True)
+            for n in batch
+        }
         return [by_number[number] for number in sorted(by_number)]
 
     def speed_ups_over(self, other: "ModeResult") -> list[float]:
@@ -101,7 +105,10 @@ class ModeRunner(Protocol):
 
 
 def compare(
-    runners: Sequence[ModeRunner], repeats: int = 3, until: float = math.inf, most: float = math.inf
+    runners: Sequence[ModeRunner],
+    repeats: int = 3,
+    until: float = math.inf,
+    most: float = math.inf,
 ) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times; says on stderr whose rounds differ much.
 
@@ -115,7 +122,11 @@ def compare(
         one result for each mode, in the given order.
     """
     results = [ModeResult(runner.mode, runner.batches) for runner in runners]
-    steps = None if most < math.inf else repeats * sum(len(runner.batches) for runner in runners)
+    steps = (
+        None
+        if most < math.inf
+        else repeats * sum(len(runner.batches) for runner in runners)
+    )
     with Progress(steps, " batches") as bar:
         for runner in runners:
             bar.set_description(f"{runner.mode.name}, warming up", refresh=False)
@@ -124,8 +135,12 @@ def compare(
             if number > 0 and time.monotonic() > until:
                 break
             for runner, result in zip(runners, results, strict=True):
-                bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}", refresh=False)
-                run_once(runner, result, lambda _: bar.update(), time.monotonic() + most)
+                bar.set_description(
+                    f"{runner.mode.name}, batch size {result.batch_size}", refresh=False
+                )
+                run_once(
+                    runner, result, lambda _: bar.update(), time.monotonic() + most
+                )
                 if most < math.inf:
                     for other in runners:
                         del other.batches[len(result.latencies[0]) :]
@@ -152,7 +167,10 @@ def warm_up(runner: ModeRunner) -> None:
 
 
 def run_once(
-    runner: ModeRunner, result: ModeResult, after_batch: Callable[[int], Any], until: float = math.inf
+    runner: ModeRunner,
+    result: ModeResult,
+    after_batch: Callable[[int], Any],
+    until: float = math.inf,
 ) -> None:
     """Time one round over all batches, and add its times and outputs to `result`.
 
@@ -173,7 +191,9 @@ def run_once(
     result.latencies.append(latencies)
 
 
-def decode_once(runner: ModeRunner, after_batch: Callable[[int], Any] = lambda count: None) -> ModeResult:
+def decode_once(
+    runner: ModeRunner, after_batch: Callable[[int], Any] = lambda count: None
+) -> ModeResult:
     """The result of one round, without a warm-up."""
     result = ModeResult(runner.mode, runner.batches)
     run_once(runner, result, after_batch)

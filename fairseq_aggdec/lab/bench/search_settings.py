@@ -17,7 +17,10 @@ _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 def given_settings(args: Any) -> dict[str, Any]:
     """The options of the search and of reading the sources that differ from the defaults, under fairseq's names."""
     others = {name: getattr(args, name, None) for name in OTHER_OPTIONS}
-    return {**given_search_options(args), **{name: value for name, value in others.items() if value}}
+    return {
+        **given_search_options(args),
+        **{name: value for name, value in others.items() if value},
+    }
 
 
 def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
@@ -27,7 +30,8 @@ def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
     """
     for mode in modes:
         lacking: list[str] = []
-        if mode.nat is not None:  # it predicts lengths and refines whole sentences: no search option applies
+        # it predicts lengths and refines whole sentences: no search option applies
+        if mode.nat is not None:
             lacking = [name for name in given if name not in SOURCE_OPTIONS]
         elif mode.peer == CTRANSLATE2:
             lacking = [name for name in _CTRANSLATE2_LACKS if name in given]
@@ -35,7 +39,11 @@ def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
             raise AggdecError(
                 f"mode {mode.name} cannot honour {', '.join(map(option_name, lacking))}: leave out one of them"
             )
-        if mode.peer == CTRANSLATE2 and given.get("no_repeat_ngram_size") and "block_ngrams" not in given:
+        if (
+            mode.peer == CTRANSLATE2
+            and given.get("no_repeat_ngram_size")
+            and "block_ngrams" not in given
+        ):
             raise AggdecError(
                 f"mode {mode.name} always bans repeated n-grams, which fairseq's search and this plugin's modes "
                 "do not do on a CPU: add --block-ngrams, or leave --no-repeat-ngram-size out"
@@ -45,5 +53,6 @@ def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
 def as_options(given: Mapping[str, Any]) -> str:
     """The options of `given_settings` as they are written on a command line."""
     return " ".join(
-        option_name(name) if value is True else f"{option_name(name)} {value:g}" for name, value in given.items()
+        option_name(name) if value is True else f"{option_name(name)} {value:g}"
+        for name, value in given.items()
     )

@@ -16,7 +16,11 @@ from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPY_RULES, SMALL_MODEL
 from fairseq_aggdec.lab.bench import random_models
 from fairseq_aggdec.lab.bench.modes import Mode
-from fairseq_aggdec.lab.bench.search_settings import OTHER_OPTIONS, SOURCE_OPTIONS, given_settings
+from fairseq_aggdec.lab.bench.search_settings import (
+    OTHER_OPTIONS,
+    SOURCE_OPTIONS,
+    given_settings,
+)
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.hub_translation import TemplatedDataset
@@ -74,7 +78,11 @@ class Subject:
     @property
     def generation(self) -> dict[str, Any]:
         """fairseq's generation options."""
-        return {name: value for name, value in self.search.items() if name not in OTHER_OPTIONS}
+        return {
+            name: value
+            for name, value in self.search.items()
+            if name not in OTHER_OPTIONS
+        }
 
     @property
     def block_ngrams(self) -> bool:
@@ -90,11 +98,15 @@ class Subject:
 def check_device(device: str) -> None:
     """Raise `AggdecError` where there is no GPU."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+        raise AggdecError(
+            "--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu"
+        )
 
 
 @contextmanager
-def chosen_subject(args: Any, modes: Sequence[Mode], sentences: int | None = None) -> Iterator[Subject]:
+def chosen_subject(
+    args: Any, modes: Sequence[Mode], sentences: int | None = None
+) -> Iterator[Subject]:
     """The subject of `aggdec bench` or `verify`; a random model is in a temporary folder, where --keep names none.
 
     `modes`: all modes, for which a random model gets drafters; `sentences`: the most, where --limit does not say it.
@@ -122,14 +134,22 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     search, limit = given_settings(args), args.limit or sentences
     of_task = {name: search[name] for name in SOURCE_OPTIONS if name in search}
     task_name = getattr(args, "task", "translation")
-    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, task_name=task_name, **of_task)
+    task, _ = loading.load(
+        args.path,
+        args.data,
+        args.source_lang,
+        args.target_lang,
+        task_name=task_name,
+        **of_task,
+    )
     if task_name == "translation":
         task.load_dataset(args.gen_subset)
         sources = task.dataset(args.gen_subset).src
         sources = (
             sources.dataset if isinstance(sources, TemplatedDataset) else sources
         )  # texts, to which it adds the form
-    else:  # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
+    else:
+        # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
     longest = of_task.get("max_source_positions", math.inf)
     for number, size in enumerate(sources.sizes[:limit].tolist()):
@@ -141,7 +161,9 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     draft_file = getattr(args, "draft_file", None)
     drafts = read_text_lines(draft_file) if draft_file else []
     if draft_file and len(drafts) != len(sources):
-        raise AggdecError(f"--draft-file {draft_file}: has {len(drafts)} lines, and the split {len(sources)} sentences")
+        raise AggdecError(
+            f"--draft-file {draft_file}: has {len(drafts)} lines, and the split {len(sources)} sentences"
+        )
     source_lang, target_lang = task.languages
     subject = Subject(
         path=args.path,
@@ -166,16 +188,22 @@ def _raw_sources(folder: Path, split: str, task: Any, task_name: str) -> Any:
     """The source side of a split as fairseq-preprocess wrote it."""
     source, target = task.languages
     if task.source_dictionary is None:
-        raise AggdecError(f"--task {task_name}: its source is no text; compare two runs of fairseq-generate instead")
+        raise AggdecError(
+            f"--task {task_name}: its source is no text; compare two runs of fairseq-generate instead"
+        )
     for pair in (f"{source}-{target}", f"{target}-{source}"):
         path = folder / f"{split}.{pair}.{source}"
         found = data_utils.load_indexed_dataset(str(path), task.source_dictionary)
         if found is not None:
             return found
-    raise AggdecError(f"{path}: no such split; check the data folder, --gen-subset, --source-lang and --target-lang")
+    raise AggdecError(
+        f"{path}: no such split; check the data folder, --gen-subset, --source-lang and --target-lang"
+    )
 
 
-def _random_subject(args: Any, modes: Sequence[Mode], folder: Path, sentences: int) -> Subject:
+def _random_subject(
+    args: Any, modes: Sequence[Mode], folder: Path, sentences: int
+) -> Subject:
     """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences."""
     if args.keep:
         folder = args.keep / f"{args.random_model}-{args.trained_in}"

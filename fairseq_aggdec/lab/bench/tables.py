@@ -26,7 +26,12 @@ def markdown(record: Record) -> str:
         lines += ["", f"Batch size {batch_size}:", "", text_table(*speed_table(runs))]
         modules = module_table(runs)
         if modules[1]:
-            lines += ["", "Milliseconds a sentence and share, by module:", "", text_table(*modules)]
+            lines += [
+                "",
+                "Milliseconds a sentence and share, by module:",
+                "",
+                text_table(*modules),
+            ]
     return "\n".join(lines)
 
 
@@ -45,7 +50,8 @@ def _megabytes(count: int | None) -> str:
 def _times(run: Run, of_sentence: bool) -> str:
     """Seconds of a round, or milliseconds of a sentence."""
     unit = 1e3 / run.sentences if of_sentence else 1
-    digits = 2 if unit * run.seconds >= 0.1 else 4  # a demonstration of one sentence takes milliseconds
+    # a demonstration of one sentence takes milliseconds
+    digits = 2 if unit * run.seconds >= 0.1 else 4
     return f"{unit * run.seconds:.{digits}f} ({unit * run.fastest:.{digits}f}-{unit * run.slowest:.{digits}f})"
 
 
@@ -55,11 +61,20 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     `short`: whether to leave out percentiles, throughput and memory, and to give the times of a sentence.
     """
     unit = "ms a sentence" if short else "seconds"
-    columns: list[Column] = [(f"{unit}\n(median, range)", lambda run: _times(run, short))]
-    columns += [_speed_up(baseline) for name in BASELINES for baseline in runs if baseline.mode == name]
+    columns: list[Column] = [
+        (f"{unit}\n(median, range)", lambda run: _times(run, short))
+    ]
+    columns += [
+        _speed_up(baseline)
+        for name in BASELINES
+        for baseline in runs
+        if baseline.mode == name
+    ]
     if not short:
         columns += [_latency(share) for share in PERCENTILES]
-        columns.append(("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}"))
+        columns.append(
+            ("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
+        )
     columns += [
         ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
         ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
@@ -72,7 +87,9 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
         ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
     ]
     if not short:
-        columns += [column for column in optional if any(column[1](run) for run in runs)]
+        columns += [
+            column for column in optional if any(column[1](run) for run in runs)
+        ]
     return ["mode", *(header for header, _ in columns)], [
         [run.mode, *(cell(run) for _, cell in columns)] for run in runs
     ]
@@ -83,7 +100,10 @@ def _latency(share: int) -> Column:
 
 
 def _speed_up(baseline: Run) -> Column:
-    return (f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
+    return (
+        f"speed-up\nover {baseline.mode}",
+        lambda run: f"{baseline.seconds / run.seconds:.2f}x",
+    )
 
 
 def identical_to_greedy(run: Run) -> str:
@@ -103,6 +123,11 @@ def module_table(runs: Sequence[Run]) -> Table:
     rows = []
     for run, times in profiled:
         total, sentences = sum(times.values()), run.sentences
-        cells = [f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})" if m in times else "" for m in modules]
+        cells = [
+            f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})"
+            if m in times
+            else ""
+            for m in modules
+        ]
         rows.append([run.mode, *cells])
     return ["mode", *modules], rows

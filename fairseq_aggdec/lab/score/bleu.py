@@ -13,11 +13,17 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer
 
-_OF_TOKENS: dict[str, Any] = {"smooth_method": "none", "force": True, "tokenize": "none"}
+_OF_TOKENS: dict[str, Any] = {
+    "smooth_method": "none",
+    "force": True,
+    "tokenize": "none",
+}
 _HYPHEN = re.compile(r"(\S)-(\S)")
 
 
-def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None) -> float:
+def detokenised_bleu(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None
+) -> float:
     """Return sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
 
     Args:
@@ -31,7 +37,9 @@ def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]
     return float(sacrebleu.corpus_bleu(list(outputs), _known(references)).score)
 
 
-def tokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def tokenised_bleu(
+    outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> float:
     """Return BLEU of the given tokens, 0 to 100, without smoothing, as fairseq-score and multi-bleu.perl.
 
     It differs from fairseq-score where the reference has words that are `<unk>` in the model's dictionary:
@@ -42,7 +50,9 @@ def tokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) 
         references: tokens likewise, one list for each reference. With several lists, an empty line means that the
             sentence lacks that reference.
     """
-    return float(sacrebleu.corpus_bleu(list(outputs), _known(references), **_OF_TOKENS).score)
+    return float(
+        sacrebleu.corpus_bleu(list(outputs), _known(references), **_OF_TOKENS).score
+    )
 
 
 def signature(tokens: bool = False) -> str:
@@ -54,7 +64,10 @@ def signature(tokens: bool = False) -> str:
 
 def _known(references: Sequence[Sequence[str]]) -> Any:
     """References in sacrebleu's form: with several lists, None for an empty line."""
-    return [[line or None for line in part] if len(references) > 1 else list(part) for part in references]
+    return [
+        [line or None for line in part] if len(references) > 1 else list(part)
+        for part in references
+    ]
 
 
 def compound_split(line: str) -> str:
@@ -62,7 +75,9 @@ def compound_split(line: str) -> str:
     return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", line)
 
 
-def compound_split_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+def compound_split_bleu(
+    outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> float:
     """Return `tokenised_bleu` after `compound_split` of outputs and references."""
     split = [[compound_split(line) for line in part] for part in (outputs, *references)]
     return tokenised_bleu(split[0], split[1:])

@@ -41,7 +41,9 @@ Lattice = list[list[Arc]]
 """the arcs that end in each vertex; arcs lead from lower to higher vertex numbers, and the last vertex is (n, m)"""
 
 
-def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> Lattice:
+def edit_lattice(
+    source: Sequence[str], output: Sequence[str], max_unchanged: int = 2
+) -> Lattice:
     """The lattice of n and m tokens; an arc of several steps has at most `max_unchanged` unchanged tokens."""
     steps_into = _union(source, output)
     cells = sorted(steps_into)
@@ -49,10 +51,16 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
     spans: list[dict[int, Span]] = []  # into each vertex, by origin
     for cell in cells:
         steps = [
-            (numbers[origin], _is_unchanged(origin, cell, source, output), steps_into[cell][origin])
+            (
+                numbers[origin],
+                _is_unchanged(origin, cell, source, output),
+                steps_into[cell][origin],
+            )
             for origin in sorted(steps_into[cell])
         ]
-        into = {origin: (1, int(unchanged), times) for origin, unchanged, times in steps}
+        into = {
+            origin: (1, int(unchanged), times) for origin, unchanged, times in steps
+        }
         # A longer arc is an arc that is known by now, followed by one step. As in the official scorer, of several ways
         # the first with the fewest steps counts, even if another one has fewer unchanged tokens.
         for middle, unchanged, _ in steps:
@@ -61,7 +69,11 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
                     continue
                 known = into.get(origin)
                 if known is None or length + 1 < known[0]:
-                    into[origin] = (length + 1, kept + unchanged, 1 if known is None else known[2] + 1)
+                    into[origin] = (
+                        length + 1,
+                        kept + unchanged,
+                        1 if known is None else known[2] + 1,
+                    )
         spans.append(into)
     return [_arcs(number, cells, into, output) for number, into in enumerate(spans)]
 
@@ -70,7 +82,9 @@ Span = tuple[int, int, int]
 """of an arc: number of steps, number of unchanged tokens, and `Arc.times`"""
 
 
-def _arcs(target: int, cells: Sequence[Cell], into: dict[int, Span], output: Sequence[str]) -> list[Arc]:
+def _arcs(
+    target: int, cells: Sequence[Cell], into: dict[int, Span], output: Sequence[str]
+) -> list[Arc]:
     end, last = cells[target]
     arcs = []
     for origin, (steps, unchanged, times) in into.items():
@@ -78,31 +92,39 @@ def _arcs(target: int, cells: Sequence[Cell], into: dict[int, Span], output: Seq
             continue
         start, first = cells[origin]
         correction = " ".join(output[first:last])
-        arcs.append(Arc(origin, target, start, end, correction, steps, steps > unchanged, times))
+        arcs.append(
+            Arc(origin, target, start, end, correction, steps, steps > unchanged, times)
+        )
     return arcs
 
 
-def _is_unchanged(origin: Cell, target: Cell, source: Sequence[str], output: Sequence[str]) -> bool:
+def _is_unchanged(
+    origin: Cell, target: Cell, source: Sequence[str], output: Sequence[str]
+) -> bool:
     diagonal = target[0] > origin[0] and target[1] > origin[1]
     return diagonal and source[origin[0]] == output[origin[1]]
 
 
 def _union(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell, int]]:
     """For each vertex, the vertices that a step leads from, each with its number of distances, 1 or 2."""
-    numbers = {token: number for number, token in enumerate(dict.fromkeys([*source, *output]))}
+    numbers = {
+        token: number for number, token in enumerate(dict.fromkeys([*source, *output]))
+    }
     first = np.array([numbers[token] for token in source], dtype=np.int32)
     second = np.array([numbers[token] for token in output], dtype=np.int32)
     unequal = (first[:, None] != second[None, :]).astype(np.int32)  # n x m
     steps_into: dict[Cell, dict[Cell, int]] = {(0, 0): {}}
     for substitution in (1, 2):
         there = _distances(unequal, substitution)
-        back = _distances(unequal[::-1, ::-1], substitution)[::-1, ::-1]  # from each vertex to the last
+        # from each vertex to the last
+        back = _distances(unequal[::-1, ::-1], substitution)[::-1, ::-1]
         for down, right, ways in (
             (1, 1, there[:-1, :-1] + substitution * unequal + back[1:, 1:]),
             (1, 0, there[:-1] + 1 + back[1:]),
             (0, 1, there[:, :-1] + 1 + back[:, 1:]),
         ):
-            for i, j in np.argwhere(ways == there[-1, -1]).tolist():  # the step is on a shortest path
+            # the step is on a shortest path
+            for i, j in np.argwhere(ways == there[-1, -1]).tolist():
                 origins = steps_into.setdefault((i + down, j + right), {})
                 origins[i, j] = origins.get((i, j), 0) + 1
     return steps_into
@@ -117,7 +139,9 @@ def _distances(unequal: NDArray[np.int32], substitution: int) -> NDArray[np.int3
     for i in range(1, rows + 1):
         row, above = distances[i], distances[i - 1]
         row[0] = i
-        np.minimum(above[1:] + 1, above[:-1] + substitution * unequal[i - 1], out=row[1:])
+        np.minimum(
+            above[1:] + 1, above[:-1] + substitution * unequal[i - 1], out=row[1:]
+        )
         # a run of insertions costs its length: a running minimum finds where it should begin
         row -= position
         np.minimum.accumulate(row, out=row)

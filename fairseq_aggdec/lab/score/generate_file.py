@@ -36,7 +36,10 @@ def read_generate_file(path: Path) -> dict[int, GeneratedSentence]:
     found: dict[int, GeneratedSentence] = {}
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, start=1):
-            line, place = decode_text(raw, str(path), number).rstrip("\r\n"), f"{path}, line {number}"
+            line, place = (
+                decode_text(raw, str(path), number).rstrip("\r\n"),
+                f"{path}, line {number}",
+            )
             if _BAR.search(line) and _LINE.search(line):
                 raise AggdecError(
                     f"{place}: a progress bar stands in it; decode again with --no-progress-bar, or keep standard "
@@ -45,12 +48,20 @@ def read_generate_file(path: Path) -> dict[int, GeneratedSentence]:
             if matched := _LINE.match(line):
                 sentence = found.setdefault(int(matched[2]), GeneratedSentence(place))
                 _add_line(sentence, matched[1], matched[3], place)
-    found = {number: sentence for number, sentence in sorted(found.items()) if sentence.hypotheses}
+    found = {
+        number: sentence
+        for number, sentence in sorted(found.items())
+        if sentence.hypotheses
+    }
     if not found:
-        raise AggdecError(f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?")
+        raise AggdecError(
+            f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?"
+        )
     for number, sentence in found.items():
         if len(sentence.sources) > 1:
-            raise AggdecError(f"{sentence.place}: sentence {number} comes more than once; give the output of one run")
+            raise AggdecError(
+                f"{sentence.place}: sentence {number} comes more than once; give the output of one run"
+            )
     return found
 
 
@@ -65,7 +76,9 @@ def _add_line(sentence: GeneratedSentence, kind: str, rest: str, place: str) -> 
             sentence.scores.append(float(score))
             sentence.hypotheses.append(_single_spaced(text))
     except ValueError as error:
-        raise AggdecError(f"{place}: this {kind}- line is damaged; decode it again") from error
+        raise AggdecError(
+            f"{place}: this {kind}- line is damaged; decode it again"
+        ) from error
 
 
 def _single_spaced(text: str) -> str:

@@ -29,10 +29,14 @@ _DRAWS = 500  # of a reference for each sentence, where there are several
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
     """Count the n-grams of `order` tokens in a token sequence."""
-    return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
+    return Counter(
+        tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1)
+    )
 
 
-def sentence_statistics(source: Sequence[str], hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
+def sentence_statistics(
+    source: Sequence[str], hypothesis: Sequence[str], reference: Sequence[str]
+) -> list[int]:
     """Counts of one tokenised hypothesis against one reference; those of a corpus are their sum.
 
     Returns:
@@ -45,7 +49,9 @@ def sentence_statistics(source: Sequence[str], hypothesis: Sequence[str], refere
         found = ngrams(hypothesis, order)
         match = 0
         for gram, count in found.items():
-            match += min(count, wanted[gram]) if gram in wanted else -min(count, kept[gram])
+            match += (
+                min(count, wanted[gram]) if gram in wanted else -min(count, kept[gram])
+            )
         matches.append(max(0, match))
         totals.append(max(0, len(hypothesis) - order + 1))
     return [len(hypothesis), len(reference), *matches, *totals]
@@ -57,7 +63,13 @@ def _score(statistics: Sequence[int]) -> float:
     matches, totals = counts[:MAX_ORDER], counts[MAX_ORDER:]
     if 0 in matches or not reference_length:
         return 0.0
-    log_precision = sum(math.log(match / total) for match, total in zip(matches, totals, strict=True)) / MAX_ORDER
+    log_precision = (
+        sum(
+            math.log(match / total)
+            for match, total in zip(matches, totals, strict=True)
+        )
+        / MAX_ORDER
+    )
     brevity = min(0.0, 1.0 - reference_length / hypothesis_length)
     return math.exp(brevity + log_precision)
 
@@ -76,8 +88,13 @@ def corpus_gleu(
     """
     table = np.array(
         [
-            [sentence_statistics(source, hypothesis, reference) for reference in choices]
-            for source, hypothesis, *choices in zip(sources, hypotheses, *references, strict=True)
+            [
+                sentence_statistics(source, hypothesis, reference)
+                for reference in choices
+            ]
+            for source, hypothesis, *choices in zip(
+                sources, hypotheses, *references, strict=True
+            )
         ]
     )  # sentences x references x numbers
     scores = []

@@ -47,7 +47,9 @@ class M2Sentence:
         """The sentence, and the same after the first annotator's edits, each with its first correction."""
         target = list(self.tokens)
         edits = next(iter(self.annotators.values()))
-        for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+        for edit in sorted(
+            edits, key=lambda edit: (edit.start, edit.end), reverse=True
+        ):
             target[edit.start : edit.end] = edit.corrections[0].split()
         return " ".join(self.tokens), " ".join(target)
 
@@ -58,7 +60,12 @@ class M2Sentence:
             starts.append(starts[-1] + len(token))
         annotators = {
             annotator: tuple(
-                Edit(starts[edit.start], starts[edit.end], tuple(map(_characters, edit.corrections))) for edit in edits
+                Edit(
+                    starts[edit.start],
+                    starts[edit.end],
+                    tuple(map(_characters, edit.corrections)),
+                )
+                for edit in edits
             )
             for annotator, edits in self.annotators.items()
         }
@@ -86,7 +93,9 @@ def read_m2(path: Path) -> list[M2Sentence]:
                 blocks.append([])
     sentences = [_sentence(block, str(path)) for block in blocks if block]
     if not sentences:
-        raise AggdecError(f"{path}: holds no sentences; an M2 file has lines that begin with 'S ' and 'A '")
+        raise AggdecError(
+            f"{path}: holds no sentences; an M2 file has lines that begin with 'S ' and 'A '"
+        )
     return sentences
 
 
@@ -97,7 +106,9 @@ Line = tuple[int, str]
 def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
     number, first = block[0]
     if first != "S" and not first.startswith("S "):
-        raise AggdecError(f"{path}, line {number}: a block of an M2 file begins with 'S ', not with {first[:30]!r}")
+        raise AggdecError(
+            f"{path}, line {number}: a block of an M2 file begins with 'S ', not with {first[:30]!r}"
+        )
     tokens = tuple(first[1:].split())
     annotators: dict[int, list[Edit]] = {}
     for number, line in block[1:]:
@@ -112,10 +123,18 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
         if edit is None:
             continue
         if edit.end > len(tokens):
-            logger.warning("%s, line %d: ends after the sentence's %d tokens: left out", path, number, len(tokens))
+            logger.warning(
+                "%s, line %d: ends after the sentence's %d tokens: left out",
+                path,
+                number,
+                len(tokens),
+            )
             continue
         edits.append(edit)
-    return M2Sentence(tokens, {key: tuple(edits) for key, edits in sorted(annotators.items())} or {0: ()})
+    return M2Sentence(
+        tokens,
+        {key: tuple(edits) for key, edits in sorted(annotators.items())} or {0: ()},
+    )
 
 
 def _annotation(line: str, place: str) -> tuple[int, Edit | None]:
@@ -132,6 +151,10 @@ def _annotation(line: str, place: str) -> tuple[int, Edit | None]:
     if kind == "noop" or start < 0 or end < 0:
         return annotator, None
     if end < start:
-        raise AggdecError(f"{place}: an edit cannot end at {end}, before its start {start}")
+        raise AggdecError(
+            f"{place}: an edit cannot end at {end}, before its start {start}"
+        )
     choices = (text.strip() for text in corrections.split("||"))
-    return annotator, Edit(start, end, tuple("" if text == _NOTHING else text for text in choices))
+    return annotator, Edit(
+        start, end, tuple("" if text == _NOTHING else text for text in choices)
+    )

@@ -26,7 +26,11 @@ class M2Counts:
     gold: int = 0
 
     def __add__(self, other: "M2Counts") -> "M2Counts":
-        return M2Counts(self.correct + other.correct, self.proposed + other.proposed, self.gold + other.gold)
+        return M2Counts(
+            self.correct + other.correct,
+            self.proposed + other.proposed,
+            self.gold + other.gold,
+        )
 
     @property
     def precision(self) -> float:
@@ -48,10 +52,16 @@ class M2Counts:
     def rank(self) -> tuple[float, int, float]:
         """Orders annotators: by F, which unlike `f` is 1 if there are neither gold nor proposed edits, then counts."""
         below = _WEIGHT * self.gold + self.proposed
-        return ((1 + _WEIGHT) * self.correct / below if below else 1.0, self.correct, -below)
+        return (
+            (1 + _WEIGHT) * self.correct / below if below else 1.0,
+            self.correct,
+            -below,
+        )
 
 
-def corpus_m2(outputs: Sequence[Sequence[str]], sentences: Sequence[M2Sentence]) -> M2Counts:
+def corpus_m2(
+    outputs: Sequence[Sequence[str]], sentences: Sequence[M2Sentence]
+) -> M2Counts:
     """Count the edits of a corpus, with a progress bar on a terminal.
 
     For each sentence, the annotator counts with whom the corpus up to there has the highest F. `outputs` are tokenised
@@ -59,7 +69,9 @@ def corpus_m2(outputs: Sequence[Sequence[str]], sentences: Sequence[M2Sentence])
     """
     total = M2Counts()
     pairs = zip(outputs, sentences, strict=True)
-    for output, sentence in tqdm(pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None):
+    for output, sentence in tqdm(
+        pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None
+    ):
         readings = (total + counts for counts in _by_annotator(output, sentence))
         # of equal ones max takes the first, which is the annotator with the lowest number
         total = max(readings, key=lambda reading: reading.rank)
@@ -86,7 +98,13 @@ def edits_from_references(
     with scores against an annotated M2 file.
     """
     return [
-        M2Sentence(tuple(source), {number: _differences(source, choice) for number, choice in enumerate(choices)})
+        M2Sentence(
+            tuple(source),
+            {
+                number: _differences(source, choice)
+                for number, choice in enumerate(choices)
+            },
+        )
         for source, *choices in zip(sources, *references, strict=True)
     ]
 

@@ -53,7 +53,8 @@ def best_edits(lattice: Lattice, gold: Sequence[Edit] = ()) -> list[Edit]:
 def _plain_weight(arc: Arc) -> float:
     weight = float(arc.steps)
     if arc.changes:
-        for _ in range(arc.times):  # added one by one: the rounding, as in the official scorer, decides between equals
+        # added one by one: the rounding, as in the official scorer, decides between equals
+        for _ in range(arc.times):
             weight += _EDIT
     return weight
 
@@ -70,19 +71,27 @@ def _weights_of_matches(lattice: Lattice, gold: Sequence[Edit]) -> dict[Arc, flo
         for arc in arcs:
             if (arc.start, arc.end) in golds:
                 at.setdefault((arc.start, arc.end), []).append(arc)
-    match = -float(sum(arc.times for arcs in lattice for arc in arcs))  # outweighs any path
+    # outweighs any path
+    match = -float(sum(arc.times for arcs in lattice for arc in arcs))
     weights: dict[Arc, float] = {}
     for (start, end), arcs in at.items():
         choices = golds[start, end]
         if start == end:
             listed = [arc for arc in sorted(arcs) for _ in range(arc.times)]
             weights.update(_weights_of_insertions(listed, choices, match))
-        else:  # a path has at most one arc over these tokens, so a gold edit cannot match twice
-            weights.update((arc, match) for arc in arcs if any(arc.correction in edit.corrections for edit in choices))
+        else:
+            # a path has at most one arc over these tokens, so a gold edit cannot match twice
+            weights.update(
+                (arc, match)
+                for arc in arcs
+                if any(arc.correction in edit.corrections for edit in choices)
+            )
     return weights
 
 
-def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[Edit], match: float) -> dict[Arc, float]:
+def _weights_of_insertions(
+    arcs: Sequence[Arc], gold: Sequence[Edit], match: float
+) -> dict[Arc, float]:
     """Weights of the arcs that insert at one place, where a path may have several.
 
     `arcs` are sorted by origin, then target, each as often as the official scorer lists it; `gold` are the gold
@@ -95,7 +104,14 @@ def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[Edit], match: flo
     while left <= right:
         arc, from_left = arcs[turn], turn == left
         free = range(first, last + 1)
-        found = next((n for n in (free if from_left else free[::-1]) if arc.correction in gold[n].corrections), None)
+        found = next(
+            (
+                n
+                for n in (free if from_left else free[::-1])
+                if arc.correction in gold[n].corrections
+            ),
+            None,
+        )
         if from_left:
             left += 1
         else:
@@ -124,7 +140,9 @@ def count_correct(edits: Sequence[Edit], gold: Sequence[Edit]) -> int:
     for edit in edits:
         for number in range(begin, len(gold)):
             other = gold[number]
-            if (edit.start, edit.end) == (other.start, other.end) and edit.corrections[0] in other.corrections:
+            if (edit.start, edit.end) == (other.start, other.end) and edit.corrections[
+                0
+            ] in other.corrections:
                 correct += 1
                 begin = number + 1
     return correct

@@ -8,7 +8,12 @@ import sacrebleu
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.score.bleu import compound_split_bleu, detokenised_bleu, signature, tokenised_bleu
+from fairseq_aggdec.lab.score.bleu import (
+    compound_split_bleu,
+    detokenised_bleu,
+    signature,
+    tokenised_bleu,
+)
 from fairseq_aggdec.lab.score.gleu import corpus_gleu
 from fairseq_aggdec.lab.score.m2_file import M2Sentence
 from fairseq_aggdec.lab.score.m2_score import corpus_m2, edits_from_references
@@ -18,7 +23,12 @@ from fairseq_aggdec.lab.score.sari import corpus_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
 """inputs that a metric can need: fields of `ReferenceSet`"""
-OPTIONS = {REFERENCES: "--references", SOURCES: "--sources", TEXT: "--text-references", M2: "--m2"}
+OPTIONS = {
+    REFERENCES: "--references",
+    SOURCES: "--sources",
+    TEXT: "--text-references",
+    M2: "--m2",
+}
 MEANS = {
     "sacrebleu": f"of running text, {signature()}",
     "bleu": f"of the tokens, {signature(tokens=True)}",
@@ -65,13 +75,24 @@ def all_metrics(stem: bool = False) -> dict[str, Metric]:
 
     return {
         "sacrebleu": Metric(
-            ("sacrebleu",), (TEXT,), lambda test, out: [detokenised_bleu(joined(out), test.text, test.language)]
+            ("sacrebleu",),
+            (TEXT,),
+            lambda test, out: [detokenised_bleu(joined(out), test.text, test.language)],
         ),
-        "bleu": Metric(("BLEU",), references, lambda test, out: [tokenised_bleu(*texts(test, out))]),
+        "bleu": Metric(
+            ("BLEU",), references, lambda test, out: [tokenised_bleu(*texts(test, out))]
+        ),
         "compound-bleu": Metric(
-            ("compound BLEU",), references, lambda test, out: [compound_split_bleu(*texts(test, out))]
+            ("compound BLEU",),
+            references,
+            lambda test, out: [compound_split_bleu(*texts(test, out))],
         ),
-        "ter": Metric(("TER",), references, lambda test, out: [sacrebleu.corpus_ter(*texts(test, out)).score], False),
+        "ter": Metric(
+            ("TER",),
+            references,
+            lambda test, out: [sacrebleu.corpus_ter(*texts(test, out)).score],
+            False,
+        ),
         "rouge": Metric(
             ("R-1", "R-2", "R-L", "R-Lsum"),
             references,
@@ -79,22 +100,41 @@ def all_metrics(stem: bool = False) -> dict[str, Metric]:
         ),
         "sari": Metric(("SARI",), edited, sari),
         "gleu": Metric(("GLEU",), edited, gleu),
-        "m2": Metric(("M2 P", "M2 R", "M2 F0.5"), (M2,), lambda test, out: m2(test.m2, out)),
+        "m2": Metric(
+            ("M2 P", "M2 R", "M2 F0.5"), (M2,), lambda test, out: m2(test.m2, out)
+        ),
         "m2-references": Metric(
-            ("P (references)", "R (references)", "F0.5 (references)"), edited, m2_of_references, False
+            ("P (references)", "R (references)", "F0.5 (references)"),
+            edited,
+            m2_of_references,
+            False,
         ),
-        "repetition": Metric(("repetition %",), (), lambda test, out: [100 * repetition_ratio(out)]),
+        "repetition": Metric(
+            ("repetition %",), (), lambda test, out: [100 * repetition_ratio(out)]
+        ),
         "edit-ratio": Metric(
-            ("edit ratio %",), (SOURCES,), lambda test, out: [100 * mean_edit_ratio(test.sources, out)]
+            ("edit ratio %",),
+            (SOURCES,),
+            lambda test, out: [100 * mean_edit_ratio(test.sources, out)],
         ),
-        "unchanged": Metric(("unchanged %",), (SOURCES,), lambda test, out: [100 * exact(out, [test.sources])], False),
+        "unchanged": Metric(
+            ("unchanged %",),
+            (SOURCES,),
+            lambda test, out: [100 * exact(out, [test.sources])],
+            False,
+        ),
         "exact": Metric(
-            ("equals a reference %",), references, lambda test, out: [100 * exact(out, test.references)], False
+            ("equals a reference %",),
+            references,
+            lambda test, out: [100 * exact(out, test.references)],
+            False,
         ),
     }
 
 
-def choose_metrics(names: Sequence[str], test: ReferenceSet, stem: bool = False) -> dict[str, Metric]:
+def choose_metrics(
+    names: Sequence[str], test: ReferenceSet, stem: bool = False
+) -> dict[str, Metric]:
     """The named metrics; without names, the default metrics that the test set has all inputs for.
 
     Raises:
@@ -102,12 +142,20 @@ def choose_metrics(names: Sequence[str], test: ReferenceSet, stem: bool = False)
     """
     metrics = all_metrics(stem)
     if not names:
-        return {name: metric for name, metric in metrics.items() if metric.by_default and not metric.missing(test)}
+        return {
+            name: metric
+            for name, metric in metrics.items()
+            if metric.by_default and not metric.missing(test)
+        }
     for name in names:
         if name not in metrics:
-            raise AggdecError(f"unknown metric {name!r}: choose from {', '.join(metrics)}")
+            raise AggdecError(
+                f"unknown metric {name!r}: choose from {', '.join(metrics)}"
+            )
         if missing := metrics[name].missing(test):
-            raise AggdecError(f"metric {name} needs {' and '.join(OPTIONS[need] for need in missing)}")
+            raise AggdecError(
+                f"metric {name} needs {' and '.join(OPTIONS[need] for need in missing)}"
+            )
     return {name: metrics[name] for name in names}
 
 
@@ -127,10 +175,14 @@ def repetition_ratio(outputs: Lines) -> float:
 
     The paper gives no definition; programs that count subwords, or any second occurrence, give other numbers.
     """
-    repeated = sum(first == second for output in outputs for first, second in pairwise(output))
+    repeated = sum(
+        first == second for output in outputs for first, second in pairwise(output)
+    )
     return repeated / max(1, sum(map(len, outputs)))
 
 
 def exact(outputs: Lines, references: Sequence[Lines]) -> float:
     """Return the share of outputs that equal a reference, or a source."""
-    return sum(output in choices for output, *choices in zip(outputs, *references, strict=True)) / len(outputs)
+    return sum(
+        output in choices for output, *choices in zip(outputs, *references, strict=True)
+    ) / len(outputs)

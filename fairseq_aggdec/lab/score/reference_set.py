@@ -33,14 +33,25 @@ class ReferenceSet:
     @property
     def size(self) -> int:
         """Number of sentences; 0 if all fields are empty."""
-        return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
+        return next(
+            (
+                len(part)
+                for part in (self.sources, *self.references, *self.text, self.m2)
+                if part
+            ),
+            0,
+        )
 
     def only(self, numbers: Sequence[int]) -> "ReferenceSet":
         """Return a set with these sentences only."""
         return replace(
             self,
-            sources=[self.sources[number] for number in numbers] if self.sources else [],
-            references=[[part[number] for number in numbers] for part in self.references],
+            sources=[self.sources[number] for number in numbers]
+            if self.sources
+            else [],
+            references=[
+                [part[number] for number in numbers] for part in self.references
+            ],
             text=[[part[number] for number in numbers] for part in self.text],
             m2=[self.m2[number] for number in numbers] if self.m2 else (),
         )
@@ -68,7 +79,9 @@ def _nonempty(path: Path) -> list[str]:
     return lines
 
 
-def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwords) -> dict[int, list[str]]:
+def read_outputs(
+    path: Path, size: int, join: Callable[[str], str] = join_subwords
+) -> dict[int, list[str]]:
     """Return the tokens that a model wrote, by sentence number.
 
     Args:
@@ -83,10 +96,17 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
     if any(_HYPOTHESIS.search(line) for line in lines):
         generated = read_generate_file(path)
         if max(generated) >= size:
-            raise AggdecError(f"{path}: has a sentence {max(generated)}, but the test set has {size}, counted from 0")
-        return {number: join(item.hypotheses[0]).split() for number, item in generated.items()}
+            raise AggdecError(
+                f"{path}: has a sentence {max(generated)}, but the test set has {size}, counted from 0"
+            )
+        return {
+            number: join(item.hypotheses[0]).split()
+            for number, item in generated.items()
+        }
     if len(lines) != size:
-        raise AggdecError(f"{path}: has {len(lines)} lines, but the test set has {size}")
+        raise AggdecError(
+            f"{path}: has {len(lines)} lines, but the test set has {size}"
+        )
     return {number: line.split() for number, line in enumerate(lines)}
 
 
@@ -103,24 +123,42 @@ def read_reference_set(
         AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
     """
     gold: Sequence[M2Sentence] = read_m2(m2) if m2 else ()
-    lines = {path: _nonempty(path) for path in filter(None, (sources, *references, *text))}
-    sizes = ({m2: len(gold)} if m2 else {}) | {path: len(part) for path, part in lines.items()}
+    lines = {
+        path: _nonempty(path) for path in filter(None, (sources, *references, *text))
+    }
+    sizes = ({m2: len(gold)} if m2 else {}) | {
+        path: len(part) for path, part in lines.items()
+    }
     if not sizes:
-        raise AggdecError("nothing to compare with: give --references, --text-references, --m2 or --sources")
+        raise AggdecError(
+            "nothing to compare with: give --references, --text-references, --m2 or --sources"
+        )
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{path} has {size}" for path, size in sizes.items())
-        raise AggdecError(f"not as many sentences in all files: {counts}; they must belong together line by line")
+        raise AggdecError(
+            f"not as many sentences in all files: {counts}; they must belong together line by line"
+        )
 
     def tokens(path: Path) -> Lines:
         return [line.split() for line in lines[path]]
 
-    source_tokens = tokens(sources) if sources else [list(sentence.tokens) for sentence in gold]
+    source_tokens = (
+        tokens(sources) if sources else [list(sentence.tokens) for sentence in gold]
+    )
     if sources and m2:
         check_sources(source_tokens, gold, sources, m2)
-    return ReferenceSet(source_tokens, list(map(tokens, references)), [lines[path] for path in text], language, gold)
+    return ReferenceSet(
+        source_tokens,
+        list(map(tokens, references)),
+        [lines[path] for path in text],
+        language,
+        gold,
+    )
 
 
-def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
+def check_sources(
+    sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path
+) -> None:
     """Check that an M2 file annotates these sentences.
 
     Raises:

@@ -17,18 +17,23 @@ KINDS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 """of unigrams, of bigrams, of the longest common subsequence of the whole texts, and of those of sentences"""
 
 
-def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False) -> list[float]:
+def rouge(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False
+) -> list[float]:
     """F1 of a corpus of documents, 0 to 1, for each of `KINDS`; `references` has a list for each reference.
 
     `stem`: compare the stems of words by Porter's algorithm, as ROUGE-1.5.5.pl -m.
     """
     from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # takes seconds to import
 
-    logging.getLogger("absl").setLevel(logging.WARNING)  # it prints the name of its tokeniser
+    # it prints the name of its tokeniser
+    logging.getLogger("absl").setLevel(logging.WARNING)
     scorer = RougeScorer(KINDS, use_stemmer=stem)
     scores: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for output, *choices in zip(outputs, *references, strict=True):
-        best = scorer.score_multi([_by_sentences(choice) for choice in choices], _by_sentences(output))
+        best = scorer.score_multi(
+            [_by_sentences(choice) for choice in choices], _by_sentences(output)
+        )
         for kind in KINDS:
             scores[kind].append(best[kind].fmeasure)
     return [fmean(scores[kind]) for kind in KINDS]

@@ -30,25 +30,42 @@ class InTheirNumbers:
 
     def inputs(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """What the encoder gets of each text."""
-        for batch in batches_of(self.model.task, [self.model.encode(text) for text in texts], 1):
+        for batch in batches_of(
+            self.model.task, [self.model.encode(text) for text in texts], 1
+        ):
             tokens = batch["net_input"]["src_tokens"][0].tolist()
-            yield [self.source[self.model.task.source_dictionary[token]] for token in tokens]
+            yield [
+                self.source[self.model.task.source_dictionary[token]]
+                for token in tokens
+            ]
 
     def outputs(self, texts: Sequence[str], size: int) -> list[dict[str, Any]]:
         """The greedy output of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
         model, task = self.model, self.model.task
         search = Namespace(**{**model.search, "beam": 1})
-        generator = task.build_generator(model.models, search, decoding=task.decoding.with_mode(GREEDY))
+        generator = task.build_generator(
+            model.models, search, decoding=task.decoding.with_mode(GREEDY)
+        )
         best: dict[int, dict[str, Any]] = {}
         for batch in batches_of(task, [model.encode(text) for text in texts], size):
             found = task.inference_step(generator, model.models, batch)
-            best |= dict(zip(batch["id"].tolist(), (own[0] for own in found), strict=True))
+            best |= dict(
+                zip(batch["id"].tolist(), (own[0] for own in found), strict=True)
+            )
         for own in best.values():
-            own["output"] = [self.target[task.target_dictionary[token]] for token in own["tokens"].tolist()]
+            own["output"] = [
+                self.target[task.target_dictionary[token]]
+                for token in own["tokens"].tolist()
+            ]
         return [best[number] for number in range(len(texts))]
 
 
-def differences(folder: Path, languages: tuple[str | None, str | None], texts: Sequence[str], size: int) -> list[str]:
+def differences(
+    folder: Path,
+    languages: tuple[str | None, str | None],
+    texts: Sequence[str],
+    size: int,
+) -> list[str]:
     """A line for each text whose input of the encoder or greedy output is not that of transformers.
 
     Args:
@@ -63,23 +80,38 @@ def differences(folder: Path, languages: tuple[str | None, str | None], texts: S
     try:
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # type: ignore[import-not-found]
     except ImportError as error:
-        raise AggdecError("--against-transformers: needs transformers: pip install transformers") from error
+        raise AggdecError(
+            "--against-transformers: needs transformers: pip install transformers"
+        ) from error
     tokenizer = AutoTokenizer.from_pretrained(folder)
     theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
     model, settings = Model.hub(folder, *languages), Settings.read(imported(folder))
     ours, before, lines = InTheirNumbers(folder, model), [], []
     if "{source}" in settings.source:
         tokenizer.src_lang = model.source_lang
-    elif model.target_lang in settings.languages and "{target}" in settings.source:  # else in the text
+    elif model.target_lang in settings.languages and "{target}" in settings.source:
+        # else in the text
         before = [ours.source[settings.languages[model.target_lang]]]
-    forced = [ours.target[model.task.target_dictionary[token]] for token in model.task.form.forced]
+    forced = [
+        ours.target[model.task.target_dictionary[token]]
+        for token in model.task.form.forced
+    ]
     first = {"forced_bos_token_id": forced[0]} if forced else {}
-    for text, tokens, found in zip(texts, ours.inputs(texts), ours.outputs(texts, size), strict=True):
+    for text, tokens, found in zip(
+        texts, ours.inputs(texts), ours.outputs(texts, size), strict=True
+    ):
         expected = before + tokenizer(text).input_ids
         if tokens != expected:
-            lines.append(f"'{text[:60]}': the encoder reads {tokens}, in transformers {expected}")
+            lines.append(
+                f"'{text[:60]}': the encoder reads {tokens}, in transformers {expected}"
+            )
             continue
-        output = theirs.generate(torch.tensor([expected]), num_beams=1, do_sample=False, **first)[0, 1:].tolist()
-        if output not in (found["output"], found["output"][:-1]):  # fairseq ends an output that its limit cuts short
-            lines.append(f"'{text[:60]}': the output is {found['output']}, in transformers {output}")
+        output = theirs.generate(
+            torch.tensor([expected]), num_beams=1, do_sample=False, **first
+        )[0, 1:].tolist()
+        # fairseq ends an output that its limit cuts short
+        if output not in (found["output"], found["output"][:-1]):
+            lines.append(
+                f"'{text[:60]}': the output is {found['output']}, in transformers {output}"
+            )
     return lines

@@ -66,7 +66,11 @@ class Difference:
         return (
             f"{mode}: sentence {self.sentence}, position {self.position}: {symbols[self.found]!r} where {reference} "
             f"has {symbols[self.expected]!r}; "
-            + ("the search has no choice" if self.gap is None else f"log-probabilities differ by {self.gap:.6f}")
+            + (
+                "the search has no choice"
+                if self.gap is None
+                else f"log-probabilities differ by {self.gap:.6f}"
+            )
             + (", a near-tie" if self.near_tie else "")
         )
 
@@ -76,13 +80,20 @@ def first_difference(expected: Sequence[object], found: Sequence[object]) -> int
     if list(expected) == list(found):
         return None
     return next(
-        (place for place, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other),
+        (
+            place
+            for place, (one, other) in enumerate(zip(expected, found, strict=False))
+            if one != other
+        ),
         min(len(expected), len(found)),
     )
 
 
 def differences(
-    expected: Mapping[int, Sequence[int]], found: Mapping[int, Sequence[int]], gap: Gap, near_tie: float = NEAR_TIE
+    expected: Mapping[int, Sequence[int]],
+    found: Mapping[int, Sequence[int]],
+    gap: Gap,
+    near_tie: float = NEAR_TIE,
 ) -> list[Difference]:
     """The first difference of each sentence that has one.
 
@@ -96,7 +107,9 @@ def differences(
         ValueError: the outputs are of different sentences.
     """
     if expected.keys() != found.keys():
-        raise ValueError(f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}")
+        raise ValueError(
+            f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}"
+        )
     result = []
     for sentence, tokens in expected.items():
         place = first_difference(tokens, found[sentence])
@@ -105,7 +118,9 @@ def differences(
         wanted, other = tokens[place], found[sentence][place]
         apart = gap(sentence, tokens[:place], wanted, other)
         known = apart if math.isfinite(apart) else None
-        result.append(Difference(sentence, place, wanted, other, known, abs(apart) < near_tie))
+        result.append(
+            Difference(sentence, place, wanted, other, known, abs(apart) < near_tie)
+        )
     return result
 
 
@@ -124,16 +139,23 @@ def gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]]) -> Gap:
         with torch.no_grad():
             ((best, *_),) = decode(sample, prefix)
         if best["tokens"][: len(tokens)].tolist() != list(tokens):
-            return -math.inf  # a rule of the search, such as the length limit, forces another token
+            # a rule of the search, such as the length limit, forces another token
+            return -math.inf
         return float(best["positional_scores"][len(tokens) - 1])
 
-    def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
-        return log_prob(sentence, [*beginning, expected]) - log_prob(sentence, [*beginning, found])
+    def gap(
+        sentence: int, beginning: Sequence[int], expected: int, found: int
+    ) -> float:
+        return log_prob(sentence, [*beginning, expected]) - log_prob(
+            sentence, [*beginning, found]
+        )
 
     return gap
 
 
-def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: Any) -> Gap:
+def beam_gap_of(
+    decode: Decode, samples: Mapping[int, dict[str, Any]], search: Any
+) -> Gap:
     """Measure how near to each other two candidates of a beam search come anywhere in a sentence.
 
     The choice between two hypotheses at a near-tie changes all later steps of all hypotheses. So the answer is the same
@@ -153,7 +175,8 @@ def beam_gap_of(decode: Decode, samples: Mapping[int, dict[str, Any]], search: A
 
         def step(*args: Any, **kwargs: Any) -> Any:
             best = own_step(*args, **kwargs)
-            apart = (best[0][:, :-1] - best[0][:, 1:]).flatten()  # NaN between two scores of minus infinity
+            # NaN between two scores of minus infinity
+            apart = (best[0][:, :-1] - best[0][:, 1:]).flatten()
             found.extend(apart[apart.isfinite()].tolist())
             return best
 

@@ -13,7 +13,12 @@ from fairseq_aggdec.generation import modes
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import Mode
 from fairseq_aggdec.lab.bench.rounds import ModeResult, ModeRunner
-from fairseq_aggdec.lab.verify.differences import Difference, differences, near_tie_of, stock_computes
+from fairseq_aggdec.lab.verify.differences import (
+    Difference,
+    differences,
+    near_tie_of,
+    stock_computes,
+)
 
 BEAM_ONE, GREEDY = Mode.parse(f"{modes.BEAM}1"), Mode.parse(modes.GREEDY)
 EXACT = "exact"
@@ -45,9 +50,13 @@ class References:
         """
         has_beam = mode.row.has_beam
         fairseqs = Mode.parse(f"{modes.BEAM}{mode.beam}")
-        plain = Mode.parse(f"{modes.AGGRESSIVE_BEAM}:{mode.beam}:0") if has_beam else GREEDY
+        plain = (
+            Mode.parse(f"{modes.AGGRESSIVE_BEAM}:{mode.beam}:0") if has_beam else GREEDY
+        )
         is_plain = mode.search == plain.search
-        is_stock = stock_computes(self.precision(mode), self.device) and not self.block_ngrams
+        is_stock = (
+            stock_computes(self.precision(mode), self.device) and not self.block_ngrams
+        )
         if timed is not None:
             is_timed = any(other.search == fairseqs.search for other in timed)
             is_stock = is_stock and is_timed and (is_plain or has_beam)
@@ -59,14 +68,23 @@ class References:
         """The modes to decode beside the timed ones, so that each lossless mode has a reference in its precision."""
         missing: dict[str, None] = {}
         for mode in timed:
-            alike = [other for other in timed if self.precision(other) == self.precision(mode)]
+            alike = [
+                other
+                for other in timed
+                if self.precision(other) == self.precision(mode)
+            ]
             wanted = self.of(mode, alike) if mode.is_lossless else None
-            if wanted is not None and all(other.search != wanted.search for other in alike):
+            if wanted is not None and all(
+                other.search != wanted.search for other in alike
+            ):
                 missing[f"{wanted.name}@{self.precision(mode)}"] = None
         return [Mode.parse(name) for name in missing]
 
     def differences(
-        self, runners: Sequence[ModeRunner], results: Sequence[ModeResult], symbols: Sequence[str]
+        self,
+        runners: Sequence[ModeRunner],
+        results: Sequence[ModeResult],
+        symbols: Sequence[str],
     ) -> dict[str, list[Difference]]:
         """Differences of each lossless mode from its reference, by its name; prints one line on stderr for each.
 
@@ -85,28 +103,50 @@ class References:
                 for runner, other in zip(runners, results, strict=True)
                 if self.precision(other.mode) == precision
             ]
-            wanted = self.of(mode, [other.mode for _, other in alike]) if mode.is_lossless else None
-            pairs = [pair for pair in alike if wanted is not None and pair[1].mode.search == wanted.search]
+            wanted = (
+                self.of(mode, [other.mode for _, other in alike])
+                if mode.is_lossless
+                else None
+            )
+            pairs = [
+                pair
+                for pair in alike
+                if wanted is not None and pair[1].mode.search == wanted.search
+            ]
             if not pairs:
                 continue
             reference, expected = pairs[0]
             assert isinstance(reference, FairseqRunner)
             different = self.compare(reference, expected.lists, result.lists, precision)
             for one in different:
-                print(one.describe(mode.name, in_words(reference.mode), symbols), file=sys.stderr)
+                print(
+                    one.describe(mode.name, in_words(reference.mode), symbols),
+                    file=sys.stderr,
+                )
             # several settings of a mode, such as block sizes, share its name
             found.setdefault(mode.name, []).extend(different)
         return found
 
-    def compare(self, reference: FairseqRunner, expected: Lists, found: Lists, precision: str) -> list[Difference]:
+    def compare(
+        self, reference: FairseqRunner, expected: Lists, found: Lists, precision: str
+    ) -> list[Difference]:
         """The differences of a mode from its reference, both in `precision`; bit-exact modes have no near-ties."""
         is_exact = precision == EXACT and not reference.mode.row.is_fairseqs
-        return differences(expected, found, reference.gap(), 0.0 if is_exact else near_tie_of(precision, self.device))
+        return differences(
+            expected,
+            found,
+            reference.gap(),
+            0.0 if is_exact else near_tie_of(precision, self.device),
+        )
 
 
 def in_words(reference: Mode) -> str:
     """The name of a reference in messages and records."""
-    return f"fairseq's beam {reference.beam}" if reference.row.is_fairseqs else reference.search
+    return (
+        f"fairseq's beam {reference.beam}"
+        if reference.row.is_fairseqs
+        else reference.search
+    )
 
 
 def refuse_differing(found: Mapping[str, int]) -> None:

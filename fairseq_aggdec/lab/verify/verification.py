@@ -24,7 +24,13 @@ from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.lab.verify.differences import Difference
-from fairseq_aggdec.lab.verify.references import BEAM_ONE, EXACT, GREEDY, References, in_words
+from fairseq_aggdec.lab.verify.references import (
+    BEAM_ONE,
+    EXACT,
+    GREEDY,
+    References,
+    in_words,
+)
 from fairseq_aggdec.progress import Progress
 
 ALONE = "greedy on each sentence alone"
@@ -134,7 +140,9 @@ class Verification:
         yield from islice(found, _SHOWN)
         if len(found) > _SHOWN:
             yield f"... and {len(found) - _SHOWN} more; --json has all"
-        where = ", ".join(dict.fromkeys(f"{check.mode} in {check.precision}" for check in self.failed))
+        where = ", ".join(
+            dict.fromkeys(f"{check.mode} in {check.precision}" for check in self.failed)
+        )
         yield (
             f"FAILED: {where}: differs from the reference, and no near-tie explains it"
             if where
@@ -147,9 +155,17 @@ class Verification:
         A check is left out where the mode with `+whole` accepted draft tokens in the same batches.
         """
         where: dict[str, list[Check]] = {}
-        accepting = {(check.mode, check.precision, check.batches) for check in self.checks if check.accepted}
+        accepting = {
+            (check.mode, check.precision, check.batches)
+            for check in self.checks
+            if check.accepted
+        }
         for check in self.checks:
-            if check.accepted == 0 and (f"{check.mode}{WHOLE}", check.precision, check.batches) not in accepting:
+            if (
+                check.accepted == 0
+                and (f"{check.mode}{WHOLE}", check.precision, check.batches)
+                not in accepting
+            ):
                 where.setdefault(check.mode, []).append(check)
         return where
 
@@ -158,12 +174,22 @@ def _table(checks: Sequence[Check]) -> str:
     """A table with a row for each precision and mode, and a column for each way to make batches."""
     in_order = sorted(checks, key=lambda check: (check.shuffled, check.batch_size))
     columns = list(dict.fromkeys(check.batches for check in in_order))
-    names = ["precision", "mode"] if checks[0].to_the_bit else ["precision", "mode", "reference"]
+    names = (
+        ["precision", "mode"]
+        if checks[0].to_the_bit
+        else ["precision", "mode", "reference"]
+    )
     rows: dict[tuple[str, ...], dict[str, Check]] = {}
     for check in checks:
-        rows.setdefault(tuple(getattr(check, name) for name in names), {})[check.batches] = check
+        rows.setdefault(tuple(getattr(check, name) for name in names), {})[
+            check.batches
+        ] = check
     cells = [
-        [*key, *(_cell(row[column]) if column in row else "" for column in columns), _accepted(list(row.values()))]
+        [
+            *key,
+            *(_cell(row[column]) if column in row else "" for column in columns),
+            _accepted(list(row.values())),
+        ]
         for key, row in rows.items()
     ]
     return text_table([*names, *columns, "accepted of drafted"], cells, TERMINAL)
@@ -174,7 +200,11 @@ def _cell(check: Check) -> str:
     if check.near_ties:
         parts.append(f"{check.near_ties} near-tie{'s' * (check.near_ties > 1)}")
     if check.differing:
-        parts.append(f"{check.differing} DIFFER" if check.lossless else f"{check.differing} differ (not lossless)")
+        parts.append(
+            f"{check.differing} DIFFER"
+            if check.lossless
+            else f"{check.differing} differ (not lossless)"
+        )
     return ", ".join(parts)
 
 
@@ -182,7 +212,10 @@ def _accepted(checks: Sequence[Check]) -> str:
     """Acceptance rate over all batch sizes."""
     if any(check.drafted is None for check in checks):
         return ""
-    drafted, accepted = sum(check.drafted or 0 for check in checks), sum(check.accepted or 0 for check in checks)
+    drafted, accepted = (
+        sum(check.drafted or 0 for check in checks),
+        sum(check.accepted or 0 for check in checks),
+    )
     return f"{accepted / max(1, drafted):.0%} of {drafted:,}"
 
 
@@ -211,15 +244,25 @@ def verify(
     """
     count = len(subject.sentences)
     sizes = list(dict.fromkeys(min(size, count) for size in sizes))
-    pairs = {precision: list(_pairs(modes, precision, subject.device, sizes)) for precision in precisions}
+    pairs = {
+        precision: list(_pairs(modes, precision, subject.device, sizes))
+        for precision in precisions
+    }
     if not any(pairs.values()):
-        raise AggdecError(f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}")
-    outputs = {precision: count * len({way for pair in each for way in pair}) for precision, each in pairs.items()}
+        raise AggdecError(
+            f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}"
+        )
+    outputs = {
+        precision: count * len({way for pair in each for way in pair})
+        for precision, each in pairs.items()
+    }
     done = Verification(subject.title, command, subject.generation)
     with Progress(sum(outputs.values())) as progress:
         for precision in precisions:
             try:
-                done.checks += _checks(replace(subject, precision=precision), pairs[precision], progress)
+                done.checks += _checks(
+                    replace(subject, precision=precision), pairs[precision], progress
+                )
             except AggdecError as error:
                 if must_run or precision == "fp32":
                     raise
@@ -228,24 +271,36 @@ def verify(
     return done
 
 
-def _pairs(modes: Sequence[Mode], precision: str, device: str, sizes: Sequence[int]) -> Iterator[tuple[_Way, _Way]]:
+def _pairs(
+    modes: Sequence[Mode], precision: str, device: str, sizes: Sequence[int]
+) -> Iterator[tuple[_Way, _Way]]:
     """What is compared: a way to decode, and the way of its reference."""
     if precision == EXACT:
         yield from ((_Way(GREEDY, size), _Way(BEAM_ONE, size)) for size in sizes)
         alone = _Way(GREEDY, 1)
-        for mode in (mode for mode in modes if mode.is_lossless and not mode.row.has_beam):
-            for way in (_Way(mode, size, shuffled) for shuffled in (False, True) for size in sizes):
+        for mode in (
+            mode for mode in modes if mode.is_lossless and not mode.row.has_beam
+        ):
+            for way in (
+                _Way(mode, size, shuffled)
+                for shuffled in (False, True)
+                for size in sizes
+            ):
                 if way != alone and (way.batch_size > 1 or not way.shuffled):
                     yield way, alone
         return
     references = References(device, lambda mode: precision)
     for mode in modes:
         reference = references.of(mode)
-        if reference is not None and (reference.row.is_fairseqs or not mode.row.has_beam):
+        if reference is not None and (
+            reference.row.is_fairseqs or not mode.row.has_beam
+        ):
             yield from ((_Way(mode, size), _Way(reference, size)) for size in sizes)
 
 
-def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Progress) -> list[Check]:
+def _checks(
+    subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Progress
+) -> list[Check]:
     """The checks of one precision; its models are freed afterwards."""
     with Runs(subject) as runs:
 
@@ -257,29 +312,55 @@ def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Prog
             assert isinstance(runner, FairseqRunner)
             return runner, decode_once(runner, progress.update)
 
-        return [_check(runs, way, decoded(way)[1], *decoded(reference)) for way, reference in pairs]
+        return [
+            _check(runs, way, decoded(way)[1], *decoded(reference))
+            for way, reference in pairs
+        ]
 
 
-def _check(runs: Runs, way: _Way, found: ModeResult, reference: FairseqRunner, expected: ModeResult) -> Check:
+def _check(
+    runs: Runs,
+    way: _Way,
+    found: ModeResult,
+    reference: FairseqRunner,
+    expected: ModeResult,
+) -> Check:
     """The result of a mode beside its reference."""
     mode, precision = way.mode, runs.subject.precision
     to_the_bit = precision == EXACT and reference.mode.is_greedy
     name = ALONE if to_the_bit else in_words(reference.mode)
-    check = Check(mode.name, precision, way.batch_size, way.shuffled, name, mode.is_lossless, len(expected.outputs))
+    check = Check(
+        mode.name,
+        precision,
+        way.batch_size,
+        way.shuffled,
+        name,
+        mode.is_lossless,
+        len(expected.outputs),
+    )
     where = f"{mode.name} in {precision}, {check.batches}"
     if mode.row.drafter is not None and mode.row.verifies:
-        stats = [output.stats for output in found.outputs.values() if output.stats is not None]
+        stats = [
+            output.stats
+            for output in found.outputs.values()
+            if output.stats is not None
+        ]
         check.drafted = sum(sum(sentence.drafted) for sentence in stats)
         check.accepted = sum(sum(sentence.accepted) for sentence in stats)
     if check.lossless:
-        different = runs.references.compare(reference, expected.lists, found.lists, precision)
+        different = runs.references.compare(
+            reference, expected.lists, found.lists, precision
+        )
         check.differences = sorted(different, key=lambda one: one.near_tie)
         check.near_ties = sum(one.near_tie for one in different)
         check.differing = len(different) - check.near_ties
         symbols = runs.task.target_dictionary.symbols
         check.lines = [one.describe(where, name, symbols) for one in check.differences]
     else:  # differences are expected: only their number is given
-        check.differing = sum(output.lists != found.outputs[n].lists for n, output in expected.outputs.items())
+        check.differing = sum(
+            output.lists != found.outputs[n].lists
+            for n, output in expected.outputs.items()
+        )
     if to_the_bit:
         others = [f"{where}: {line}" for line in _other_scores(expected, found)]
         check.differing += len(others)
@@ -292,7 +373,9 @@ def _other_scores(expected: ModeResult, found: ModeResult) -> Iterator[str]:
     """A line for each sentence with the same tokens and another log-probability, of the first such token."""
     for sentence, output in expected.outputs.items():
         other = found.outputs[sentence]
-        wanted, scores = ((each.hypothesis or {})["positional_scores"] for each in (output, other))
+        wanted, scores = (
+            (each.hypothesis or {})["positional_scores"] for each in (output, other)
+        )
         if output.tokens == other.tokens and not wanted.equal(scores):
             place = int((wanted != scores).nonzero()[0])
             yield (

@@ -28,13 +28,23 @@ def run(args: Any, command: str) -> Verification:
         AggdecError: files or options cannot be used.
     """
     sizes = args.batch_sizes or ([1, 8, 32] if args.thorough else [1, 8])
-    precisions = args.precisions or _precisions(args.device, args.thorough, args.bit_exact)
+    precisions = args.precisions or _precisions(
+        args.device, args.thorough, args.bit_exact
+    )
     given = _RANDOM_MODES if args.modes is None and args.random_model else args.modes
     modes = [] if given is None else _modes(given)
-    sentences = _RANDOM_SENTENCES if args.random_model else _THOROUGH_SENTENCES if args.thorough else _SENTENCES
+    sentences = (
+        _RANDOM_SENTENCES
+        if args.random_model
+        else _THOROUGH_SENTENCES
+        if args.thorough
+        else _SENTENCES
+    )
     with chosen_subject(args, modes, sentences) as subject:
         if not subject.sentences:
-            raise AggdecError(f"{subject.name}: has no sentence; name another split by --gen-subset")
+            raise AggdecError(
+                f"{subject.name}: has no sentence; name another split by --gen-subset"
+            )
         modes = modes or _modes(_default_modes(subject))
         if args.random_model:
             subject = replace(_uneven(subject), drafts="whole")
@@ -42,13 +52,19 @@ def run(args: Any, command: str) -> Verification:
         counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
         counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
         print(", ".join([*counted, *precisions, *batches]), file=sys.stderr)
-        return verify(subject, modes, precisions, sizes, args.precisions is not None, command)
+        return verify(
+            subject, modes, precisions, sizes, args.precisions is not None, command
+        )
 
 
 def _precisions(device: str, thorough: bool, bit_exact: bool | None) -> list[str]:
     """The precisions to compare where --precisions does not say: without --thorough fp32, as in fairseq-generate."""
     lower = ["int8"] if device == "cpu" else ["fp16", "bf16"]
-    return ["fp32", *lower * thorough, *[EXACT] * (thorough if bit_exact is None else bit_exact)]
+    return [
+        "fp32",
+        *lower * thorough,
+        *[EXACT] * (thorough if bit_exact is None else bit_exact),
+    ]
 
 
 def _modes(names: str) -> list[Mode]:
@@ -60,9 +76,13 @@ def _modes(names: str) -> list[Mode]:
     modes = parse_modes(names)
     for mode in modes:
         if mode.precision is not None:
-            raise AggdecError(f"--modes {mode.name}: name precisions by --precisions, which all modes are decoded in")
+            raise AggdecError(
+                f"--modes {mode.name}: name precisions by --precisions, which all modes are decoded in"
+            )
         if mode.implementation != "fairseq_aggdec":
-            raise AggdecError(f"--modes {mode.name}: only this plugin's modes are compared, with fairseq's search")
+            raise AggdecError(
+                f"--modes {mode.name}: only this plugin's modes are compared, with fairseq's search"
+            )
     return modes
 
 
@@ -82,7 +102,9 @@ def _default_modes(subject: Subject) -> str:
         and (mode.is_lossless or mode.needs_drafter)
         and not mode.has_beam | bool(mode.alternatives)
     ]
-    whole = [f"{name}{WHOLE}" for name in names if name in CUT and subject.device == "cpu"]
+    whole = [
+        f"{name}{WHOLE}" for name in names if name in CUT and subject.device == "cpu"
+    ]
     return ",".join([*names, "aggressive-beam:5", *whole])
 
 
@@ -91,5 +113,7 @@ def _uneven(subject: Subject) -> Subject:
     sentences: list[Sequence[int]] = []
     for number, sentence in enumerate(subject.sentences):
         *words, end = sentence
-        sentences.append([*words[: 1 + (len(words) - 1 + 7 * number) % len(words)], end])
+        sentences.append(
+            [*words[: 1 + (len(words) - 1 + 7 * number) % len(words)], end]
+        )
     return replace(subject, sentences=sentences, search={"match_source_len": True})

@@ -29,17 +29,24 @@ def train(arguments: Sequence[str], log: Path, done: int, updates: int) -> int:
     See `logged` for the other arguments and what is raised.
     """
     shown: dict[str, str] = {}
-    with Progress(updates, " updates", initial=done) as bar, closing(logged(arguments, log)) as lines:
+    with (
+        Progress(updates, " updates", initial=done) as bar,
+        closing(logged(arguments, log)) as lines,
+    ):
         for kind, figures in lines:
             if kind == "valid":
                 shown["accepted"] = str(figures.get("valid_accepted"))
             else:
-                bar.set_postfix({"loss": str(figures.get("loss")), **shown}, refresh=False)
+                bar.set_postfix(
+                    {"loss": str(figures.get("loss")), **shown}, refresh=False
+                )
                 bar.update(int(figures["num_updates"]) - bar.n)
         return int(bar.n)
 
 
-def logged(arguments: Sequence[str], log: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
+def logged(
+    arguments: Sequence[str], log: Path
+) -> Generator[tuple[str, dict[str, Any]], None, None]:
     """Run fairseq-train with this plugin; gives the figures of its log as they come, with `train_inner` or `valid`.
 
     Args:
@@ -50,13 +57,21 @@ def logged(arguments: Sequence[str], log: Path) -> Generator[tuple[str, dict[str
         AggdecError: it ended with an error.
     """
     plugin = Path(fairseq_aggdec.__path__[0]).absolute()
-    command = [sys.executable, "-m", "fairseq_cli.train", *arguments, "--user-dir", str(plugin)]
+    command = [
+        sys.executable,
+        "-m",
+        "fairseq_cli.train",
+        *arguments,
+        "--user-dir",
+        str(plugin),
+    ]
     last = ""
     with log.open("a", encoding="utf-8") as file:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", env={**_KEPT_MEMORY, **os.environ},
-            close_fds=False,  # the lock of the folder stays with it, should this process be killed
+            # the lock of the folder stays with it, should this process be killed
+            close_fds=False,
         )  # fmt: skip
         assert process.stdout is not None
         try:

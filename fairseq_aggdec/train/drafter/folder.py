@@ -34,13 +34,17 @@ def open_record(folder: Path, asked: Record) -> Record:
     """
     path, advice = folder / NAME, "name another folder"
     if not path.is_file() and any(folder.iterdir()):
-        raise AggdecError(f"--out {folder}: is there, and was not made by aggdec drafter; {advice}")
+        raise AggdecError(
+            f"--out {folder}: is there, and was not made by aggdec drafter; {advice}"
+        )
     found = structured_files.read(path, Record, advice) if path.is_file() else asked
     plan = found.plan
     if plan is None:  # nothing was done yet that needs the same settings
         return save(folder, asked)
     if other := difference(asked.settings, found.settings, "now", "there"):
-        raise AggdecError(f"--out {folder}: was begun with other settings ({other}); go on with those, or {advice}")
+        raise AggdecError(
+            f"--out {folder}: was begun with other settings ({other}); go on with those, or {advice}"
+        )
     if (asked.minutes, asked.updates) == (found.minutes, found.updates):
         return found
     minutes = (plan.seconds["distil"] + plan.seconds["train"]) / 60

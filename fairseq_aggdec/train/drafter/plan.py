@@ -75,17 +75,26 @@ class Plan:
         trial = self.trial
         return {
             "distil": self.tokens * trial.token,
-            "train": trial.start + self.updates * trial.update + self.saves * trial.save,
+            "train": trial.start
+            + self.updates * trial.update
+            + self.saves * trial.save,
             "measure": self.measured * _DECODINGS * trial.sentence,
         }
 
     def fitting(self, seconds: float) -> "Plan":
         """The plan with as many updates as there is time for, where so much is left to train and to measure."""
         spare = seconds - self.seconds["train"] - self.seconds["measure"]
-        return replace(self, updates=max(_FEWEST_UPDATES, round(self.updates + spare / self.trial.update)))
+        return replace(
+            self,
+            updates=max(
+                _FEWEST_UPDATES, round(self.updates + spare / self.trial.update)
+            ),
+        )
 
 
-def plan_of(data: DataBin, trial: Trial, seconds: float | None, updates: int | None) -> Plan:
+def plan_of(
+    data: DataBin, trial: Trial, seconds: float | None, updates: int | None
+) -> Plan:
     """How many sentences to distil, how many updates to train, and how many sentences to measure with.
 
     Args:
@@ -98,9 +107,12 @@ def plan_of(data: DataBin, trial: Trial, seconds: float | None, updates: int | N
     share, saves, measured = 1.0, SAVES, min(SENTENCES, len(valid))
     if seconds is not None:
         left = seconds - trial.start
-        measured = min(measured, max(1, int(_MEASURING * left / (_DECODINGS * trial.sentence))))
+        measured = min(
+            measured, max(1, int(_MEASURING * left / (_DECODINGS * trial.sentence)))
+        )
         left = max(1.0, left - measured * _DECODINGS * trial.sentence)
-        read_once = trial.token / (trial.token + trial.update / TOKENS)  # of the time, for what training reads once
+        # of the time, for what training reads once
+        read_once = trial.token / (trial.token + trial.update / TOKENS)
         wanted = min(_DISTILLATION, max(_LEAST_DISTILLATION, read_once)) * left
         share = min(1.0, wanted / (trial.token * int(source.sizes.sum())))
         saves = min(SAVES, max(AVERAGED, int(_SAVING * left / trial.save)))
@@ -109,7 +121,11 @@ def plan_of(data: DataBin, trial: Trial, seconds: float | None, updates: int | N
     tokens = float(pairs * source.sizes.mean() + validated * valid.sizes.mean())
     sentences = {"train": pairs, "valid": validated}
     plan = Plan(trial, sentences, tokens, updates or _FEWEST_UPDATES, saves, measured)
-    return plan if updates is not None or seconds is None else plan.fitting(seconds - plan.seconds["distil"])
+    return (
+        plan
+        if updates is not None or seconds is None
+        else plan.fitting(seconds - plan.seconds["distil"])
+    )
 
 
 def describe(plan: Plan, sentences: int) -> str:
@@ -122,7 +138,10 @@ def describe(plan: Plan, sentences: int) -> str:
     tried = plan.trial.drafter
     lines = [
         "On this machine:",
-        *(f"  {name:8} about {_minutes(plan.seconds[name]):12} {what[name]}" for name in what),
+        *(
+            f"  {name:8} about {_minutes(plan.seconds[name]):12} {what[name]}"
+            for name in what
+        ),
         "",
         f"What {plan.updates:,} updates will bring is not known: it depends on how easy the output is to foresee, and "
         "on the depth of the verifier's decoder (docs/training.md has what updates have brought elsewhere). The same "

@@ -63,13 +63,23 @@ class Recipe:
 
         An imported model has the lengths and blocked n-grams of its own search, as when it decodes with the drafter.
         """
-        is_cpu = self.device.type == "cpu"  # which decodes in fp32 though it trains in bfloat16
+        # which decodes in fp32 though it trains in bfloat16
+        is_cpu = self.device.type == "cpu"
         precision = "bf16" if self.bf16 and not is_cpu else "fp32"
         search = Settings.greedy_search(data.folder)
         search.pop("block_ngrams", None)  # a teacher always blocks them
-        return Teacher(str(self.verifier), data, SearchOptions(beam=1, **search), GREEDY, precision, is_cpu)
+        return Teacher(
+            str(self.verifier),
+            data,
+            SearchOptions(beam=1, **search),
+            GREEDY,
+            precision,
+            is_cpu,
+        )
 
-    def arguments(self, data: DataBin, folder: Path, updates: int, saves: int = SAVES) -> list[str]:
+    def arguments(
+        self, data: DataBin, folder: Path, updates: int, saves: int = SAVES
+    ) -> list[str]:
         """The arguments of fairseq-train.
 
         Args:
@@ -86,7 +96,8 @@ class Recipe:
             "--decoder-layers": self.decoder_layers,
             "--block-size": self.block_size,
             "--max-tokens": TOKENS,
-            "--lr": min(0.002, 0.512 / self.width),  # 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024
+            # 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024
+            "--lr": min(0.002, 0.512 / self.width),
             "--warmup-updates": min(500, updates // 5),
             "--total-num-update": updates,
             "--max-update": updates,
@@ -95,5 +106,17 @@ class Recipe:
             "--log-interval": max(1, min(10, updates // _LOGGED)),
             "--save-dir": folder,
         }
-        flags = [name for name, given in (("--bf16", self.bf16), ("--cpu", self.device.type == "cpu")) if given]
-        return [str(data.folder), *_FIXED, *(str(word) for pair in options.items() for word in pair), *flags]
+        flags = [
+            name
+            for name, given in (
+                ("--bf16", self.bf16),
+                ("--cpu", self.device.type == "cpu"),
+            )
+            if given
+        ]
+        return [
+            str(data.folder),
+            *_FIXED,
+            *(str(word) for pair in options.items() for word in pair),
+            *flags,
+        ]

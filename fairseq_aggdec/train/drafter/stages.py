@@ -51,21 +51,42 @@ def make_drafter(args: Any, measure: Measure) -> None:
     out, verifier = args.out.absolute(), args.verifier.absolute()
     data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
     weights = _verifiers_weights(verifier, data)
-    fingerprints = [value for split in ("train", "valid") for value in data.fingerprint(split).values()]
+    fingerprints = [
+        value
+        for split in ("train", "valid")
+        for value in data.fingerprint(split).values()
+    ]
     settings = {
         "verifier": file_sha256(verifier),
         "data": hashlib.sha256("".join(fingerprints).encode()).hexdigest(),
         "decoder_layers": args.decoder_layers,
         "block_size": args.block_size,
     }
-    layers, width = layer_counts(weights)["decoder"], weights["decoder.layers.0.fc1.weight"].size(1)
+    layers, width = (
+        layer_counts(weights)["decoder"],
+        weights["decoder.layers.0.fc1.weight"].size(1),
+    )
     device = device_of_environment(args.cpu)
     out.mkdir(parents=True, exist_ok=True)
     with alone_at(out):
         record = open_record(out, Record(settings, args.minutes, args.updates))
         bf16 = record.plan.trial.bf16 if record.plan else is_bfloat16_fast(device)
-        recipe = Recipe(verifier, width, min(args.decoder_layers, layers), args.block_size, device, bf16)
-        _Stages(out, data, record, recipe, args.begun + 60 * (args.minutes or math.inf), measure).run()
+        recipe = Recipe(
+            verifier,
+            width,
+            min(args.decoder_layers, layers),
+            args.block_size,
+            device,
+            bf16,
+        )
+        _Stages(
+            out,
+            data,
+            record,
+            recipe,
+            args.begun + 60 * (args.minutes or math.inf),
+            measure,
+        ).run()
 
 
 def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
@@ -76,10 +97,17 @@ def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     """
     weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
     if "decoder.mask_embedding" in weights:
-        raise AggdecError(f"--verifier {path}: is a block drafter; name the model that it is to draft for")
+        raise AggdecError(
+            f"--verifier {path}: is a block drafter; name the model that it is to draft for"
+        )
     if not all(layer_counts(weights).values()):
-        raise AggdecError(f"--verifier {path}: no Transformer encoder-decoder of fairseq")
-    for side, dictionary in (("encoder", data.source_dictionary), ("decoder", data.target_dictionary)):
+        raise AggdecError(
+            f"--verifier {path}: no Transformer encoder-decoder of fairseq"
+        )
+    for side, dictionary in (
+        ("encoder", data.source_dictionary),
+        ("decoder", data.target_dictionary),
+    ):
         symbols = weights[f"{side}.embed_tokens.weight"].size(0)
         if symbols != len(dictionary):
             raise AggdecError(
@@ -112,15 +140,31 @@ class _Stages:
                 plan = min(plan, plan.fitting(self._left), key=lambda one: one.updates)
                 self._keep(plan=plan)
             self._train(plan, data)
-            numbered = len(list(training.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
-            last = last_checkpoints(training, min(AVERAGED, numbered)) if numbered else [training / LAST]
+            # none where every update ends an epoch
+            numbered = len(list(training.glob("checkpoint_*_*.pt")))
+            last = (
+                last_checkpoints(training, min(AVERAGED, numbered))
+                if numbered
+                else [training / LAST]
+            )
             write_average(last, drafter)
         measured = self.record.measured or self._measured(drafter, plan)
         best = max(measured, key=lambda one: one.speed_up)
         keep_draft_length(drafter, best.block_size)
-        heads, rows = ["mode", "k", "tokens an iteration", "needed", "over greedy"], [[GREEDY, "", "1.00", "", "1.00x"]]
+        heads, rows = (
+            ["mode", "k", "tokens an iteration", "needed", "over greedy"],
+            [[GREEDY, "", "1.00", "", "1.00x"]],
+        )
         for one in measured:
-            rows.append([GAD, str(one.block_size), f"{one.tokens:.2f}", f"{one.needed:.2f}", f"{one.speed_up:.2f}x"])
+            rows.append(
+                [
+                    GAD,
+                    str(one.block_size),
+                    f"{one.tokens:.2f}",
+                    f"{one.needed:.2f}",
+                    f"{one.speed_up:.2f}x",
+                ]
+            )
         table = tabulate(rows, heads, "simple", disable_numparse=True)
         print(f"\n{table}\n\n{self._conclusion(drafter, best, plan)}")
 
@@ -134,13 +178,19 @@ class _Stages:
         return self.end - time.monotonic()
 
     def _planned(self) -> Plan:
-        print("measuring how fast this machine distils and trains ...", file=sys.stderr, flush=True)
+        print(
+            "measuring how fast this machine distils and trains ...",
+            file=sys.stderr,
+            flush=True,
+        )
         trial, minutes = self.folder / "trial", self.record.minutes
         shutil.rmtree(trial, ignore_errors=True)  # of a run that was stopped
         trial.mkdir()
         found = try_out(self.data, self.recipe, trial, minutes, self.measure)
         shutil.rmtree(trial)
-        plan = plan_of(self.data, found, self._left if minutes else None, self.record.updates)
+        plan = plan_of(
+            self.data, found, self._left if minutes else None, self.record.updates
+        )
         self._keep(plan=plan)
         return plan
 
@@ -150,48 +200,93 @@ class _Stages:
         most = _LATE * plan.seconds["distil"] if self.end < math.inf else math.inf
         # the few validation sentences first: what is not decoded in time is left out
         splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + most
-        distil(self.recipe.teacher(part), distilled, splits, shard_sentences=_SHARD, until=until)
+        distil(
+            self.recipe.teacher(part),
+            distilled,
+            splits,
+            shard_sentences=_SHARD,
+            until=until,
+        )
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:
-        arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.saves)
+        arguments = self.recipe.arguments(
+            data, self.folder / "training", plan.updates, plan.saves
+        )
         last = self.folder / "training" / LAST
-        before, done, earlier = read_checkpoint(last) if last.is_file() else None, 0, 0.0
+        before, done, earlier = (
+            read_checkpoint(last) if last.is_file() else None,
+            0,
+            0.0,
+        )
         if before is not None:
             done = before["optimizer_history"][-1]["num_updates"]
             earlier = before["extra_state"]["previous_training_time"]
         if done >= plan.updates:
             return  # stopped before the average was written
-        if self.end < math.inf:  # fairseq counts the time of earlier runs, too, and none before it trains
+        # fairseq counts the time of earlier runs, too, and none before it trains
+        if self.end < math.inf:
             left = self._left - plan.trial.start - plan.seconds["measure"]
-            arguments += ["--stop-time-hours", str((earlier + max(_LEAST, left)) / 3600)]
+            arguments += [
+                "--stop-time-hours",
+                str((earlier + max(_LEAST, left)) / 3600),
+            ]
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
         done = train(arguments, log, done, plan.updates)
         if done < plan.updates:
-            print(f"--minutes are over: {done:,} of {plan.updates:,} updates were trained", file=sys.stderr)
+            print(
+                f"--minutes are over: {done:,} of {plan.updates:,} updates were trained",
+                file=sys.stderr,
+            )
 
     def _measured(self, drafter: Path, plan: Plan) -> list[Measured]:
-        share, recipe = min(1.0, max(0.1, self._left / plan.seconds["measure"])), self.recipe
-        given, sentences = (self.data, recipe.verifier, drafter, recipe.device.type), math.ceil(share * plan.measured)
+        share, recipe = (
+            min(1.0, max(0.1, self._left / plan.seconds["measure"])),
+            self.recipe,
+        )
+        given, sentences = (
+            (self.data, recipe.verifier, drafter, recipe.device.type),
+            math.ceil(share * plan.measured),
+        )
         measured = self.measure(*given, sentences, recipe.block_sizes, self.end)[1]
         self._keep(measured=measured)
         return measured
 
     def _conclusion(self, drafter: Path, best: Measured, plan: Plan) -> str:
         """How to decode with the drafter, and whether it is worth it."""
-        words: list[Any] = ["fairseq-generate", self.data.folder, "--task", "aggressive_translation"]
-        words += ["--decoding", GAD, "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
-        words += ["-s", self.data.source_lang, "-t", self.data.target_lang, "--gen-subset", "valid"]
+        words: list[Any] = [
+            "fairseq-generate",
+            self.data.folder,
+            "--task",
+            "aggressive_translation",
+        ]
+        words += [
+            "--decoding",
+            GAD,
+            "--path",
+            self.recipe.verifier,
+            "--drafter-path",
+            drafter,
+            "--batch-size",
+            1,
+        ]
+        words += [
+            "-s",
+            self.data.source_lang,
+            "-t",
+            self.data.target_lang,
+            "--gen-subset",
+            "valid",
+        ]
         words += ["--skip-invalid-size-inputs-valid-test"]  # as distillation does
         words += ["--cpu"] if self.recipe.device.type == "cpu" else []
         if (self.data.folder / FILE).is_file():  # an imported model's
             words += ["--bpe", "hub", "--hub-folder", self.recipe.verifier.parent]
             words += flags(Settings.greedy_search(self.data.folder))
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
-        verdict = (
-            f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
-        )
+        k = best.block_size
+        verdict = f"k = {k} is the fastest: without --block-size, {DRAFTER} drafts {k} tokens."
         if best.speed_up <= 1:
             verdict += (
                 f" gad is not faster than greedy here. More training may change that, or not: the same command with "

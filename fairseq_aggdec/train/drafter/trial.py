@@ -12,7 +12,9 @@ from fairseq_aggdec.train.drafter.fairseq_train import logged
 from fairseq_aggdec.train.drafter.plan import VALIDATION, Measured, Trial
 from fairseq_aggdec.train.drafter.recipe import LAST, Recipe
 
-Measure = Callable[[DataBin, Path, Path, str, int, Sequence[int], float], tuple[float, list[Measured]]]
+Measure = Callable[
+    [DataBin, Path, Path, str, int, Sequence[int], float], tuple[float, list[Measured]]
+]
 """`lab.bench.drafter_speed.drafter_speed`, which the command hands in: training knows no laboratory"""
 
 _LONGEST, _SHARE = 20.0, 1 / 12
@@ -22,7 +24,9 @@ _UPDATES, _TRAINING = 8, 3  # updates of the trial, in three times that time at 
 _FIRST_UPDATES = 2  # slower than others
 
 
-def try_out(data: DataBin, recipe: Recipe, folder: Path, minutes: float | None, measure: Measure) -> Trial:
+def try_out(
+    data: DataBin, recipe: Recipe, folder: Path, minutes: float | None, measure: Measure
+) -> Trial:
     """Distil a few hundred sentences, train a few updates, and measure what was trained.
 
     `folder`: an empty one for the files; `minutes`: the time for all stages, None: there is no limit.
@@ -31,24 +35,42 @@ def try_out(data: DataBin, recipe: Recipe, folder: Path, minutes: float | None, 
         AggdecError: the verifier does not fit the data, or cannot be trained from.
     """
     seconds = _LONGEST if minutes is None else min(_LONGEST, 60 * minutes * _SHARE)
-    sample = write_sample(folder / "data-bin", data, {"train": _DISTILLED, "valid": VALIDATION})
+    sample = write_sample(
+        folder / "data-bin", data, {"train": _DISTILLED, "valid": VALIDATION}
+    )
     token = _seconds_of_a_token(recipe, sample, seconds)
     arguments = [*recipe.arguments(sample, folder, _UPDATES, 1), "--log-interval", "1"]
     arguments += ["--stop-time-hours", str(_TRAINING * seconds / 3600)]
     begun = time.monotonic()
-    ends = [time.monotonic() for kind, _ in logged(arguments, folder / "train.log") if kind == "train_inner"]
+    ends = [
+        time.monotonic()
+        for kind, _ in logged(arguments, folder / "train.log")
+        if kind == "train_inner"
+    ]
     start, save = ends[0] - begun, time.monotonic() - ends[-1]
-    between = [after - before for before, after in zip(ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False)]
-    middle, until = recipe.block_sizes[len(recipe.block_sizes) // 2], time.monotonic() + seconds / 2
+    between = [
+        after - before
+        for before, after in zip(
+            ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False
+        )
+    ]
+    middle, until = (
+        recipe.block_sizes[len(recipe.block_sizes) // 2],
+        time.monotonic() + seconds / 2,
+    )
     given = (data, recipe.verifier, folder / LAST, recipe.device.type)
     sentence, (drafter,) = measure(*given, _MEASURED, [middle], until)
-    return Trial(token, sentence, median(between or [start]), start, save, drafter, recipe.bf16)
+    return Trial(
+        token, sentence, median(between or [start]), start, save, drafter, recipe.bf16
+    )
 
 
 def _seconds_of_a_token(recipe: Recipe, data: DataBin, seconds: float) -> float:
     """Seconds of a source token in a batch that is distilled, measured in `seconds` at most."""
     teacher, sources = recipe.teacher(data), data.source("train")
-    batches = plan_batches(sources, teacher.longest_source, MAX_TOKENS).shards("train", 1)
+    batches = plan_batches(sources, teacher.longest_source, MAX_TOKENS).shards(
+        "train", 1
+    )
     teacher.decode(batches[0])  # arranges the weights
     tokens, begun = 0, time.monotonic()
     for batch in batches:

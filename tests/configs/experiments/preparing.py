@@ -22,24 +22,60 @@ def write_gzipped(path: Path, lines: list[str]) -> None:
 
 def make_data(folder: Path) -> Path:
     """Writes tiny stand-ins for the data sets of configs/gec_small."""
-    names = ["Tom", "Mary", "The teacher", "My friend", "The old man", "She", "He", "Somebody"]
+    names = [
+        "Tom",
+        "Mary",
+        "The teacher",
+        "My friend",
+        "The old man",
+        "She",
+        "He",
+        "Somebody",
+    ]
     verbs = ["reads", "buys", "wants", "likes", "finds", "has", "was given"]
-    things = ["a new book", "the red car", "an apple", "some money", "the best answer", "a good friend"]
-    sentences = [f"{name} {verb} {thing} and is happy." for name in names for verb in verbs for thing in things]
+    things = [
+        "a new book",
+        "the red car",
+        "an apple",
+        "some money",
+        "the best answer",
+        "a good friend",
+    ]
+    sentences = [
+        f"{name} {verb} {thing} and is happy."
+        for name in names
+        for verb in verbs
+        for thing in things
+    ]
     files = {
         "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],
-        "mono-openstax-psychology/psychology2e.en.txt.gz": ["People are often influenced by the group they are in."],
-        "mono-peps/peps.en.txt.gz": [f"This document describes what {name} has decided to do." for name in names] * 3,
-        "mlqe-pe-en-de/train.src.gz": ['The river , which is 10 km long , does n\'t reach " the sea " .'],
-        "scitldr/train.jsonl.gz": ['{"source": ["We propose a method.", "It is as good as the others, and faster."]}'],
-        "mono-litbank/litbank.en.txt.gz": ["He finds the red car and is happy.", "Thou art a knave and is happy."],
+        "mono-openstax-psychology/psychology2e.en.txt.gz": [
+            "People are often influenced by the group they are in."
+        ],
+        "mono-peps/peps.en.txt.gz": [
+            f"This document describes what {name} has decided to do." for name in names
+        ]
+        * 3,
+        "mlqe-pe-en-de/train.src.gz": [
+            'The river , which is 10 km long , does n\'t reach " the sea " .'
+        ],
+        "scitldr/train.jsonl.gz": [
+            '{"source": ["We propose a method.", "It is as good as the others, and faster."]}'
+        ],
+        "mono-litbank/litbank.en.txt.gz": [
+            "He finds the red car and is happy.",
+            "Thou art a knave and is happy.",
+        ],
     }
     for name, lines in files.items():
         write_gzipped(folder / name, lines)
     (folder / "jfleg").mkdir()
     for part in ("dev", "test"):
         for suffix in ("src", "ref0", "ref1", "ref2", "ref3"):
-            write_lines(folder / "jfleg" / f"{part}.{suffix}", ["I do n't know it . ", "She reads the book ."])
+            write_lines(
+                folder / "jfleg" / f"{part}.{suffix}",
+                ["I do n't know it . ", "She reads the book ."],
+            )
     return folder
 
 
@@ -66,6 +102,10 @@ def prepare(module: ModuleType, data: Path, work: Path) -> None:
 def digest(work: Path) -> str:
     """The SHA-256 of what a preparation has made: names and contents."""
     made = hashlib.sha256()
-    for path in sorted(path for path in work.rglob("*") if path.is_file() and path.name != "preprocess.log"):
+    for path in sorted(
+        path
+        for path in work.rglob("*")
+        if path.is_file() and path.name != "preprocess.log"
+    ):
         made.update(f"{path.relative_to(work)}\n".encode() + path.read_bytes())
     return made.hexdigest()

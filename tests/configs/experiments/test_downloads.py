@@ -19,21 +19,30 @@ def site(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """(a folder, the address at which its files are served)."""
     folder = tmp_path / "site"
     folder.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 
 
-def test_an_archive_is_downloaded_once_checked_and_unpacked(site: tuple[Path, str], tmp_path: Path) -> None:
+def test_an_archive_is_downloaded_once_checked_and_unpacked(
+    site: tuple[Path, str], tmp_path: Path
+) -> None:
     folder, address = site
     for name in ("wanted", "unwanted"):
         (tmp_path / name).write_text(name)
     with tarfile.open(folder / "a.tgz", "w:gz") as archive:
         for name in ("wanted", "unwanted"):
             archive.add(tmp_path / name, f"inner/{name}")
-    item = Original("set/originals/a.tgz", f"{address}/a.tgz", "", file_sha256(folder / "a.tgz"))
-    item = Original(**vars(item) | {"unpack_to": "set/a", "inside": "inner", "members": ("inner/wanted",)})
+    item = Original(
+        "set/originals/a.tgz", f"{address}/a.tgz", "", file_sha256(folder / "a.tgz")
+    )
+    item = Original(
+        **vars(item)
+        | {"unpack_to": "set/a", "inside": "inner", "members": ("inner/wanted",)}
+    )
     data = tmp_path / "data"
     fetch(data, [item])
     assert [path.name for path in (data / "set/a").iterdir()] == ["wanted"]
@@ -59,18 +68,24 @@ def test_what_is_missing_is_said_at_once_and_taken_when_it_was_put_there(
     message = str(caught.value)
     assert "2 files of data sets are missing" in message
     assert (
-        f"licensed: licensed: ask its makers, SHA-256 {'0' * 64}\n    and put it at {tmp_path}/set/licensed" in message
+        f"licensed: licensed: ask its makers, SHA-256 {'0' * 64}\n    and put it at {tmp_path}/set/licensed"
+        in message
     )
     assert f"gone: fetch {site[1]}/gone (404 Client Error" in message
     (tmp_path / "set").mkdir(exist_ok=True)
     for name in ("licensed", "gone"):
         (tmp_path / "set" / name).write_text("x")
-    with pytest.raises(AggdecError, match=r"set/licensed: SHA-256 is .* damaged or another version; delete it"):
+    with pytest.raises(
+        AggdecError,
+        match=r"set/licensed: SHA-256 is .* damaged or another version; delete it",
+    ):
         fetch(tmp_path, items)
     fetch(tmp_path, items[1:])
 
 
-def test_an_archive_without_a_file_is_named_and_nothing_seems_unpacked(tmp_path: Path) -> None:
+def test_an_archive_without_a_file_is_named_and_nothing_seems_unpacked(
+    tmp_path: Path,
+) -> None:
     with tarfile.open(tmp_path / "a.tgz", "w:gz"):
         pass
     with pytest.raises(AggdecError, match=r"a\.tgz has no member other"):

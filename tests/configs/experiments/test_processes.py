@@ -9,7 +9,10 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def test_results_come_in_order_from_processes_of_their_own() -> None:
-    processes, squares = zip(*in_processes(lambda item: (os.getpid(), item * item), range(50), 2), strict=True)
+    processes, squares = zip(
+        *in_processes(lambda item: (os.getpid(), item * item), range(50), 2),
+        strict=True,
+    )
     assert list(squares) == [number * number for number in range(50)]
     assert os.getpid() not in processes
 
@@ -23,5 +26,7 @@ def test_a_worker_that_fails_or_dies_ends_the_work() -> None:
 
     with pytest.raises(AggdecError, match="line 3: is no text"):
         list(in_processes(refuse, range(9), 2))
-    with pytest.raises(AggdecError, match=r"a worker process died .*; try fewer --workers"):
+    with pytest.raises(
+        AggdecError, match=r"a worker process died .*; try fewer --workers"
+    ):
         list(in_processes(die, range(9), 2))

@@ -54,7 +54,10 @@ def test_pairs_depend_on_their_number_and_the_seed() -> None:
     assert list(WordSentences(30, seed=2).pairs(WORDS)) != made[:30]
     wrong = [source for source, target in made if source != target]
     assert 20 < len(wrong) < 60
-    assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
+    assert all(
+        source == target
+        for source, target in WordSentences(30, error_rate=0).pairs(WORDS)
+    )
 
 
 def test_the_errors_of_each_kind() -> None:
@@ -63,16 +66,24 @@ def test_the_errors_of_each_kind() -> None:
     homophones = Homophones({}, {**sounds, "再": ["在"]})
 
     def made(kind: str) -> set[str]:
-        errors = LearnerErrors(homophones, ErrorRates(error_rate=0.1, keep_clean=0, weights={kind: 1}))
+        errors = LearnerErrors(
+            homophones, ErrorRates(error_rate=0.1, keep_clean=0, weights={kind: 1})
+        )
         assert errors.corrupt(text, Random(3)) == errors.corrupt(text, Random(3))
         return {errors.corrupt(text, Random(seed)) for seed in range(100)} - {text}
 
     assert "我再北京学习，他们也喜欢学习的。" in made("confused")
     omitted, swapped = made("omitted"), made("swapped")
     assert min(len(omitted), len(swapped)) > 5
-    assert all(len(line) < len(text) and line.count("，") == line.count("。") == 1 for line in omitted)
+    assert all(
+        len(line) < len(text) and line.count("，") == line.count("。") == 1
+        for line in omitted
+    )
     assert all(sorted(line) == sorted(text) and line[6] == "，" for line in swapped)
-    with pytest.raises(AggdecError, match="unknown kind of error 'spelling': expected one of confused, omitted"):
+    with pytest.raises(
+        AggdecError,
+        match="unknown kind of error 'spelling': expected one of confused, omitted",
+    ):
         made("spelling")
 
 
@@ -88,7 +99,11 @@ def small_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick_commands", "small_dictionary")
 def test_from_words_to_binary(tmp_path: Path) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
-    test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
+    test = [
+        "1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。",
+        "2\t好 。\t没有错误",
+        "3\t齤。\t无法标注",
+    ]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
     module, work = experiment("mucgec_small", HELD_OUT={"valid": 20}), tmp_path / "work"
     vars(module)["SENTENCES"] = WordSentences(lines=220, another_sentence=0.5)
@@ -98,11 +113,24 @@ def test_from_words_to_binary(tmp_path: Path) -> None:
         return (work / name).read_text().splitlines()
 
     assert lines("tok/test.src") == ["我 喜 换 学 习 鼐 。", "好 。"]
-    assert lines("tok/test.ref0") == lines("bpe/test.tgt") == ["我 喜 欢 学 习 鼐 。", "好 。"]
-    assert lines("tok/test.ref1") == ["我 很 喜 欢 学 习 鼐 。", "好 。"]  # the last again
+    assert (
+        lines("tok/test.ref0")
+        == lines("bpe/test.tgt")
+        == ["我 喜 欢 学 习 鼐 。", "好 。"]
+    )
+    # the last again
+    assert lines("tok/test.ref1") == [
+        "我 很 喜 欢 学 习 鼐 。",
+        "好 。",
+    ]
     assert not (work / "tok/test.ref2").exists()
     assert len(lines("text/train.src")) == len(lines("text/train.tgt")) <= 200
-    counts = Counter(token for side in ("src", "tgt") for line in lines(f"bpe/train.{side}") for token in line.split())
+    counts = Counter(
+        token
+        for side in ("src", "tgt")
+        for line in lines(f"bpe/train.{side}")
+        for token in line.split()
+    )
     dictionary = dict(line.split() for line in lines("data-bin/dict.src.txt"))
     assert {token for token in dictionary if not token.startswith("madeupword")} == {
         token for token, count in counts.items() if count >= 10

@@ -14,7 +14,15 @@ from fairseq_aggdec.decoding.beam import prefix_tree
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.support.random_models import dictionary
-from tests.support.scripted_beams import Outputs, Table, TableVerifier, WildPlan, ahead, by_fairseq, by_us
+from tests.support.scripted_beams import (
+    Outputs,
+    Table,
+    TableVerifier,
+    WildPlan,
+    ahead,
+    by_fairseq,
+    by_us,
+)
 from tests.support.scripted_decoding import examples
 
 WORDS = dictionary(16)
@@ -50,7 +58,9 @@ def rules_of(options: dict[str, Any], **others: Any) -> SearchRules:
         options.get("max_len_b", 200),
         min_len=options.get("min_len", 1),
         unk_penalty=options.get("unk_penalty", 0.0),
-        suppressed=tuple(WORDS.index(word) for word in options.get("tokens_to_suppress", ())),
+        suppressed=tuple(
+            WORDS.index(word) for word in options.get("tokens_to_suppress", ())
+        ),
         **others,
     )
 
@@ -76,20 +86,42 @@ def few_slots() -> Iterator[None]:
 
 
 def check(
-    table: Table, size: int, batch: int, options: dict[str, Any], fairseq: dict[str, Any] | None = None, **others: Any
+    table: Table,
+    size: int,
+    batch: int,
+    options: dict[str, Any],
+    fairseq: dict[str, Any] | None = None,
+    **others: Any,
 ) -> list[Outputs]:
     """By fairseq, by us one position a hypothesis, and by us after wild plans: the same numbers.
 
     `fairseq` are arguments of fairseq's generator alone, `others` of our rules alone.
     """
     sentences = list(range(4, 4 + batch))
-    stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options, **(fairseq or {}))
+    stock = by_fairseq(
+        table,
+        sentences,
+        size,
+        prefix=others.get("prefix"),
+        **options,
+        **(fairseq or {}),
+    )
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
-    plans = (None, ahead(0), WildPlan(table.seed, len(WORDS)), ahead(24, [()] * batch), ahead(9, sources))
+    plans = (
+        None,
+        ahead(0),
+        WildPlan(table.seed, len(WORDS)),
+        ahead(24, [()] * batch),
+        ahead(9, sources),
+    )
     for plan, piece in zip(plans, (1000, 3, 7, 5, 1000), strict=True):
-        verifier = TableVerifier(table, sentences, piece, options.get("temperature", 1.0))
-        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), plan) == stock
+        verifier = TableVerifier(
+            table, sentences, piece, options.get("temperature", 1.0)
+        )
+        assert (
+            by_us(verifier, rules, beam_of(options, size, rules.max_len), plan) == stock
+        )
     return stock
 
 
@@ -103,12 +135,21 @@ def test_options(table: Table, size: int, batch: int, options: dict[str, Any]) -
 @examples(8)
 @given(tables, sizes, batches, option_values, st.integers(1, 5), st.data())
 def test_forced_prefixes(
-    table: Table, size: int, batch: int, options: dict[str, Any], width: int, data: st.DataObject
+    table: Table,
+    size: int,
+    batch: int,
+    options: dict[str, Any],
+    width: int,
+    data: st.DataObject,
 ) -> None:
     """Beginnings of references, some of which end within the prefix; of one that is empty fairseq's search stops."""
     options.update(max_len_b=6, min_len=1)
     tokens = st.integers(4, len(WORDS) - 1)
-    texts = data.draw(st.lists(st.lists(tokens, min_size=1, max_size=6), min_size=batch, max_size=batch))
+    texts = data.draw(
+        st.lists(
+            st.lists(tokens, min_size=1, max_size=6), min_size=batch, max_size=batch
+        )
+    )
     padded = [[*text, WORDS.eos(), *[WORDS.pad()] * width][:width] for text in texts]
     found = check(table, size, batch, options, prefix=torch.tensor(padded))
     for outputs, forced in zip(found, padded, strict=True):
@@ -117,13 +158,30 @@ def test_forced_prefixes(
 
 
 @examples(10)
-@given(tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values)
-def test_match_source_len(table: Table, size: int, lengths: list[int], options: dict[str, Any]) -> None:
+@given(
+    tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values
+)
+def test_match_source_len(
+    table: Table, size: int, lengths: list[int], options: dict[str, Any]
+) -> None:
     """With an unknown word of negative penalty some outputs are longer than they may be: score minus infinity."""
     options.update(min_len=1, max_len_b=max(lengths))
-    strategy = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
-    fairseq = {"match_source_len": True, "search_strategy": strategy, "source_lengths": torch.tensor(lengths)}
-    check(table, size, len(lengths), options, fairseq, source_lengths=torch.tensor(lengths))
+    strategy = search.LengthConstrainedBeamSearch(
+        WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0
+    )
+    fairseq = {
+        "match_source_len": True,
+        "search_strategy": strategy,
+        "source_lengths": torch.tensor(lengths),
+    }
+    check(
+        table,
+        size,
+        len(lengths),
+        options,
+        fairseq,
+        source_lengths=torch.tensor(lengths),
+    )
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:

@@ -39,7 +39,11 @@ def slow_match(source: list[int], output: list[int]) -> int | None:
         suffix = o[len(o) - size :]
         if FOREIGN in suffix:
             return None
-        ends = [end for end in range(size - 1, len(x)) if x[end - size + 1 : end + 1] == suffix]
+        ends = [
+            end
+            for end in range(size - 1, len(x))
+            if x[end - size + 1 : end + 1] == suffix
+        ]
         if len(ends) == 1:
             return ends[0]
         if not ends:
@@ -47,13 +51,19 @@ def slow_match(source: list[int], output: list[int]) -> int | None:
     return None
 
 
-def slow_nearest(source: list[int], output: list[int], expected: int) -> tuple[int, bool]:
+def slow_nearest(
+    source: list[int], output: list[int], expected: int
+) -> tuple[int, bool]:
     """The place behind the longest suffix that occurs, nearest to the expected one; whether one of a token occurs."""
     x: list[object] = [BOS_MARK, *source]
     o: list[object] = [BOS_MARK, *output]
     for size in range(len(o), 0, -1):
         suffix = o[len(o) - size :]
-        ends = [end for end in range(size - 1, len(x)) if x[end - size + 1 : end + 1] == suffix]
+        ends = [
+            end
+            for end in range(size - 1, len(x))
+            if x[end - size + 1 : end + 1] == suffix
+        ]
         if ends and FOREIGN not in suffix and EOS not in suffix:
             return min(ends, key=lambda end: (abs(end - expected), -end)), True
     return expected, False
@@ -74,7 +84,12 @@ def slow_draft(source: list[int], place: int | None, max_draft_len: int) -> list
 
 
 @examples(150)
-@given(texts, st.lists(tokens, max_size=12), st.sampled_from([0, 0, 1, 3, 5]), st.randoms(use_true_random=False))
+@given(
+    texts,
+    st.lists(tokens, max_size=12),
+    st.sampled_from([0, 0, 1, 3, 5]),
+    st.randoms(use_true_random=False),
+)
 def test_drafts_follow_the_shortest_unique_suffix(
     source: list[int], output: list[int], longest: int, rng: random.Random
 ) -> None:
@@ -83,17 +98,31 @@ def test_drafts_follow_the_shortest_unique_suffix(
     for end in range(len(output) + 1):
         if rng.random() < 0.6 or end == len(output):
             draft, kind = matcher.copy([EOS, *output[:end]], end == 0)
-            assert draft == slow_draft(source, slow_match(source, output[:end]), longest)
+            assert draft == slow_draft(
+                source, slow_match(source, output[:end]), longest
+            )
             assert kind <= min(end + 1, MAX_KIND)
 
 
 @examples(300)
-@given(texts, st.lists(tokens, max_size=12), st.sampled_from([0, 1, 2, sys.maxsize]), st.sampled_from([0, 0, 2]))
+@given(
+    texts,
+    st.lists(tokens, max_size=12),
+    st.sampled_from([0, 1, 2, sys.maxsize]),
+    st.sampled_from([0, 0, 2]),
+)
 def test_drafts_resume_at_the_place_that_is_expected(
     source: list[int], output: list[int], limit: int, longest: int
 ) -> None:
     """A pass commits what is right of a draft, which may be cut, or left out, and one token more."""
-    matcher, place, left_out, is_guess, known, end = SourceMatcher([*source, EOS], EOS, longest), 0, 1, False, 0, 0
+    matcher, place, left_out, is_guess, known, end = (
+        SourceMatcher([*source, EOS], EOS, longest),
+        0,
+        1,
+        False,
+        0,
+        0,
+    )
     while True:
         expected, new = place, output[known:end]
         for number, token in enumerate(new):
@@ -108,14 +137,20 @@ def test_drafts_resume_at_the_place_that_is_expected(
         assert draft == slow_draft(source, place, longest)[:limit]
         assert (kind == GUESS) == (slow_match(source, output[:end]) is None)
         known = end
-        while end < len(output) and end - known < len(draft) and output[end] == draft[end - known]:
+        while (
+            end < len(output)
+            and end - known < len(draft)
+            and output[end] == draft[end - known]
+        ):
             end += 1
         if end == len(output):
             break
         end += 1
 
 
-def draft_all(source: Sequence[int], output: Sequence[int], resumes: bool, limit: int) -> None:
+def draft_all(
+    source: Sequence[int], output: Sequence[int], resumes: bool, limit: int
+) -> None:
     """Decode an output: what is right of a draft, and one token more, in each pass."""
     matcher = SourceMatcher([*source, EOS], EOS, resumes=resumes)
     text, wanted = [EOS], [EOS, *output, EOS]
@@ -127,19 +162,31 @@ def draft_all(source: Sequence[int], output: Sequence[int], resumes: bool, limit
 
 @pytest.mark.parametrize("resumes", [True, False])
 @pytest.mark.parametrize("limit", [1, 8, sys.maxsize])
-def test_long_sources_that_repeat_one_token_take_no_quadratic_time(limit: int, resumes: bool) -> None:
+def test_long_sources_that_repeat_one_token_take_no_quadratic_time(
+    limit: int, resumes: bool
+) -> None:
     began = time.process_time()
     draft_all([A] * 20_000, [*[A] * 5, B] * 3_333, resumes, limit)
     run, parts = [A] * 8_000, [A] * 4_000
-    draft_all([A, B, *run, B, A, *run, B], [A, B, *parts, C, *parts, B, C, *run, B], resumes, limit)
+    draft_all(
+        [A, B, *run, B, A, *run, B],
+        [A, B, *parts, C, *parts, B, C, *run, B],
+        resumes,
+        limit,
+    )
     assert time.process_time() - began < 2
 
 
 def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
-    drafter = SourceCopyDrafter([SourceMatcher([*source, EOS], EOS) for source in ([A, B], [B, C, D], [C], [D])])
+    drafter = SourceCopyDrafter(
+        [SourceMatcher([*source, EOS], EOS) for source in ([A, B], [B, C, D], [C], [D])]
+    )
     draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9, 9, 1, 9])
     assert draft.lengths == [2, 2, 1, 1]
-    assert [row[:length] for row, length in zip(draft.tokens.tolist(), draft.lengths, strict=True)] == [
+    assert [
+        row[:length]
+        for row, length in zip(draft.tokens.tolist(), draft.lengths, strict=True)
+    ] == [
         [B, EOS],
         [D, EOS],
         [C],
@@ -147,7 +194,10 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     ]
     assert draft.kinds == [2, 1, 1, GUESS]
     drafter.keep(RowSelection([2, 1], torch.device("cpu")))
-    assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [[EOS], [EOS]]
+    assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [
+        [EOS],
+        [EOS],
+    ]
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
@@ -157,17 +207,27 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
         ([A, B, C, EOS], [A, B, C, EOS]),
         ([A, B], [A, B, EOS]),  # an EOS that was missing
         ([], [EOS]),
-        ([A, PAD, EOS, B, EOS], [A, PAD, EOS, B, EOS]),  # special symbols inside the text
+        # special symbols inside the text
+        ([A, PAD, EOS, B, EOS], [A, PAD, EOS, B, EOS]),
         ([EOS, EOS, EOS], [EOS, EOS, EOS]),
     ],
 )
-def test_sources_without_their_padding(tokens: list[int], expected: list[int], left_pad: bool) -> None:
+def test_sources_without_their_padding(
+    tokens: list[int], expected: list[int], left_pad: bool
+) -> None:
     padding = [PAD] * (6 - len(tokens))
     row = [*padding, *tokens] if left_pad else [*tokens, *padding]
-    assert align_source(torch.tensor([[A, B, C, D, A, EOS], row]), PAD, EOS) == [[A, B, C, D, A, EOS], expected]
+    assert align_source(torch.tensor([[A, B, C, D, A, EOS], row]), PAD, EOS) == [
+        [A, B, C, D, A, EOS],
+        expected,
+    ]
 
 
 def test_sources_of_another_dictionary() -> None:
-    to_target = [0, 1, 2, 3, C, FOREIGN, A, FOREIGN]  # A is C, B unknown, C is A, D unknown
+    # A is C, B unknown, C is A, D unknown
+    to_target = [0, 1, 2, 3, C, FOREIGN, A, FOREIGN]
     source = torch.tensor([[PAD, A, B, C, EOS], [UNK, D, A, C, EOS]])
-    assert align_source(source, PAD, EOS, to_target) == [[C, FOREIGN, A, EOS], [UNK, FOREIGN, C, A, EOS]]
+    assert align_source(source, PAD, EOS, to_target) == [
+        [C, FOREIGN, A, EOS],
+        [UNK, FOREIGN, C, A, EOS],
+    ]

@@ -30,10 +30,21 @@ def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_s
 ) -> None:
     monkeypatch.setitem(SIZES, "base", TINY)
     options = "--random-model base --limit 4 --length 8 --block-size 6 --repeats 2 --batch-sizes 1,2 --no-memory"
-    aggdec(["bench", *options.split(), "--modes", ",".join(MODES), "--json", str(tmp_path / "out.json")])
+    aggdec(
+        [
+            "bench",
+            *options.split(),
+            "--modes",
+            ",".join(MODES),
+            "--json",
+            str(tmp_path / "out.json"),
+        ]
+    )
     record, text = load_record(tmp_path / "out.json"), capsys.readouterr().out
     assert text.strip() == markdown(record)
-    assert [(run.mode, run.batch_size) for run in record.runs] == [(mode, size) for size in (1, 2) for mode in MODES]
+    assert [(run.mode, run.batch_size) for run in record.runs] == [
+        (mode, size) for size in (1, 2) for mode in MODES
+    ]
     iad = record.runs[3]
     row = next(line for line in text.splitlines() if line.startswith("| iad "))
     assert f"{record.runs[2].seconds / iad.seconds:.2f}x" in row
@@ -43,11 +54,16 @@ def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_s
         runs = {run.mode: run for run in record.at(size)}
         for run in runs.values():
             assert (run.modules is None) == (run.implementation == "fairseq")
-            assert run.modules is None or min(run.modules.values()) > 0, "a call within a timed call counts once"
+            assert run.modules is None or min(run.modules.values()) > 0, (
+                "a call within a timed call counts once"
+            )
         greedy, gad = runs["greedy"], runs["gad"]
         assert greedy.tokens == greedy.iterations == 9 * 4
         for mode in ("beam1", "iad", "gad", "iad@int8"):
-            assert (runs[mode].identical, runs[mode].compared_with) == (4, runs[mode].precision)
+            assert (runs[mode].identical, runs[mode].compared_with) == (
+                4,
+                runs[mode].precision,
+            )
         assert (gad.differing, runs["beam1"].differing) == (0, None)
         drafts = size == 1  # in a batch of so small a model a draft does not pay
         assert ((gad.iterations or 0) < greedy.iterations) == drafts
@@ -59,13 +75,26 @@ def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_s
 SEARCH = "--lenpen 2 --unkpen 0.5 --min-len 4 --max-len-a 0.5 --max-len-b 6"
 NGRAMS = "--no-repeat-ngram-size 2 --block-ngrams"
 CUT = "--truncate-source --max-source-positions 9"
-NAMES = {"len_penalty": 2.0, "unk_penalty": 0.5, "min_len": 4, "max_len_a": 0.5, "max_len_b": 6}
+NAMES = {
+    "len_penalty": 2.0,
+    "unk_penalty": 0.5,
+    "min_len": 4,
+    "max_len_a": 0.5,
+    "max_len_b": 6,
+}
 """SEARCH, as fairseq's generator takes it"""
 
 
 def subject_of(model: ToyModel, options: str) -> Subject:
     fairseq_aggdec.register()
-    given = [str(model.data), "--path", str(model.checkpoint), "--limit", "12", *options.split()]
+    given = [
+        str(model.data),
+        "--path",
+        str(model.checkpoint),
+        "--limit",
+        "12",
+        *options.split(),
+    ]
     return read_subject(parse(["bench", *given]))[0]
 
 
@@ -79,7 +108,10 @@ def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
     with Runs(subject_of(toy_model_dir, SEARCH)) as runs, torch.no_grad():
         task, models = runs.load("fp32")
         for beam, names in ((1, ("beam1", "greedy", "iad")), (3, ("beam3",))):
-            lists = [by_fairseq(models, task.target_dictionary, one, beam, **NAMES) for one in runs._batches(task, 1)]
+            lists = [
+                by_fairseq(models, task.target_dictionary, one, beam, **NAMES)
+                for one in runs._batches(task, 1)
+            ]
             expected = [found[0][0]["tokens"].tolist() for found in lists]
             assert all(len(tokens) >= 5 for tokens in expected)
             for name in names:
@@ -88,12 +120,25 @@ def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
         assert outputs(runs, "beam3", 1) != expected
 
 
-def test_repeated_ngrams_are_banned_in_our_modes_and_peers(toy_model_dir: ToyModel) -> None:
+def test_repeated_ngrams_are_banned_in_our_modes_and_peers(
+    toy_model_dir: ToyModel,
+) -> None:
     """fairseq's own blocker does nothing here."""
-    with Runs(subject_of(toy_model_dir, f"--min-len 12 --max-len-b 20 {NGRAMS}")) as runs:
+    with Runs(
+        subject_of(toy_model_dir, f"--min-len 12 --max-len-b 20 {NGRAMS}")
+    ) as runs:
         greedy, stock = outputs(runs, "greedy", 2), outputs(runs, "beam1", 2)
-        assert outputs(runs, "iad", 2) == outputs(runs, "ctranslate2:greedy", 2) == greedy != stock
-    with Runs(subject_of(toy_model_dir, "--min-len 12 --max-len-b 20 --no-repeat-ngram-size 2")) as runs:
+        assert (
+            outputs(runs, "iad", 2)
+            == outputs(runs, "ctranslate2:greedy", 2)
+            == greedy
+            != stock
+        )
+    with Runs(
+        subject_of(
+            toy_model_dir, "--min-len 12 --max-len-b 20 --no-repeat-ngram-size 2"
+        )
+    ) as runs:
         assert outputs(runs, "greedy", 2) == outputs(runs, "beam1", 2) == stock
 
 
@@ -101,12 +146,25 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
     toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, cut = (subject_of(toy_model_dir, options).sentences for options in ("", CUT))
-    assert [list(sentence) for sentence in cut] == [[*sentence[:-1][:8], whole[0][-1]] for sentence in whole]
-    with pytest.raises(AggdecError, match=r"has .* more than --max-source-positions 9: add --trunc"):
+    assert [list(sentence) for sentence in cut] == [
+        [*sentence[:-1][:8], whole[0][-1]] for sentence in whole
+    ]
+    with pytest.raises(
+        AggdecError, match=r"has .* more than --max-source-positions 9: add --trunc"
+    ):
         subject_of(toy_model_dir, "--max-source-positions 9")
     options = f"{SEARCH} {NGRAMS} {CUT}"
     line = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --limit 12 --modes greedy,iad --no-memory {options}"
-    aggdec(["bench", *line.split(), "--repeats", "1", "--json", str(tmp_path / "bench.json")])
+    aggdec(
+        [
+            "bench",
+            *line.split(),
+            "--repeats",
+            "1",
+            "--json",
+            str(tmp_path / "bench.json"),
+        ]
+    )
     content = json.loads((tmp_path / "bench.json").read_text())
     assert content["search"] == {
         "lenpen": 2.0, "unkpen": 0.5, "max_len_a": 0.5, "max_len_b": 6, "min_len": 4, "no_repeat_ngram_size": 2,
@@ -114,18 +172,32 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
     }  # fmt: skip
     assert options in content["command"]
     printed = capsys.readouterr().out
-    assert "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4 --no-rep" in printed
+    assert (
+        "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4 --no-rep"
+        in printed
+    )
     assert content["source_tokens"] == sum(map(len, cut))
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--unkpen 1 --peers ctranslate2:greedy", "mode ctranslate2:greedy cannot honour --unkpen: leave out"),
-        ("--no-repeat-ngram-size 3 --peers ctranslate2", "mode ctranslate2:greedy always bans .*add --block-ngrams"),
-        ("--lenpen 2 --min-len 5 --nat-peer x=y", "mode x cannot honour --lenpen, --min-len"),
+        (
+            "--unkpen 1 --peers ctranslate2:greedy",
+            "mode ctranslate2:greedy cannot honour --unkpen: leave out",
+        ),
+        (
+            "--no-repeat-ngram-size 3 --peers ctranslate2",
+            "mode ctranslate2:greedy always bans .*add --block-ngrams",
+        ),
+        (
+            "--lenpen 2 --min-len 5 --nat-peer x=y",
+            "mode x cannot honour --lenpen, --min-len",
+        ),
     ],
 )
-def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options: str, reason: str) -> None:
+def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(
+    options: str, reason: str
+) -> None:
     with pytest.raises(AggdecError, match=reason):
         aggdec(["bench", "DATA", "--path", "x", *options.split()])

@@ -27,9 +27,15 @@ from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_ran
 def test_ctranslate2_says_what_greedy_says(tmp_path: Path) -> None:
     """Two programs, one model (like BART's; others: test_measure.py): the conversion and the limits are right."""
     with Runs(tiny_subject(tiny_model(tmp_path, TINY_BART, drafter_layers=0))) as runs:
-        ours, theirs = (decode_once(runs.runner(Mode.parse(name), 2)) for name in ("greedy", "ctranslate2:greedy"))
+        ours, theirs = (
+            decode_once(runs.runner(Mode.parse(name), 2))
+            for name in ("greedy", "ctranslate2:greedy")
+        )
     for number, output in ours.outputs.items():
-        assert (theirs.outputs[number].tokens, theirs.outputs[number].stats) == (output.tokens, None)
+        assert (theirs.outputs[number].tokens, theirs.outputs[number].stats) == (
+            output.tokens,
+            None,
+        )
         assert len(output.tokens) == LENGTH + 1
 
 
@@ -39,13 +45,27 @@ def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
     """The former's options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
     state = torch.load(tiny.checkpoint, weights_only=False)
     flat = vars(state["cfg"]["model"])
-    names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers", "normalize_before")
-    groups = {side: {name: flat[f"{side}_{name}"] for name in names} for side in ("encoder", "decoder")}
-    unread = {name: 512 for name in flat if name.endswith(("_dim", "_layers", "_heads"))}
+    names = (
+        "embed_dim",
+        "ffn_embed_dim",
+        "attention_heads",
+        "layers",
+        "normalize_before",
+    )
+    groups = {
+        side: {name: flat[f"{side}_{name}"] for name in names}
+        for side in ("encoder", "decoder")
+    }
+    unread = {
+        name: 512 for name in flat if name.endswith(("_dim", "_layers", "_heads"))
+    }
     state["cfg"]["model"] = {**flat, **unread, **groups, "_name": "transformer"}
     torch.save(state, tmp_path / "model.pt")
     where = (str(tiny.folder), ("src", "tgt"))
-    assert (ctranslate2_runner.convert(str(tmp_path / "model.pt"), *where, tmp_path) / "model.bin").is_file()
+    assert (
+        ctranslate2_runner.convert(str(tmp_path / "model.pt"), *where, tmp_path)
+        / "model.bin"
+    ).is_file()
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
@@ -55,14 +75,19 @@ def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
 
 def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
     for mode, reason in (
-        ("ctranslate2:greedy@fp16", r"ctranslate2 in fp16 on cpu: ValueError: Requested float16"),
+        (
+            "ctranslate2:greedy@fp16",
+            r"ctranslate2 in fp16 on cpu: ValueError: Requested float16",
+        ),
         ("greedy@bf16", r"bf16 is for GPUs: on a CPU take --int8"),
     ):
         with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=reason):
             runs.runner(Mode.parse(mode), 2).decode(0)
 
 
-def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(tiny: RandomModel) -> None:
+def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(
+    tiny: RandomModel,
+) -> None:
     """In the process of the other modes its threads would slow them."""
     with Runs(tiny_subject(tiny)) as runs:
         runner = runs.runner(Mode.parse("ctranslate2:beam5@int8"), 4)
@@ -70,7 +95,10 @@ def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(tin
         assert sorted(decode_once(runner).outputs) == list(range(5))
         assert runner.pid != os.getpid()
         os.kill(runner.pid, signal.SIGKILL)
-        with pytest.raises(AggdecError, match=r"ctranslate2 in int8 on cpu: its process ended; if it was killed"):
+        with pytest.raises(
+            AggdecError,
+            match=r"ctranslate2 in int8 on cpu: its process ended; if it was killed",
+        ):
             runner.decode(0)
     assert not multiprocessing.active_children()
 
@@ -94,15 +122,28 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     line = f"{toy_data} --gen-subset valid --task translation_lev --path {checkpoint} --cpu --batch-size 1 --print-step"
     settings = f"--iter-decode-max-iter {PASSES - 1} --iter-decode-with-beam {beam}"
     all_passes = ["--iter-decode-force-max-iter"] * masks_again
-    expected = parse_generate(generate_here(*line.split(), *settings.split(), *all_passes))
-    source = data_utils.load_indexed_dataset(str(toy_data / "valid.src-tgt.src"), dictionary)
-    subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
+    expected = parse_generate(
+        generate_here(*line.split(), *settings.split(), *all_passes)
+    )
+    source = data_utils.load_indexed_dataset(
+        str(toy_data / "valid.src-tgt.src"), dictionary
+    )
+    subject = Subject(
+        "unread.pt",
+        str(toy_data),
+        [sentence.tolist() for sentence in source],
+        "src",
+        "tgt",
+    )
     with Runs(subject) as runs:
         mode = Mode("peer", "nat", nat=NatPeer("peer", str(checkpoint), PASSES, beam))
         found = decode_once(runs.runner(mode, 3)).outputs
     assert sorted(found) == sorted(expected)
     for number, output in found.items():
-        assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
+        assert (
+            dictionary.string(torch.tensor(output.tokens)).split()
+            == expected[number].tokens
+        )
         assert output.passes == 1 + (expected[number].steps or 0)
     assert len({tuple(output.tokens) for output in found.values()}) > 2
     passes = {output.passes or 0 for output in found.values()}
@@ -110,7 +151,10 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
 
 
 def test_peers_are_measured_beside_the_modes(
-    toy_model_dir: ToyModel, dictionary: Dictionary, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    toy_model_dir: ToyModel,
+    dictionary: Dictionary,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     reference = tmp_path / "reference.txt"
     reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
@@ -121,16 +165,26 @@ def test_peers_are_measured_beside_the_modes(
     peers = f"--nat-peer levt={levt} --nat-peer cmlm2={cmlm}:2:3"
     aggdec(["bench", *places.split(), *settings.split(), *peers.split()])
     _, _, *others = json.loads((tmp_path / "bench.json").read_text())["runs"]
-    assert [(run["mode"], run["implementation"]) for run in others] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
+    assert [(run["mode"], run["implementation"]) for run in others] == [
+        ("levt", "fairseq"),
+        ("cmlm2", "fairseq"),
+    ]
     for run in others:
-        assert (run["rounds"], run["precision"], run["modules"], run["accepted"]) == (2, "fp32", None, None)
+        assert (run["rounds"], run["precision"], run["modules"], run["accepted"]) == (
+            2,
+            "fp32",
+            None,
+            None,
+        )
         assert run["bleu"] is not None
     assert others[1]["iterations"] <= 2 * 4
     title = f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds\n"
     assert capsys.readouterr().out.startswith(title)
 
 
-def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+def test_other_models_and_dictionaries_are_refused(
+    toy_model_dir: ToyModel, tmp_path: Path
+) -> None:
     subject = Subject("unread.pt", str(toy_model_dir.data), [[5, 6, 2]], "src", "tgt")
     other = Dictionary()
     other.add_symbol("alone")
@@ -139,5 +193,8 @@ def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_
         (toy_model_dir.checkpoint, "is a transformer, none of fairseq's non-auto"),
         (small, f"has 5 symbols in its encoder, the dictionary in {subject.data} has"),
     ):
-        with Runs(subject) as runs, pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"):
+        with (
+            Runs(subject) as runs,
+            pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"),
+        ):
             runs.runner(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

@@ -20,7 +20,9 @@ from fairseq_aggdec.lab.verify.differences import NEAR_TIES, near_tie_of
 from tests.lab.bench.tiny import LENGTH, tiny_subject
 
 
-def test_a_precision_is_loaded_once_and_models_are_gone_at_the_end(tiny: RandomModel) -> None:
+def test_a_precision_is_loaded_once_and_models_are_gone_at_the_end(
+    tiny: RandomModel,
+) -> None:
     """Or those of several precisions would not fit into memory; tasks live as long as the program."""
     with Runs(replace(tiny_subject(tiny), precision="exact")) as runs:
         runs.runner(Mode.parse("gad@fp32"), 1).decode(0)
@@ -41,7 +43,10 @@ def test_a_precision_is_loaded_once_and_models_are_gone_at_the_end(tiny: RandomM
 def test_the_same_bits_are_those_of_half_precision_on_a_gpu(tiny: RandomModel) -> None:
     with Runs(replace(tiny_subject(tiny), device="meta")) as runs:
         task, (model,) = runs.load("exact")
-        assert (task.cfg.bit_exact, next(model.parameters()).dtype) == (True, torch.float16)
+        assert (task.cfg.bit_exact, next(model.parameters()).dtype) == (
+            True,
+            torch.float16,
+        )
         assert near_tie_of("exact", "meta") == NEAR_TIES["fp16"]
 
 
@@ -56,7 +61,10 @@ def test_peaks_of_another_process(tiny: RandomModel) -> None:
 @pytest.mark.parametrize("ratio", [0.0, 0.3])
 def test_edited_texts_have_the_edit_ratio_asked_for(ratio: float) -> None:
     texts = [list(range(4 + number, 29 + number)) for number in range(200)]
-    ratios = [edit_ratio(edited(text, ratio, range(4, 400), number), text) for number, text in enumerate(texts)]
+    ratios = [
+        edit_ratio(edited(text, ratio, range(4, 400), number), text)
+        for number, text in enumerate(texts)
+    ]
     assert mean(ratios) == pytest.approx(ratio, rel=0.05)
 
 
@@ -67,7 +75,9 @@ def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
     for number in range(20):
         wrong, position = set(wrong_positions(length, accepted, block, number)), 0
         while position < length:
-            position += 1 + next((k for k in range(block) if position + k in wrong), block)
+            position += 1 + next(
+                (k for k in range(block) if position + k in wrong), block
+            )
             iterations += 1
     assert 20 * length / iterations == pytest.approx(accepted, rel=0.05)
 
@@ -86,10 +96,19 @@ def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(
     iterations = []
     for settings in (good, bad):
         with Runs(tiny_subject(tiny, oracle=settings)) as runs:
-            greedy, drafted = (decode_once(runs.runner(Mode.parse(name), 2)).outputs for name in ("greedy", mode))
+            greedy, drafted = (
+                decode_once(runs.runner(Mode.parse(name), 2)).outputs
+                for name in ("greedy", mode)
+            )
         for number, output in greedy.items():
             assert drafted[number].tokens == output.tokens
             assert len(output.tokens) == LENGTH + 1
-        iterations.append(mean(output.stats.iterations for output in drafted.values() if output.stats is not None))
+        iterations.append(
+            mean(
+                output.stats.iterations
+                for output in drafted.values()
+                if output.stats is not None
+            )
+        )
     assert iterations[0] < LENGTH
     assert iterations[0] < iterations[1] <= LENGTH + 1

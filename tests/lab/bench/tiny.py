@@ -14,14 +14,18 @@ from fairseq_aggdec.lab.bench.subject import OracleSettings, Subject
 from fairseq_aggdec.models.sizes import Size
 
 TINY = Size(width=32, inner=64, heads=2, encoder_layers=2, decoder_layers=2)
-TINY_BART = Size(width=32, inner=64, heads=2, encoder_layers=3, decoder_layers=1, like_bart=True)
+TINY_BART = Size(
+    width=32, inner=64, heads=2, encoder_layers=3, decoder_layers=1, like_bart=True
+)
 VOCABULARY = 400
 LENGTH = 12
 BLOCK = 8
 
 
 def tiny_model(folder: Path, size: Size = TINY, drafter_layers: int = 1) -> RandomModel:
-    return write_random_model(folder, size, drafter_layers, BLOCK, VOCABULARY, small_layers=1)
+    return write_random_model(
+        folder, size, drafter_layers, BLOCK, VOCABULARY, small_layers=1
+    )
 
 
 def tiny_subject(model: RandomModel, **changes: object) -> Subject:
@@ -42,7 +46,13 @@ def tiny_subject(model: RandomModel, **changes: object) -> Subject:
     return Subject(**{**settings, **changes})
 
 
-def made_up_run(mode: str, seconds: float, batch_size: int = 1, sentences: int = 4, **changes: object) -> Run:
+def made_up_run(
+    mode: str,
+    seconds: float,
+    batch_size: int = 1,
+    sentences: int = 4,
+    **changes: object,
+) -> Run:
     """A mode that takes `seconds` for all sentences, of 11 tokens each, and up to twice that in a slow round."""
     settings: dict = {
         "mode": mode,
@@ -70,7 +80,13 @@ def made_up_record(runs: list[Run]) -> Record:
         command="aggdec bench DATA --path model.pt",
         date="2030-01-01T00:00:00+00:00",
         commit="0123456789ab",
-        machine={"processor": "P", "cores": 2, "threads": 1, "system": "S", "versions": {"torch": "0"}},
+        machine={
+            "processor": "P",
+            "cores": 2,
+            "threads": 1,
+            "system": "S",
+            "versions": {"torch": "0"},
+        },
         sentences=runs[0].sentences,
         source_tokens=10 * runs[0].sentences,
         edit_ratio=0.25,

@@ -37,19 +37,28 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_annotators_have_edits_and_gzipped_files_comments_and_blank_lines(tmp_path: Path) -> None:
+def test_annotators_have_edits_and_gzipped_files_comments_and_blank_lines(
+    tmp_path: Path,
+) -> None:
     cat, dog, otters = read_m2(write(tmp_path / "gold.m2", EXAMPLE))
     assert cat == M2Sentence(
-        tuple("The cat sat at mat .".split()), {0: (Edit(3, 4, ("on",)), Edit(4, 4, ("the", "a")))}
+        tuple("The cat sat at mat .".split()),
+        {0: (Edit(3, 4, ("on",)), Edit(4, 4, ("the", "a")))},
     )
     assert dog.annotators == {0: (Edit(1, 2, ("dogs",)),), 1: ()}
     assert otters.annotators[0][1] == Edit(3, 4, ("",))  # -NONE- deletes
     assert set(otters.annotators) == {0, 1}
     path = tmp_path / "gold.m2.gz"
-    path.write_bytes(gzip.compress(b"\n\nS a b\nI note\nA 0 1|||x||||||REQUIRED|||-NONE-|||3\n\n\n\nS c"))
+    path.write_bytes(
+        gzip.compress(
+            b"\n\nS a b\nI note\nA 0 1|||x||||||REQUIRED|||-NONE-|||3\n\n\n\nS c"
+        )
+    )
     first, second = read_m2(path)
-    assert first.annotators == {3: (Edit(0, 1, ("",)),)}  # an empty correction deletes too
-    assert second == M2Sentence(("c",), {0: ()})  # without annotators: one who changes nothing
+    # an empty correction deletes too
+    assert first.annotators == {3: (Edit(0, 1, ("",)),)}
+    # without annotators: one who changes nothing
+    assert second == M2Sentence(("c",), {0: ()})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,9 @@ def test_annotators_have_edits_and_gzipped_files_comments_and_blank_lines(tmp_pa
         ("S a\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||me\n", "line 2: not an edit"),
     ],
 )
-def test_what_is_no_m2_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_m2_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(AggdecError, match=f"gold.m2.*{message}"):
         read_m2(write(tmp_path / "gold.m2", text))
 
@@ -77,7 +88,9 @@ SYSTEM = ["A cat sat on the mat .", "The dog .", "Giant otters are apex predator
 
 def test_the_official_manuals_example(tmp_path: Path) -> None:
     # Four right edits, one needless (The -> A), one missing (predator -> predators): 0.8 of each.
-    counts = corpus_m2([line.split() for line in SYSTEM], read_m2(write(tmp_path / "gold.m2", EXAMPLE)))
+    counts = corpus_m2(
+        [line.split() for line in SYSTEM], read_m2(write(tmp_path / "gold.m2", EXAMPLE))
+    )
     assert counts == M2Counts(correct=4, proposed=5, gold=5)
     assert (counts.precision, counts.recall, round(counts.f, 9)) == (0.8, 0.8, 0.8)
 
@@ -90,11 +103,15 @@ def test_the_annotator_is_chosen_for_the_corpus_so_far() -> None:
     sentence = M2Sentence(tuple(source), {0: gold, 1: (Edit(1, 2, ("y",)),)})
     assert corpus_m2([["x", *source[1:]]], [sentence]) == M2Counts(1, 1, 3)
     # The unchanged source scores best where nobody wants anything.
-    assert corpus_m2([source], [M2Sentence(tuple(source), {0: gold, 4: ()})]) == M2Counts(0, 0, 0)
+    assert corpus_m2(
+        [source], [M2Sentence(tuple(source), {0: gold, 4: ()})]
+    ) == M2Counts(0, 0, 0)
 
 
 def test_edits_from_references() -> None:
-    (sentence,) = edits_from_references([["a", "b", "c", "d"]], [[["a", "x", "c"]], [["a", "b", "c", "d"]]])
+    (sentence,) = edits_from_references(
+        [["a", "b", "c", "d"]], [[["a", "x", "c"]], [["a", "b", "c", "d"]]]
+    )
     assert sentence.annotators == {0: (Edit(1, 2, ("x",)), Edit(3, 4, ("",))), 1: ()}
     # each reference is perfect against its own edits
     assert corpus_m2([["a", "x", "c"]], [sentence]) == M2Counts(2, 2, 2)
@@ -116,7 +133,10 @@ def test_an_official_file(aggdec_data: Path) -> None:
     """
     sentences = read_m2(aggdec_data / "ua-gec" / "gec-only.test.m2.gz")[:500]
     began = process_time()
-    first, second = (corpus_m2([applied(sentence, n) for sentence in sentences], sentences) for n in (0, 1))
+    first, second = (
+        corpus_m2([applied(sentence, n) for sentence in sentences], sentences)
+        for n in (0, 1)
+    )
     assert (first, second) == (M2Counts(411, 412, 412), M2Counts(526, 527, 527))
     unchanged = corpus_m2([sentence.tokens for sentence in sentences], sentences)
     assert (unchanged.precision, unchanged.recall, unchanged.f) == (1, 0, 0)
@@ -127,14 +147,18 @@ Cell = tuple[int, int]
 TOKENS = st.lists(st.sampled_from("ab"), max_size=4)
 
 
-def shortest_steps(source: list[str], output: list[str], substitution: int) -> set[tuple[Cell, Cell]]:
+def shortest_steps(
+    source: list[str], output: list[str], substitution: int
+) -> set[tuple[Cell, Cell]]:
     """All steps that are on a shortest path."""
 
     def steps_from(i: int, j: int) -> list[tuple[Cell, int]]:
         can_delete, can_insert = i < len(source), j < len(output)
         steps = [((i + 1, j), 1)] * can_delete + [((i, j + 1), 1)] * can_insert
         if can_delete and can_insert:
-            steps.append(((i + 1, j + 1), 0 if source[i] == output[j] else substitution))
+            steps.append(
+                ((i + 1, j + 1), 0 if source[i] == output[j] else substitution)
+            )
         return steps
 
     @cache
@@ -150,7 +174,9 @@ def shortest_steps(source: list[str], output: list[str], substitution: int) -> s
     return found
 
 
-def slow_arcs(source: list[str], output: list[str], most: int) -> dict[tuple[Cell, Cell], tuple[int, int]]:
+def slow_arcs(
+    source: list[str], output: list[str], most: int
+) -> dict[tuple[Cell, Cell], tuple[int, int]]:
     """Arcs with their steps and unchanged tokens."""
     steps = shortest_steps(source, output, 1) | shortest_steps(source, output, 2)
     cells = sorted({cell for step in steps for cell in step} | {(0, 0)})
@@ -159,21 +185,41 @@ def slow_arcs(source: list[str], output: list[str], most: int) -> dict[tuple[Cel
         arcs[(i, j), (i2, j2)] = (1, int(i2 > i and j2 > j and source[i] == output[j]))
     for middle, before, after in product(cells, repeat=3):
         if (before, middle) in arcs and (middle, after) in arcs:
-            length, kept = (sum(pair) for pair in zip(arcs[before, middle], arcs[middle, after], strict=True))
-            if length < arcs.get((before, after), (float("inf"), 0))[0] and kept <= most:
+            length, kept = (
+                sum(pair)
+                for pair in zip(arcs[before, middle], arcs[middle, after], strict=True)
+            )
+            if (
+                length < arcs.get((before, after), (float("inf"), 0))[0]
+                and kept <= most
+            ):
                 arcs[before, after] = (length, kept)
-    return {arc: (length, kept) for arc, (length, kept) in arcs.items() if not length == kept > 1}
+    return {
+        arc: (length, kept)
+        for arc, (length, kept) in arcs.items()
+        if not length == kept > 1
+    }
 
 
 @settings(max_examples=60, deadline=None)
 @given(source=TOKENS, output=TOKENS, most=st.integers(0, 3))
-def test_same_arcs_as_the_slow_way(source: list[str], output: list[str], most: int) -> None:
+def test_same_arcs_as_the_slow_way(
+    source: list[str], output: list[str], most: int
+) -> None:
     slow = slow_arcs(source, output, most)
     cells = sorted({cell for arc in slow for cell in arc} | {(0, 0)})
     lattice = edit_lattice(source, output, most)
     assert len(lattice) == len(cells)
-    fast = {(cells[arc.origin], cells[arc.target]): arc for arcs in lattice for arc in arcs}
+    fast = {
+        (cells[arc.origin], cells[arc.target]): arc for arcs in lattice for arc in arcs
+    }
     assert fast.keys() == slow.keys()
     for (begin, end), arc in fast.items():
         steps, unchanged = slow[begin, end]
-        assert arc[2:7] == (begin[0], end[0], " ".join(output[begin[1] : end[1]]), steps, steps > unchanged)
+        assert arc[2:7] == (
+            begin[0],
+            end[0],
+            " ".join(output[begin[1] : end[1]]),
+            steps,
+            steps > unchanged,
+        )

@@ -36,19 +36,31 @@ def test_which_modes_promise_fairseqs_output() -> None:
         ("beam1,greedy,iad,iad@int8,gad++@exact", ["greedy@int8"]),
         ("aggressive-beam:5:0,aggressive-beam:5", []),
         ("beam4,aggressive-beam:5", ["aggressive-beam:5:0@fp32"]),
-        ("beam5,aggressive-beam:5@int8,aggressive-beam:5:64@int8", ["aggressive-beam:5:0@int8"]),
+        (
+            "beam5,aggressive-beam:5@int8,aggressive-beam:5:64@int8",
+            ["aggressive-beam:5:0@int8"],
+        ),
     ],
 )
-def test_a_reference_in_its_precision_is_added_for_a_lossless_mode(names: str, missing: list[str]) -> None:
-    added = References("cpu", lambda mode: mode.precision or "fp32").missing(list(map(Mode.parse, names.split(","))))
+def test_a_reference_in_its_precision_is_added_for_a_lossless_mode(
+    names: str, missing: list[str]
+) -> None:
+    added = References("cpu", lambda mode: mode.precision or "fp32").missing(
+        list(map(Mode.parse, names.split(",")))
+    )
     assert [mode.name for mode in added] == missing
 
 
 @pytest.mark.parametrize(
     ("modes", "reference", "refused"),
     [
-        ("iad", "greedy", "not the output of greedy decoding"),  # which need not be among the modes
-        ("beam3,aggressive-beam:3", "fairseq's beam 3", "not the n-best lists of fairseq's search"),
+        # which need not be among the modes
+        ("iad", "greedy", "not the output of greedy decoding"),
+        (
+            "beam3,aggressive-beam:3",
+            "fairseq's beam 3",
+            "not the n-best lists of fairseq's search",
+        ),
     ],
 )
 def test_the_benchmark_says_what_differs_and_fails(
@@ -57,7 +69,9 @@ def test_the_benchmark_says_what_differs_and_fails(
 ) -> None:  # fmt: skip
     monkeypatch.setitem(SIZES, "base", TINY)
     out, mode = tmp_path / "out.json", modes.split(",")[-1]
-    options = "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --no-profile"
+    options = (
+        "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --no-profile"
+    )
     command = ["bench", *options.split(), "--modes", modes, "--json", str(out)]
     aggdec(command)
     assert json.loads(out.read_text())["runs"][-1]["differing"] == 0
@@ -68,21 +82,44 @@ def test_the_benchmark_says_what_differs_and_fails(
         aggdec(command)
     printed = capsys.readouterr()
     assert f"| {mode}" in printed.out  # what was measured is not lost
-    lines = [line for line in printed.err.splitlines() if line.startswith(f"{mode}: sentence ")]
+    lines = [
+        line
+        for line in printed.err.splitlines()
+        if line.startswith(f"{mode}: sentence ")
+    ]
     assert json.loads(out.read_text())["runs"][-1]["differing"] == len(lines) > 0
-    assert all(f"where {reference} has" in line and "log-probabilities differ by " in line for line in lines)
+    assert all(
+        f"where {reference} has" in line and "log-probabilities differ by " in line
+        for line in lines
+    )
 
 
 def test_the_demo_and_tuning_fail_too(
-    tiny: RandomModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny: RandomModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     blocks_see_what_follows(monkeypatch)
     with pytest.raises(AggdecError, match=r"^iad: not the output of greedy decoding"):
-        aggdec(["demo", "She have two brother , and he are my friend in a school .", "--rounds", "1", "--show", "0"])
+        aggdec(
+            [
+                "demo",
+                "She have two brother , and he are my friend in a school .",
+                "--rounds",
+                "1",
+                "--show",
+                "0",
+            ]
+        )
     assert "iad: sentence 0, position" in capsys.readouterr().err
     sweep = Sweep({"beam": 2, "batch_size": 1, "repeats": 1})
-    settings = [Setting(8, 1, 1.0), Setting(1, 1, 1.0)]  # the second differs nowhere, and has the name of the first
-    with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy"):
+    # the second differs nowhere, and has the name of the first
+    settings = [Setting(8, 1, 1.0), Setting(1, 1, 1.0)]
+    with (
+        Runs(tiny_subject(tiny)) as runs,
+        pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy"),
+    ):
         sweep.measure(tmp_path / "sweep.json", runs, lambda outputs: 0.0, settings)
 
 
@@ -90,7 +127,9 @@ WORDS = dictionary(20)
 
 
 def decode_by(generator: SequenceGenerator, model: Any) -> Decode:
-    return lambda sample, prefix: generator.generate([model], sample, prefix_tokens=prefix)
+    return lambda sample, prefix: generator.generate(
+        [model], sample, prefix_tokens=prefix
+    )
 
 
 def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
@@ -103,7 +142,9 @@ def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
     read = torch.tensor([[WORDS.eos(), *tokens[:3]]])
     with torch.no_grad():
         logits = model(**sample["net_input"], prev_output_tokens=read)[0][0, -1]
-    gap = gap_of(decode_by(generator, model), {0: sample})(0, tokens[:3], expected, found)
+    gap = gap_of(decode_by(generator, model), {0: sample})(
+        0, tokens[:3], expected, found
+    )
     assert math.isclose(gap, float(logits[expected] - logits[found]), abs_tol=1e-4)
 
 
@@ -115,5 +156,7 @@ def test_a_beam_is_as_near_to_a_tie_as_its_nearest_candidates() -> None:
     assert 0.0 < gap < 0.5
     assert gap == measure(0, [5], 7, 8), "of the whole sentence"
     with torch.no_grad():
-        model.decoder.output_projection.weight[7] = model.decoder.output_projection.weight[6]
+        model.decoder.output_projection.weight[7] = (
+            model.decoder.output_projection.weight[6]
+        )
     assert measure(0, [], 5, 6) == 0.0

@@ -23,27 +23,51 @@ def subject(tiny: RandomModel) -> Subject:
     return verify_command._uneven(tiny_subject(tiny))
 
 
-def verified(subject: Subject, modes: str, *precisions: str, sizes: tuple[int, ...] = (1, 3)) -> Verification:
+def verified(
+    subject: Subject, modes: str, *precisions: str, sizes: tuple[int, ...] = (1, 3)
+) -> Verification:
     return verify(subject, parse_modes(modes), precisions, sizes, must_run=True)
 
 
-def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
+def test_a_correct_model_passes_in_every_mode_precision_and_batch(
+    subject: Subject,
+) -> None:
     subject = replace(subject, drafts="whole")  # in batches of a tiny model none pays
-    done = verified(subject, "greedy,iad,gad,gad++,aggressive-beam:4", "fp32", "exact", sizes=(1, 50))
+    done = verified(
+        subject,
+        "greedy,iad,gad,gad++,aggressive-beam:4",
+        "fp32",
+        "exact",
+        sizes=(1, 50),
+    )
     assert not done.failed
-    assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
-    assert {check.batch_size for check in done.checks} == {1, 5}, "no batch holds more than there are"
+    assert all(
+        check.identical == check.sentences == 5
+        for check in done.checks
+        if check.lossless
+    )
+    assert {check.batch_size for check in done.checks} == {1, 5}, (
+        "no batch holds more than there are"
+    )
     ways = {(check.precision, check.mode, check.reference) for check in done.checks}
     assert ways == {
-        *(("fp32", mode, "fairseq's beam 1") for mode in ("greedy", "iad", "gad", "gad++")),
+        *(
+            ("fp32", mode, "fairseq's beam 1")
+            for mode in ("greedy", "iad", "gad", "gad++")
+        ),
         ("fp32", "aggressive-beam:4", "fairseq's beam 4"),
         ("exact", "greedy", "fairseq's beam 1"),
         *(("exact", mode, ALONE) for mode in ("greedy", "iad", "gad")),
     }
-    assert {check.shuffled for check in done.checks if check.to_the_bit} == {False, True}
+    assert {check.shuffled for check in done.checks if check.to_the_bit} == {
+        False,
+        True,
+    }
     assert done.never_accepted() == {}
     text = done.text()
-    assert text.splitlines()[-1] == "passed: no lossless mode differs from its reference"
+    assert (
+        text.splitlines()[-1] == "passed: no lossless mode differs from its reference"
+    )
     assert re.search(r"fp32 +gad +fairseq's beam 1 +5 of 5 +5 of 5 +\d\d% of \d+", text)
 
 
@@ -56,7 +80,8 @@ def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
     (check,) = done.failed
     assert check.mode == "iad", "single steps see no more than they may"
     first = check.differences[0]
-    found, expected = (f"w{token - 4}" for token in (first.found, first.expected))  # four special symbols come first
+    # four special symbols come first
+    found, expected = (f"w{token - 4}" for token in (first.found, first.expected))
     assert first.gap is not None
     assert first.gap > 1e-4
     assert {
@@ -64,14 +89,21 @@ def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
         f"beam 1 has '{expected}'; log-probabilities differ by {first.gap:.6f}",
         "FAILED: iad in fp32: differs from the reference, and no near-tie explains it",
     } <= set(done.text().splitlines())
-    monkeypatch.setattr(references, "near_tie_of", lambda precision, device: 1e6)  # then any gap is one
+    # then any gap is one
+    monkeypatch.setattr(references, "near_tie_of", lambda precision, device: 1e6)
     done = verified(subject, "iad", "fp32", sizes=(1,))
     assert not done.failed
-    assert done.checks[0].near_ties == len(check.differences) == done.text().count(", a near-tie")
+    assert (
+        done.checks[0].near_ties
+        == len(check.differences)
+        == done.text().count(", a near-tie")
+    )
     assert f"{check.identical} of 5, {check.differing} near-ties" in done.text()
 
 
-def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_scores_fail_under_bit_exact(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = Parts.project
 
     def noisy(decoder: Parts, features: Tensor) -> Tensor:
@@ -79,7 +111,9 @@ def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest
 
     monkeypatch.setattr(Parts, "project", noisy)
     done = verified(subject, "greedy", "fp32", "exact")
-    assert {(check.precision, check.batch_size) for check in done.failed} == {("exact", 3)}
+    assert {(check.precision, check.batch_size) for check in done.failed} == {
+        ("exact", 3)
+    }
     assert not any(check.differences for check in done.failed)
     assert re.search(
         r"greedy in exact, in batches of 3, shuffled: sentence \d, position 0: log-probability -[\d.]+ where greedy on "
@@ -91,22 +125,35 @@ def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest
 def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_asked_for(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dear = replace(costs.KERNELS, draft=1e12)  # what a draft costs: on a CPU, none saves time in a batch
+    # what a draft costs: on a CPU, none saves time in a batch
+    dear = replace(costs.KERNELS, draft=1e12)
     monkeypatch.setattr(backend, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     assert in_vain in verified(subject, "gad", "fp32", sizes=(5,)).text()
-    assert in_vain not in verified(replace(subject, drafts="whole"), "gad", "fp32", sizes=(5,)).text()
+    assert (
+        in_vain
+        not in verified(
+            replace(subject, drafts="whole"), "gad", "fp32", sizes=(5,)
+        ).text()
+    )
     both = verified(subject, "gad,gad+whole", "fp32", sizes=(5,))
-    assert [(check.mode, bool(check.accepted), check.identical) for check in both.checks] == [
+    assert [
+        (check.mode, bool(check.accepted), check.identical) for check in both.checks
+    ] == [
         ("gad", False, 5),
         ("gad+whole", True, 5),
     ]
     assert in_vain not in both.text()
 
 
-def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_model_can_is_compared_by_default(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = "greedy,iad,gad,gad++,aggressive-beam:5"
     assert verify_command._default_modes(subject) == f"{own},iad+whole,gad+whole"
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
-    assert verify_command._default_modes(without) == "greedy,iad,blockwise,aggressive-beam:5,iad+whole"
+    assert (
+        verify_command._default_modes(without)
+        == "greedy,iad,blockwise,aggressive-beam:5,iad+whole"
+    )

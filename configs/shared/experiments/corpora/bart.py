@@ -6,7 +6,10 @@ https://github.com/facebookresearch/fairseq/tree/main/examples/bart
 from experiments.downloads import Original
 
 _PUBLIC = "https://dl.fbaipublicfiles.com/fairseq"
-SUBWORDS = [Original(f"bart/{name}", f"{_PUBLIC}/gpt2_bpe/{name}") for name in ("encoder.json", "vocab.bpe")]
+SUBWORDS = [
+    Original(f"bart/{name}", f"{_PUBLIC}/gpt2_bpe/{name}")
+    for name in ("encoder.json", "vocab.bpe")
+]
 
 
 def model(name: str) -> Original:

@@ -23,14 +23,21 @@ FCE = "bea2019/fce/m2/fce.train.gold.bea19.m2"
 WI = "bea2019/wi+locness/m2/ABC.train.gold.bea19.m2"
 BEA19 = "bea2019/wi+locness/test/ABCN.test.bea19.orig"
 M2 = {"valid": CONLL13, "test": CONLL14}
-TEST_SET = TestSet("bea19", has_references=False)  # papers/000, footnote 5; binarised as test1
+# papers/000, footnote 5; binarised as test1
+TEST_SET = TestSet("bea19", has_references=False)
 
 
 def _archive(address: str, *unpacked: str) -> Original:
     folder = Path(unpacked[0]).parts[1]
     members = tuple(str(Path(path).relative_to("bea2019")) for path in unpacked)
     name = address.rpartition("/")[2]
-    return Original(f"bea2019/originals/{name}", address, unpack_to=f"bea2019/{folder}", inside=folder, members=members)
+    return Original(
+        f"bea2019/originals/{name}",
+        address,
+        unpack_to=f"bea2019/{folder}",
+        inside=folder,
+        members=members,
+    )
 
 
 ORIGINALS = [
@@ -39,13 +46,21 @@ ORIGINALS = [
         ask=f'licensed. Fill in the form for "Lang-8 Corpus of Learner English" at {_SITE}/#data and unpack '
         "lang8.bea19.tar.gz",
     ),
-    Original(NUCLE, ask=f"licensed. Ask for NUCLE at {_NUS}/corpora.html; it is the file in the M2 format of BEA-2019"),
+    Original(
+        NUCLE,
+        ask=f"licensed. Ask for NUCLE at {_NUS}/corpora.html; it is the file in the M2 format of BEA-2019",
+    ),
     _archive(f"{_SITE}/data/fce_v2.1.bea19.tar.gz", FCE),
     _archive(f"{_SITE}/data/wi+locness_v2.1.bea19.tar.gz", WI, BEA19),
     _archive(f"{_NUS}/conll13st/release2.3.1.tar.gz", CONLL13),
     _archive(f"{_NUS}/conll14st/conll14st-test-data.tar.gz", CONLL14),
 ]
-FILES = {"train": (LANG8, NUCLE, FCE, WI), "wi": (WI,), "valid": (CONLL13,), "test": (CONLL14,)}
+FILES = {
+    "train": (LANG8, NUCLE, FCE, WI),
+    "wi": (WI,),
+    "valid": (CONLL13,),
+    "test": (CONLL14,),
+}
 """{split: M2 files}; `wi`, the Write & Improve part of `train`, is for fine-tuning in several stages"""
 
 

@@ -41,7 +41,9 @@ def parts(steps: Steps) -> dict[str, list[Pair]]:
         found: dict[str, str] = {}
         while len(found) < size:
             if not names:
-                raise AggdecError(f"{FILE}: has too few long paragraphs for {name}: {len(found)} instead of {size}")
+                raise AggdecError(
+                    f"{FILE}: has too few long paragraphs for {name}: {len(found)} instead of {size}"
+                )
             for source, target in clean_pairs(pages.pop(names.pop())):
                 if len(source.split()) in WORDS:
                     found.setdefault(source, target)
@@ -59,12 +61,17 @@ def text_with_tatoeba(steps: Steps, folder: Path) -> None:
     """The help pages, to whose training pairs Tatoeba's are added; Tatoeba's test set is a further one, `tatoeba`."""
     pages, sentences = parts(steps), tatoeba.parts(steps)
     held_out = chain(pages["test"], pages["valid"])
-    further = {"train": pages["train"] + without(sentences["train"], held_out), "tatoeba": sentences["test"]}
+    further = {
+        "train": pages["train"] + without(sentences["train"], held_out),
+        "tatoeba": sentences["test"],
+    }
     for name, pairs in (pages | further).items():
         steps.write_pairs(folder, name, pairs)
 
 
-def prepare(steps: Steps, text: Callable[[Steps, Path], None] = text, symbols: int = SYMBOLS) -> None:
+def prepare(
+    steps: Steps, text: Callable[[Steps, Path], None] = text, symbols: int = SYMBOLS
+) -> None:
     """Running text -> Moses tokens -> subword-nmt BPE -> fairseq binary."""
     steps.once("text", text)
     steps.tokenise()

@@ -57,7 +57,8 @@ def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pa
             this number is reached, in turn.
     """
     order = sorted(pairs, key=lambda pair: sentence_key("\t".join(pair)))
-    following = iter(order * 2)  # sorted by their hash, so that neighbours have nothing to do with each other
+    # sorted by their hash, so that neighbours have nothing to do with each other
+    following = iter(order * 2)
     for number in range(lines):
         limit = max_words * (1 + number % 4) // 4
         line = [next(following, order[0])]
@@ -68,4 +69,7 @@ def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pa
             if words >= limit:
                 break
         if words <= max_words:
-            yield " ".join(source for source, _ in line), " ".join(target for _, target in line)
+            yield (
+                " ".join(source for source, _ in line),
+                " ".join(target for _, target in line),
+            )

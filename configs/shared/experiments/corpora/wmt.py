@@ -34,7 +34,9 @@ _DEV14 = (
     "dev/newstest2014-deen-src.de.sgm",
 )
 _DEV16 = tuple(
-    f"dev/{name}-roen-{side}.sgm" for name in ("newsdev2016", "newstest2016") for side in ("ref.en", "src.ro")
+    f"dev/{name}-roen-{side}.sgm"
+    for name in ("newsdev2016", "newstest2016")
+    for side in ("ref.en", "src.ro")
 )
 
 
@@ -71,7 +73,10 @@ WMT14 = [
         sha256="cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
         unpack_to=f"{_WMT14}/news-commentary",
         inside="training",
-        members=("training/news-commentary-v9.de-en.en", "training/news-commentary-v9.de-en.de"),
+        members=(
+            "training/news-commentary-v9.de-en.en",
+            "training/news-commentary-v9.de-en.de",
+        ),
     ),
     _dev(_WMT14, _DEV14),
 ]
@@ -82,9 +87,13 @@ WMT16 = [
         sha256="8917bd3bef3bc894c8519ca1f8a4c7c330aad08a1263655a9d99ee13d532e3c7",
         unpack_to=f"{_WMT16}/europarl",
         inside="training-parallel-ep-v8",
-        members=("training-parallel-ep-v8/europarl-v8.ro-en.en", "training-parallel-ep-v8/europarl-v8.ro-en.ro"),
+        members=(
+            "training-parallel-ep-v8/europarl-v8.ro-en.en",
+            "training-parallel-ep-v8/europarl-v8.ro-en.ro",
+        ),
     ),
-    Original(  # SETIMES v2; the address that WMT links, opus.nlpl.eu/download.php, has been answered by 404 since 2024
+    # SETIMES v2; the address that WMT links, opus.nlpl.eu/download.php, has been answered by 404 since 2024
+    Original(
         f"{_WMT16}/originals/en-ro.tmx.gz",
         "https://object.pouta.csc.fi/OPUS-SETIMES/v2/tmx/en-ro.tmx.gz",
         sha256="56bfaa2a8c8bdfccb7b50cc926067e2291347d807004e81faab8762ddbf26302",
@@ -100,7 +109,10 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 def read_sgm(file: Path) -> list[str]:
     """The sentences of one side of a test set in WMT's SGML."""
-    return [one_space(html.unescape(text)) for text in _SEGMENT.findall("\n".join(read_lines(file)))]
+    return [
+        one_space(html.unescape(text))
+        for text in _SEGMENT.findall("\n".join(read_lines(file)))
+    ]
 
 
 def read_tmx(file: Path, sides: tuple[str, str]) -> Iterator[Pair]:
@@ -123,12 +135,18 @@ def normaliser(language: str) -> Callable[[str], str]:
 
     Romanian also loses the marks of its letters.
     """
-    punctuation, letters = MosesPunctNormalizer(language, perl_parity=True), _ROMANIAN if language == "ro" else {}
+    punctuation, letters = (
+        MosesPunctNormalizer(language, perl_parity=True),
+        _ROMANIAN if language == "ro" else {},
+    )
 
     def normalise(line: str) -> str:
         line = punctuation.normalize(line).translate(letters)
         if not line.isprintable():
-            line = "".join(" " if unicodedata.category(one).startswith("C") else one for one in line)
+            line = "".join(
+                " " if unicodedata.category(one).startswith("C") else one
+                for one in line
+            )
         return one_space(line)
 
     return normalise
@@ -140,7 +158,9 @@ def apostrophes(_: str) -> Callable[[str], str]:
 
 
 def _changed(
-    pairs: Iterable[Pair], sides: tuple[str, str], change: Callable[[str], Callable[[str], str]]
+    pairs: Iterable[Pair],
+    sides: tuple[str, str],
+    change: Callable[[str], Callable[[str], str]],
 ) -> Iterator[Pair]:
     source, target = map(change, sides)
     return ((source(one), target(other)) for one, other in pairs)
@@ -149,7 +169,9 @@ def _changed(
 def _sgm_pairs(files: dict[str, Path], sides: tuple[str, str]) -> list[Pair]:
     source, target = (read_sgm(files[side]) for side in sides)
     if len(source) != len(target):
-        raise AggdecError(f"{files[sides[0]]} has {len(source)} segments, {files[sides[1]]} has {len(target)}")
+        raise AggdecError(
+            f"{files[sides[0]]} has {len(source)} segments, {files[sides[1]]} has {len(target)}"
+        )
     return list(zip(source, target, strict=True))
 
 
@@ -157,14 +179,27 @@ def wmt14(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
     """{split: pairs} of WMT 2014, whose training pairs alone have normalised punctuation, as in fairseq's script."""
     fetch(data, WMT14)
     folder = data / _WMT14
-    names = ("europarl/europarl-v7", "commoncrawl/commoncrawl", "news-commentary/news-commentary-v9")
-    corpora = [read_pairs(*(folder / f"{name}.de-en.{side}" for side in sides)) for name in names]
-    test = {side: folder / f"dev/newstest2014-deen-{kind}.{side}.sgm" for side, kind in (("en", "ref"), ("de", "src"))}
+    names = (
+        "europarl/europarl-v7",
+        "commoncrawl/commoncrawl",
+        "news-commentary/news-commentary-v9",
+    )
+    corpora = [
+        read_pairs(*(folder / f"{name}.de-en.{side}" for side in sides))
+        for name in names
+    ]
+    test = {
+        side: folder / f"dev/newstest2014-deen-{kind}.{side}.sgm"
+        for side, kind in (("en", "ref"), ("de", "src"))
+    }
     valid = read_pairs(*(folder / f"dev/newstest2013.{side}" for side in sides))
     held_out = {"valid": valid, "test": iter(_sgm_pairs(test, sides))}
     return {
         "train": _changed(chain.from_iterable(corpora), sides, normaliser),
-        **{name: _changed(pairs, sides, apostrophes) for name, pairs in held_out.items()},
+        **{
+            name: _changed(pairs, sides, apostrophes)
+            for name, pairs in held_out.items()
+        },
     }
 
 
@@ -172,10 +207,17 @@ def wmt16(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
     """{split: pairs} of WMT 2016, all with normalised punctuation, and Romanian without the marks of its letters."""
     fetch(data, WMT16)
     folder = data / _WMT16
-    europarl = read_pairs(*(folder / f"europarl/europarl-v8.ro-en.{side}" for side in sides))
-    parts: dict[str, Iterable[Pair]] = {"train": chain(europarl, read_tmx(folder / "originals/en-ro.tmx.gz", sides))}
+    europarl = read_pairs(
+        *(folder / f"europarl/europarl-v8.ro-en.{side}" for side in sides)
+    )
+    parts: dict[str, Iterable[Pair]] = {
+        "train": chain(europarl, read_tmx(folder / "originals/en-ro.tmx.gz", sides))
+    }
     for name, stem in (("valid", "newsdev2016"), ("test", "newstest2016")):
-        files = {side: folder / f"dev/{stem}-roen-{kind}.{side}.sgm" for side, kind in (("en", "ref"), ("ro", "src"))}
+        files = {
+            side: folder / f"dev/{stem}-roen-{kind}.{side}.sgm"
+            for side, kind in (("en", "ref"), ("ro", "src"))
+        }
         parts[name] = _sgm_pairs(files, sides)
     return {name: _changed(pairs, sides, normaliser) for name, pairs in parts.items()}
 
@@ -187,7 +229,11 @@ def preparation(
 
     def text(steps: Steps, folder: Path) -> None:
         for name, pairs in corpora(steps.data, steps.experiment.sides).items():
-            kept = (pair for pair in pairs if name != "train" or is_usual(pair, MAX_WORDS, RATIO))
+            kept = (
+                pair
+                for pair in pairs
+                if name != "train" or is_usual(pair, MAX_WORDS, RATIO)
+            )
             steps.write_pairs(folder, name, kept)
 
     def prepare(steps: Steps) -> None:
