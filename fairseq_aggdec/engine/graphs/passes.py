@@ -195,8 +195,8 @@ def block_pass(
     chooser: Chooser | None,
     judges: bool,
     keeps: bool,
-    drafts: list[Tensor],
-) -> Function:
+    is_on_host: bool,
+) -> tuple[Function, list[Tensor]]:
     """A pass over a block: its table has each row's start, its last token and its draft.
 
     Args:
@@ -204,12 +204,16 @@ def block_pass(
         chooser: None: nothing is chosen, and features are all that is returned.
         judges: whether draft tokens are scored, too.
         keeps: whether features are returned beside the choices.
-        drafts: R x (W - 1), where the host has not seen them; it gets all tokens before the choices.
+        is_on_host: whether the table has the drafts; if not, the host gets all tokens before the choices.
 
     Returns:
-        From the pass's input to the vectors of `chosen`, and to features, R x W x D.
+        From the pass's input to the vectors of `chosen`, and to features, R x W x D; the drafts, R x (W - 1), unless
+        they are on the host.
     """
     columns = torch.arange(shape.width, device=passes.device)
+    drafts = []
+    if not is_on_host:
+        drafts.append(columns.new_zeros(shape.rows, shape.width - 1))
 
     def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
         limits = numbers[:LIMITS]
@@ -233,7 +237,7 @@ def block_pass(
             found = torch.cat([tokens.reshape(1, -1).float(), found])
         return (found, features) if keeps else (found,)
 
-    return read_block
+    return read_block, drafts
 
 
 def tree_pass(passes: Passes, shape: Shape, count: int, chooser: Chooser) -> Function:

@@ -97,7 +97,6 @@ class Graphs(Runner):
         ):
             return self.eager.tree(block, rules, count, sequences)
 
-        # the table: token, position and path of each prefix; what is left of a path repeats its last slot
         length = positions_bucket(last + 1)
         chooser = self.chooser(rules)
         key = ("tree", shape, length, count, chooser)
@@ -109,13 +108,7 @@ class Graphs(Runner):
             lambda: (tree_pass(self.passes, shape, count, chooser), []),
             rules,
         )
-        rows = table.reshape(shape.rows, shape.width, -1)[: len(block.ragged.widths)]
-        end = 2 + block.paths.size(1)
-        filling = _filling(block.ragged, shape.width)
-        rows[..., 0] = block.tokens.numpy()[filling].reshape(rows.shape[:2])
-        rows[..., 1] = block.positions.numpy()[filling].reshape(rows.shape[:2])
-        rows[..., 2:end] = block.paths.numpy()[filling].reshape(*rows.shape[:2], -1)
-        rows[..., end:] = rows[..., end - 1, None]
+        _write_prefixes(table.reshape(shape.rows, shape.width, -1), block)
         self.cache.run(graph)
         return iter([_entries(graph, block, shape, count)])
 
@@ -214,22 +207,13 @@ class Graphs(Runner):
         chooser = None if rules is None else self.chooser(rules)
         key = ("block", shape, is_on_host, judges, chooser, keeps)
 
-        def make() -> tuple[Function, list[Tensor]]:
-            device = self._parts.device
-            drafts = (
-                []
-                if is_on_host
-                else [
-                    torch.zeros(
-                        shape.rows, shape.width - 1, dtype=torch.long, device=device
-                    )
-                ]
-            )
-            return block_pass(
-                self.passes, shape, chooser, judges, keeps, drafts
-            ), drafts
-
-        graph, table = self._graph(key, shape.rows, 1 + shape.width, make, rules)
+        graph, table = self._graph(
+            key,
+            shape.rows,
+            1 + shape.width,
+            lambda: block_pass(self.passes, shape, chooser, judges, keeps, is_on_host),
+            rules,
+        )
         table[:rows, 0] = block.known_starts
         table[:rows, 1] = block.lasts
         if drafted and is_on_host:
@@ -296,6 +280,17 @@ def _choices(
     ]
     whole += [torch.from_numpy(part[inside].flatten()) for part in scores]
     return Chosen(*whole)
+
+
+def _write_prefixes(table: np.ndarray, block: TreeBlock) -> None:
+    """Write token, position and path of each prefix, R x W x (2 + L); what is left of a path repeats its last slot."""
+    rows = table[: len(block.ragged.widths)]
+    end = 2 + block.paths.size(1)
+    filling = _filling(block.ragged, table.shape[1])
+    rows[..., 0] = block.tokens.numpy()[filling].reshape(rows.shape[:2])
+    rows[..., 1] = block.positions.numpy()[filling].reshape(rows.shape[:2])
+    rows[..., 2:end] = block.paths.numpy()[filling].reshape(*rows.shape[:2], -1)
+    rows[..., end:] = rows[..., end - 1, None]
 
 
 def _entries(graph: Graph, block: TreeBlock, shape: Shape, count: int) -> Entries:
