@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.cuda.launching import (
     LEAST_CAPABILITY,
     capability,
@@ -81,7 +80,7 @@ def choose_backend(
     arithmetic: Arithmetic,
     activation: Any = None,
     way: Way = ONE_BY_ONE,
-) -> Backend:
+) -> PlainBackend:
     """The backend of a model with such weights and such an activation in its layers, run in this way.
 
     Raises `AggdecError` where no backend has this arithmetic on the weight's device.

@@ -8,10 +8,10 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.choose_backend import ONE_BY_ONE, Way, choose_backend
 from fairseq_aggdec.engine.graphs.buffers import STATIC
 from fairseq_aggdec.engine.graphs.encoder import Encoded, EncoderGraphs
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -22,7 +22,7 @@ _KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
 class EagerEncoder:
     """Encodes a batch, one operation after the other."""
 
-    def __init__(self, encoder: TransformerEncoderBase, backend: Backend) -> None:
+    def __init__(self, encoder: TransformerEncoderBase, backend: PlainBackend) -> None:
         """From the present weights of fairseq's encoder."""
         self.backend = backend
         self._scale = encoder.embed_scale

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.backend import Backend
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.plain.products import Product
 from fairseq_aggdec.engine.weights import head_by_head
@@ -18,7 +18,7 @@ class Parts:
     def __init__(
         self,
         decoder: TransformerDecoderBase,
-        backend: Backend,
+        backend: PlainBackend,
         extra_embeddings: Tensor | None,
     ) -> None:
         """
@@ -119,7 +119,7 @@ class Parts:
         return logits if temperature == 1.0 else logits / temperature
 
 
-def _keys_and_values(decoder: TransformerDecoderBase, backend: Backend) -> Product:
+def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> Product:
     """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     projections: list[nn.Linear] = []
     order = []
@@ -130,7 +130,7 @@ def _keys_and_values(decoder: TransformerDecoderBase, backend: Backend) -> Produ
     return backend.fused(*projections, order=torch.cat(order))
 
 
-def _optional(projection: nn.Linear | None, backend: Backend) -> Product:
+def _optional(projection: nn.Linear | None, backend: PlainBackend) -> Product:
     """A projection that not every model has."""
     return _unchanged if projection is None else backend.fused(projection)
 

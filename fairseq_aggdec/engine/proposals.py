@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.top_k import best_tokens
-from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.memory import Memory
 from fairseq_aggdec.engine.parts import Parts
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.runner import Runner
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 
@@ -19,7 +19,7 @@ class HeadRange:
     """Some consecutive heads of a `ProposalHeads`, fused where they can be."""
 
     def __init__(
-        self, layer: ProposalHeads, first: int, last: int, backend: Backend
+        self, layer: ProposalHeads, first: int, last: int, backend: PlainBackend
     ) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
         # every head reads the whole of a common hidden layer

@@ -8,11 +8,11 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
-from fairseq_aggdec.engine.backend import Backend
 from fairseq_aggdec.engine.choose_backend import choose_backend, weight_of
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import (
     has_own_probabilities,
@@ -106,7 +106,7 @@ class Verifiers:
                 f"{who}, because this plugin's engine does not support {reason}"
             )
 
-    def backend(self, device: torch.device) -> Backend:
+    def backend(self, device: torch.device) -> PlainBackend:
         """What answers for the device, and chooses from scores that no single engine computes."""
         return choose_backend(weight_of(self.models[0], device), AS_THE_MODEL)
 

@@ -139,11 +139,9 @@ class StaticCache(KVCache):
     def shrink(self, rows: int) -> None:
         """Leave out all but the first rows."""
         self._batch_size = rows
-        self._first = None
 
     def _open(self) -> None:
         self.memory = self._whole[:, : self._batch_size]
-        self._first = None
 
     def _fit(
         self,
