@@ -37,8 +37,8 @@ class WeightsSnapshot:
 
         # where bytes are compared: of a GPU its host asks for one place after the other, so there are fewer
         device = weight_of(module).device
-        self._is_asynchronous = runs_async(device)
-        places = 2 if self._is_asynchronous else 3
+        self._runs_async = runs_async(device)
+        places = 2 if self._runs_async else 3
         self._samples: list[Tensor] = []
         for weight in self._weights:
             is_plain = type(weight) in (nn.Parameter, Tensor)
@@ -47,7 +47,7 @@ class WeightsSnapshot:
                 lines = _samples_of(weight)
                 self._samples += lines[:places]
         self._buffers = []
-        if not self._is_asynchronous:
+        if not self._runs_async:
             # of numpy's ways this one leaves the weights' storage resizable
             self._buffers = [np.from_dlpack(sample).data for sample in self._samples]
         self._bytes = self._read_samples()()
@@ -58,7 +58,7 @@ class WeightsSnapshot:
         if self._present_state() != self._state:
             return False
         self._arriving = self._read_samples()
-        return self._is_asynchronous or self.finish_check()
+        return self._runs_async or self.finish_check()
 
     def finish_check(self) -> bool:
         """Whether the weights were current at `begin_check`; the host waits for bytes on their way."""
@@ -70,7 +70,7 @@ class WeightsSnapshot:
 
     def _read_samples(self) -> Callable[[], bytes]:
         """The present bytes of all samples; the function waits for them."""
-        if self._is_asynchronous and self._samples:
+        if self._runs_async and self._samples:
             arriving = on_its_way(torch.cat(self._samples))
             return lambda: arriving().numpy().tobytes()
         return lambda: b"".join(self._buffers)  # ten times as fast as `torch.cat`

@@ -349,7 +349,7 @@ class TritonDecoderLayers(_Stack):
         wanted: Tensor | None = None,
         paths: Tensor | None = None,
     ) -> Tensor:
-        """Run the layers on a block, or on trees, B x W x D -> B x W x D; see `Captured.layered`.
+        """Run the layers on a block, or on trees, B x W x D -> B x W x D; see `Passes.features`.
 
         Tokens that would be written beyond the capacity of `memory` are not, and their results have no meaning.
 

@@ -122,7 +122,7 @@ class PlainBackend:
         scores: Tensor,
         last: Tensor,
     ) -> Tensor:
-        """The best candidate of each position, given the token chosen before it (`TransitionTables`).
+        """The best candidate of each position, given the token chosen before it (`draft_decoder.ChooseTokens`).
 
         Args:
             before: V x H, the table of A embed(a).
