@@ -114,8 +114,8 @@ class SmallModel(LateStart):
             tokens[:, 0].tolist(),
             starts,
             tokens[:, 1:],
-            widths=list(map(len, unread)),
-            device=self._device,
+            list(map(len, unread)),
+            self._device,
         )
 
     def _begun(self, encoder_out: dict[str, Any]) -> None:

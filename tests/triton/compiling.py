@@ -243,8 +243,9 @@ def unguarded(kernel: Callable[..., None], code: str) -> list[str]:
             accesses.clear()
         elif access := re.search(r"(ld|st)\.global", instruction):
             how = {"ld": "load", "st": "store"}[access[1]]
-            calls = re.finditer(rf"tl\.{how}\((?=(\w+))", source[line - first])
-            name = [call[1] for call in calls if call.end() <= column][-1]
+            offset = len("".join(source[: line - first])) + column
+            calls = re.finditer(rf"tl\.{how}\(\s*(\w+)", "".join(source))
+            name = [call[1] for call in calls if call.start() < offset][-1]
             if accesses.setdefault(name, how) != how:
                 found.append(name)
     return found
