@@ -70,13 +70,14 @@ class PrepackedLinear(Linear):
     def __call__(self, x: Tensor) -> Tensor:
         if x.numel() * self._multiplications < _MIN_MULTIPLICATIONS:
             return super().__call__(x)
-        flat = x.reshape(-1, x.size(-1))
-        rows = flat.size(0)
+        rows = x.numel() // x.size(-1)
         padding = rounded_rows(rows) - rows
-        if padding > 0:
-            flat = F.pad(flat, (0, 0, 0, padding))
-        y = multiply(flat, self._packed, self._bias)
-        y = y[:rows].view(*x.shape[:-1], -1)
+        if padding == 0:
+            y = multiply(x, self._packed, self._bias)
+        else:
+            flat = F.pad(x.reshape(rows, -1), (0, 0, 0, padding))
+            y = multiply(flat, self._packed, self._bias)
+            y = y[:rows].view(*x.shape[:-1], -1)
         return y if self._activation is None else self._activation(y)
 
 
