@@ -13,9 +13,10 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, encoded_length
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.options import Decoding
+from fairseq_aggdec.generation.samples import Batch
 from tests.support.oracle import OracleGenerator, assert_fairseqs, by_fairseq
 from tests.support.random_models import (
     ENGINE_SHAPES,
@@ -289,6 +290,13 @@ def test_what_cannot_be_done_is_refused() -> None:
         AggdecError, match="--decoding blockwise needs this plugin's engine"
     ):
         without_heads.generate(models, sample)
+
+
+def test_of_speech_a_decoder_attends_to_fewer_positions_than_there_are_frames() -> None:
+    """By these `--drafts auto` knows what attention costs."""
+    states = {"encoder_out": [torch.zeros(100, 2, 8)]}
+    batch = Batch._make([{}, None, None, [], None, [states]])
+    assert encoded_length(batch) == 100
 
 
 def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -> None:
