@@ -41,6 +41,13 @@ def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
     )
 
 
+def padded(rows: Sequence[Sequence[int]], fill: int, length: int = 0) -> Tensor:
+    """Tokens on the host, B x L, each row filled up at its end; `length`: L, if it is above the longest row's."""
+    length = max(length, *map(len, rows))
+    whole = flat([*row, *[fill] * (length - len(row))] for row in rows)
+    return whole.view(len(rows), length)
+
+
 @dataclass(frozen=True)
 class RowSelection:
     """The rows that stay in a batch, in their new order: the last ones take the places of those that leave."""
@@ -322,10 +329,7 @@ class Block:
         """
         width, tokens = self.ragged.width, self.tokens
         length = self.last_start + width
-        padded = flat([*text, *[pad] * (length - len(text))] for text in texts).view(
-            len(texts), -1
-        )
-        inputs = padded.to(tokens.device, non_blocking=True)
+        inputs = padded(texts, pad, length).to(tokens.device, non_blocking=True)
         return inputs.scatter(
             1, self.starts[:, None] + torch.arange(width, device=tokens.device), tokens
         )

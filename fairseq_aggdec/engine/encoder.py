@@ -33,11 +33,7 @@ class EagerEncoder:
             if encoder.embed_positions is None
             else Positions(encoder.embed_positions, self._words)
         )
-        self._norm = (
-            None
-            if encoder.layernorm_embedding is None
-            else Norm(encoder.layernorm_embedding)
-        )
+        self._norm = Norm(encoder.layernorm_embedding)
         self.pad: int = encoder.padding_idx
         self.device = self._words.device
 
@@ -58,8 +54,7 @@ class EagerEncoder:
                 x = x + self.positions.look_up(
                     (~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length
                 )
-        if self._norm is not None:
-            x = self._norm(x)
+        x = self._norm(x)
         if hidden is not None:
             x = x.masked_fill(hidden[..., None], 0.0)
         return self._layers(x, hidden), embedding

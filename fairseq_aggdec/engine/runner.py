@@ -150,9 +150,9 @@ class Eager(Runner):
         ragged = block.ragged
         memory = self.memory
         padding = len(ragged.widths) * ragged.width - ragged.size
-        # heads read any column
+        # heads read any column; on a GPU padding costs a pass no time
         can_be_ragged = not (
-            self._parts.backend.padding_is_free or memory.keeps_features
+            self._parts.backend.sync_is_costly or memory.keeps_features
         )
         if can_be_ragged and padding > _MAX_PADDING_READ:
             return self.features(

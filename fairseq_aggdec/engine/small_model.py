@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import Block, RowSelection
+from fairseq_aggdec.decoding.tokens import Block, RowSelection, padded
 from fairseq_aggdec.engine.decoder import Decoder
 from fairseq_aggdec.engine.draft_decoder import LateStart
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -103,13 +102,8 @@ class SmallModel(LateStart):
             known = sum(takewhile(bool, are_equal))
             start = min(len(text) - 1, known)
             starts.append(start)
-            fresh = torch.tensor(text[start:])
-            unread.append(fresh)
-        tokens = pad_sequence(
-            unread,
-            batch_first=True,
-            padding_value=self._rules.pad,
-        )
+            unread.append(text[start:])
+        tokens = padded(unread, self._rules.pad)
         return Block.of_draft(
             tokens[:, 0].tolist(),
             starts,

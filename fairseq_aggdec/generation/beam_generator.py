@@ -165,7 +165,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             return self._budget
         if (
             self._sources.words is None
-            or self._verifiers.backend(batch.device).padding_is_free
+            or self._verifiers.backend(batch.device).sync_is_costly
         ):
             return 0  # a GPU takes a step of a beam in the time of a token
         fixed = self._drafting.costs.fixed + self._drafting.costs.free

@@ -16,12 +16,11 @@ from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import HOST, Draft, RowSelection
+from fairseq_aggdec.decoding.tokens import Draft, RowSelection, padded
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.samples import Batch
 from fairseq_aggdec.lab.bench.oracle import (
     SimulatedModel,
-    padded,
     texts_to_copy,
     texts_to_propose,
 )
@@ -299,7 +298,7 @@ class OracleGenerator(AggressiveGenerator):
             texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
             return super().make_drafter(
                 batch._replace(
-                    source=padded([*texts.values()], self.pad, batch.source.device)
+                    source=padded([*texts.values()], self.pad).to(batch.source.device)
                 )
             )
         drafter: Any = super().make_drafter(batch)
@@ -308,7 +307,7 @@ class OracleGenerator(AggressiveGenerator):
         if block_size == 0:
             return drafter
         texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
-        proposed = padded([*texts.values()], self.eos, HOST)
+        proposed = padded([*texts.values()], self.eos)
         if isinstance(drafter, HeadDrafter):
             propose = drafter._model.propose
             model = Mock(max_positions=_FAR)

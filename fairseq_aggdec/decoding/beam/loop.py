@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Plan, Sentence, TreeBlock, TreeVerifier
@@ -22,7 +21,7 @@ from fairseq_aggdec.decoding.beam.search import (
 )
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.tokens import HOST, RowSelection
+from fairseq_aggdec.decoding.tokens import HOST, RowSelection, padded
 from fairseq_aggdec.process import no_garbage_collection
 
 
@@ -145,8 +144,8 @@ def _score(
     """Score a block; yield the rows after its prefixes in order. Raises `NotNumbersError`."""
     sequences: Tensor | None = None
     if rules.read_output:
-        texts = [torch.tensor(node.tokens()) for nodes in planned for node in nodes]
-        sequences = pad_sequence(texts, batch_first=True, padding_value=rules.pad)
+        texts = [node.tokens() for nodes in planned for node in nodes]
+        sequences = padded(texts, rules.pad)
     for values, tokens, whole in verifier.verify_tree(
         block, rules, options.entries, sequences
     ):

@@ -9,20 +9,17 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.plain import Beams, Candidates, Ends
 from fairseq_aggdec.decoding.beam.prefix_tree import Rows
 from fairseq_aggdec.decoding.beam.search import BeamOptions
-from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, kernels
-
-_SIZES = ("sentences", "size", "eos", "length", "entries", "slot", "keeps_order")
-_BEFORE = ("counts", "texts", "paths", "sums", "values", "names")
-_CANDIDATES = ("found", "best", "parents", "tokens")
-_AFTER = ("new_counts", "new_texts", "new_paths", "new_sums", "ends", "scores")
+from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, fields, kernels
 
 
 class _CStep(ctypes.Structure):
     """`Step` of beams.c, where the fields are described."""
 
     _fields_ = (
-        *((name, I64) for name in _SIZES),
-        *((name, ADDRESS) for name in _BEFORE + _CANDIDATES + _AFTER),
+        *fields(I64, "sentences size eos length entries slot keeps_order"),
+        *fields(ADDRESS, "counts texts paths sums values names"),
+        *fields(ADDRESS, "found best parents tokens"),
+        *fields(ADDRESS, "new_counts new_texts new_paths new_sums ends scores"),
     )
 
 

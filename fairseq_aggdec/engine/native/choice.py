@@ -8,7 +8,14 @@ from torch import Tensor
 from fairseq_aggdec.decoding import top_k
 from fairseq_aggdec.decoding.search_rules import Bans
 from fairseq_aggdec.engine.native import library
-from fairseq_aggdec.engine.native.library import ADDRESS, I64, Kernels, address, threads
+from fairseq_aggdec.engine.native.library import (
+    ADDRESS,
+    I64,
+    Kernels,
+    address,
+    fields,
+    threads,
+)
 from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.engine.plain.choice import Best, LogProbs
 
@@ -64,17 +71,8 @@ class _CChain(ctypes.Structure):
     """`Chain` of kernels.c, where the fields are described."""
 
     _fields_ = (
-        ("before", ADDRESS),
-        ("after", ADDRESS),
-        ("here", ADDRESS),
-        ("candidates", ADDRESS),
-        ("scores", ADDRESS),
-        ("last", ADDRESS),
-        ("tokens", ADDRESS),
-        ("rows", I64),
-        ("k", I64),
-        ("count", I64),
-        ("dim", I64),
+        *fields(ADDRESS, "before after here candidates scores last tokens"),
+        *fields(I64, "rows k count dim"),
     )
 
 

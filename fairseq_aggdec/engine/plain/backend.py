@@ -48,8 +48,6 @@ class PlainBackend:
         self.arithmetic = arithmetic
         self.sync_is_costly = sync_is_costly
         """whether the host waits for queued operations when it reads a value, as of a GPU"""
-        self.padding_is_free = sync_is_costly
-        """whether padding costs a pass no time, as on a GPU, where a hundred tokens take the time of one"""
         self.pass_cost: Processor | None = None if sync_is_costly else PYTORCH
         """overheads of a pass of these layers on a CPU; None on a GPU, where passes are measured"""
         self.choice = Choice(sync_is_costly=sync_is_costly)

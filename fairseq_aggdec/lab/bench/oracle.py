@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.tokens import HOST, RowSelection
+from fairseq_aggdec.decoding.tokens import RowSelection, padded
 from fairseq_aggdec.engine.graphs.buffers import rows_bucket
 from fairseq_aggdec.engine.small_model import SmallModel
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -191,7 +191,7 @@ class OracleGenerator(AggressiveGenerator):
         texts = [self.texts[number] for number in batch.ids()]
         if self.mode.copies:
             return super().make_drafter(
-                batch._replace(source=padded(texts, self.pad, batch.source.device))
+                batch._replace(source=padded(texts, self.pad).to(batch.source.device))
             )
         drafter = super().make_drafter(batch)
         assert isinstance(drafter, BlockDrafter)
@@ -200,17 +200,6 @@ class OracleGenerator(AggressiveGenerator):
             self._simulated = SimulatedModel(
                 drafter.model, len(self.texts), longest, self.eos, batch.device
             )
-        self._simulated.start(padded(texts, self.eos, HOST))
+        self._simulated.start(padded(texts, self.eos))
         drafter.model = self._simulated
         return drafter
-
-
-def padded(
-    sentences: Sequence[Sequence[int]], fill: int, device: torch.device
-) -> Tensor:
-    """Sentences as one tensor, B x L, padded at the end with `fill`."""
-    width = max(map(len, sentences))
-    return torch.tensor(
-        [[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences],
-        device=device,
-    )

@@ -145,9 +145,8 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     if task_name == "translation":
         task.load_dataset(args.gen_subset)
         sources = task.dataset(args.gen_subset).src
-        sources = (
-            sources.dataset if isinstance(sources, TemplatedDataset) else sources
-        )  # texts, to which it adds the form
+        if isinstance(sources, TemplatedDataset):
+            sources = sources.dataset  # texts, to which it adds the template
     else:
         # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
