@@ -3,8 +3,8 @@
     draft -> verify -> accept        until every sentence has ended
 
 One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the
-draft in which every token passes (the verifier's own choice, or close enough to it: see `verification`), and commits
-the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all passed. A row
+draft in which every token passes (the verifier's choice, or close enough to it: see `verification`), and commits
+the verifier's next token after it: the correction at the bifurcation, or the bonus token when all passed. A row
 without a draft makes an ordinary greedy step.
 """
 
@@ -64,7 +64,7 @@ def draft_verify_accept(
         chosen = verifier.verify(block, rules, accept.ranks, sequence)
         verdict = judge(chosen, accept, block, unread)
 
-        # accept up to the bifurcation; the verifier's own token there, or the bonus token
+        # accept up to the bifurcation; the verifier's token there, or the bonus token
         outcome = outputs.commit(unread, verdict)
         schedule.learn(draft, outcome)
 

@@ -47,12 +47,12 @@ class Outputs:
         # B x P tokens; none once the verifier has read them
         self._forced = rules.common_prefix or [()] * batch_size
         self.texts = [
-            [first, *own]
-            for first, own in zip(first_tokens.tolist(), self._forced, strict=True)
+            [first, *prefix]
+            for first, prefix in zip(first_tokens.tolist(), self._forced, strict=True)
         ]
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
-        """the sentence number of each remaining row"""
+        """which sentence of the batch each remaining row is"""
         self.are_new = True
         """whether nothing is committed but the forced beginning"""
         self._rules = rules
@@ -61,7 +61,7 @@ class Outputs:
         self._drafts: list[list[Tensor]] | None = (
             [[] for _ in range(batch_size)] if keep_drafts else None
         )
-        # output and log-probabilities, by sentence number
+        # output and log-probabilities, by sentence
         self._done: dict[int, tuple[list[int], list[float]]] = {}
 
     @property
@@ -97,29 +97,36 @@ class Outputs:
         return Block.of_draft(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
-        """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave.
+        """Append the accepted draft tokens and the verifier's next token to each row; ended rows leave.
 
         `draft`: see `unread`. Forced tokens count as committed, but neither as drafted nor as accepted.
         """
-        forced, self.are_new = len(self._forced[0]), False
+        self.are_new = False
+        forced = len(self._forced[0])
         if forced:
-            self.texts, self._forced = [text[:1] for text in self.texts], [()]
-        drafted, accepted, committed, end = (
-            [width - forced for width in verdict.drafted],
-            [],
-            [],
-            0,
-        )
-        eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
+            # the verdict commits forced tokens again, with their scores
+            self.texts = [text[:1] for text in self.texts]
+            self._forced = [()]
+        eos = self._rules.eos
+        passed = verdict.passed
+        tokens = verdict.tokens
+        drafted = [width - forced for width in verdict.drafted]
+        accepted: list[int] = []
+        committed: list[int] = []
+        end = 0
         for row, width in enumerate(verdict.widths):
-            first, end = end, end + width
+            # up to the first token that does not pass, or EOS
+            first = end
+            end += width
             last = first
             while last < end - 1 and passed[last] and tokens[last] != eos:
                 last += 1
-            committed.append(last + 1 - first)
-            accepted.append(max(0, last - first + passed[last] - forced))
             self.texts[row] += tokens[first : last + 1]
             self._log_probs[row] += verdict.log_probs[first : last + 1]
+
+            # what is counted of it
+            committed.append(last + 1 - first)
+            accepted.append(max(0, last - first + passed[last] - forced))
             self._count(row, drafted[row], accepted[row], committed[row])
             if self._drafts is not None:
                 self._drafts[self.rows[row]].append(
@@ -132,8 +139,13 @@ class Outputs:
         drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(
             self._stats
         )
-        found = zip(sorted(self._done.items()), self._stats, drafts, strict=True)
-        return [Decoded(*texts, stats, own) for (_, texts), stats, own in found]
+        texts = [self._done[sentence] for sentence in range(len(self._done))]
+        return [
+            Decoded(tokens, log_probs, stats, of_sentence)
+            for (tokens, log_probs), stats, of_sentence in zip(
+                texts, self._stats, drafts, strict=True
+            )
+        ]
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
         stats = self._stats[self.rows[row]]

@@ -2,7 +2,7 @@
 
 Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its
 greedy output is the reference. Draft schedule: decides how many draft tokens are worth verifying. Bifurcation: the
-first draft token that does not pass; the verifier's own token is committed there. Bonus token: the verifier's own token
+first draft token that does not pass; the verifier's token is committed there. Bonus token: the verifier's token
 after a draft that passed as a whole.
 """
 
@@ -45,7 +45,7 @@ class Verifier(Protocol):
         Args:
             block: the tokens to read.
             rules: the search rules of this batch.
-            ranks: count the `ranks` of draft tokens as far as this; 0: draft tokens are not judged.
+            ranks: count the `ranks` of draft tokens up to this; 0: draft tokens are not judged.
             sequence: the decoder's inputs up to the end of the block, B x L, for the n-gram rule; None without it.
         """
 

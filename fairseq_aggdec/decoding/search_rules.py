@@ -72,7 +72,7 @@ class LongestOutput(Rule):
 
 @dataclass(frozen=True)
 class ForcedPrefix(Rule):
-    """An output begins with its prefix, as far as it has one."""
+    """An output begins with its prefix, if it has one."""
 
     prefix: Tensor
     """N x P, padded with `pad`"""
@@ -243,14 +243,14 @@ class SearchRules:
 
     @property
     def forced_steps(self) -> int:
-        """The number of steps with forced tokens in some row; in them fairseq lifts other bans for all rows."""
+        """How many steps have forced tokens in some row; in them fairseq lifts other bans for all rows."""
         if self.prefix is None:
             return 0
         return min(self.prefix.size(1), self.max_len)
 
     @cached_property
     def common_prefix(self) -> list[tuple[int, ...]]:
-        """The tokens with which outputs are forced to begin, B x P, as far as all outputs have some; empty if P is 0.
+        """The tokens with which outputs are forced to begin, B x P, while all outputs have one; empty if P is 0.
 
         Where another rule may ban such a token, fairseq's choice in its place is found step by step: P is 0.
         """
@@ -268,7 +268,7 @@ class SearchRules:
 
     @cached_property
     def _of_rows(self) -> dict[str, Tensor]:
-        """The options that sentences of a batch have of their own."""
+        """The options that differ between sentences of a batch."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -277,7 +277,7 @@ class SearchRules:
 
     @property
     def differ(self) -> bool:
-        """Whether sentences of a batch have options of their own."""
+        """Whether options differ between sentences of a batch."""
         return bool(self._of_rows)
 
     def keep(self, kept: Tensor | RowSelection) -> "SearchRules":

@@ -1,7 +1,7 @@
 """Counters of a decoding run: for each sentence, and their totals.
 
 Terms: a *drafted* token was proposed by the drafter, an *accepted* one passed verification; the verifier adds one token
-of its own to each block: the correction at the bifurcation, or the bonus token after a fully accepted draft. A
+to each block: the correction at the bifurcation, or the bonus token after a fully accepted draft. A
 *committed* token is part of the output. An iteration without a draft is a *single step*.
 """
 
@@ -17,7 +17,7 @@ class SentenceStats:
     accepted: list[int] = field(default_factory=list)
     """tokens of the draft that became output"""
     committed: list[int] = field(default_factory=list)
-    """tokens added to the output, the verifier's own included"""
+    """tokens added to the output, the verifier's included"""
 
     @property
     def iterations(self) -> int:
@@ -54,7 +54,7 @@ class DecodingTotals:
 
     @property
     def mean_accepted_tokens(self) -> float:
-        """Committed tokens per iteration, verifier's own and EOS included; "Tok." of papers/000 Table 6 has no EOS."""
+        """Committed tokens per iteration, the verifier's and EOS included; "Tok." of papers/000 Table 6 has no EOS."""
         return self.committed / max(1, self.iterations)
 
     @property

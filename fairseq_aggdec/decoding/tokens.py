@@ -26,18 +26,16 @@ HOST = torch.device("cpu")
 
 
 def flat(parts: Iterable[list[Any]], kind: Literal["q", "f"] = "q") -> Tensor:
-    """The numbers of all parts on the host, one after the other, in int64 (`q`) or fp32 (`f`).
+    """The values of all parts on the host, one after the other, in int64 (`q`) or fp32 (`f`).
 
     torch.tensor takes three times as long.
     """
-    numbers = array(kind)
+    values = array(kind)
     for part in parts:
-        numbers.fromlist(part)
+        values.fromlist(part)
     dtype = torch.long if kind == "q" else torch.float
     return (
-        torch.frombuffer(numbers, dtype=dtype)
-        if numbers
-        else torch.empty(0, dtype=dtype)
+        torch.frombuffer(values, dtype=dtype) if values else torch.empty(0, dtype=dtype)
     )
 
 
@@ -163,7 +161,7 @@ class Draft:
 
 
 def _up_to(eos: int, row: Sequence[int]) -> int:
-    """The number of tokens up to the first EOS, which counts."""
+    """How many tokens there are up to the first EOS, which counts."""
     return row.index(eos) + 1 if eos in row else len(row)
 
 
@@ -176,7 +174,7 @@ class Ragged:
     """
 
     widths: Sequence[int]
-    """number of valid entries of each row"""
+    """valid entries of each row"""
     width: int
     """W"""
     device: torch.device
@@ -186,7 +184,7 @@ class Ragged:
 
     @staticmethod
     def of(widths: Sequence[int], device: torch.device) -> Ragged:
-        """Rows with these numbers of entries."""
+        """Rows with this many entries each."""
         width = max(widths)
         if min(widths) == width:
             return Ragged.full(len(widths), width, device)
@@ -219,7 +217,7 @@ class Ragged:
 
     @cached_property
     def _nearest(self) -> Tensor:
-        """B W, the number of the entry at each place of the matrix; after a row's end that of its last entry."""
+        """B W, the index of the entry at each place of the matrix; after a row's end that of its last entry."""
         widths = flat([list(self.widths)]).to(self.device, non_blocking=True)[:, None]
         last = widths.cumsum(0) - 1
         columns = torch.arange(self.width, device=self.device)
@@ -265,7 +263,7 @@ class Block:
         known_starts: Sequence[int],
         widths: Sequence[int] | None = None,
     ) -> Block:
-        """A block of B x W tokens on the verifier's device; `widths`: the number read in each row, None for all."""
+        """A block of B x W tokens on the verifier's device; `widths`: how many are read in each row, None for all."""
         lasts = tokens[:, 0].tolist()
         return cls.of_draft(lasts, known_starts, tokens[:, 1:], widths, tokens.device)
 
@@ -299,8 +297,8 @@ class Block:
     @cached_property
     def _numbers(self) -> tuple[Tensor, ...]:
         """`known_starts` and `lasts` on the device, B each."""
-        numbers = flat([list(self.known_starts), list(self.lasts)]).view(2, -1)
-        return numbers.to(self.ragged.device, non_blocking=True).unbind()
+        values = flat([list(self.known_starts), list(self.lasts)]).view(2, -1)
+        return values.to(self.ragged.device, non_blocking=True).unbind()
 
     @property
     def starts(self) -> Tensor:
@@ -358,7 +356,7 @@ class Chosen(NamedTuple):
     """N, fp32: the log-probability of the next token of the same row's block, minus infinity where a rule bans it
     or forces another; undefined at a row's end. None where drafts are judged by `tokens` alone"""
     ranks: Tensor | None = None
-    """N: the number of tokens with a higher score than `drafted`, counted as far as it was asked for"""
+    """N: how many tokens have a higher score than `drafted`, counted up to what was asked for"""
 
 
 @dataclass
@@ -384,4 +382,4 @@ class Outcome:
     accepted: list[int]
     committed: list[int]
     remaining: RowSelection | None
-    """the rows that go on; None: all rows go on"""
+    """the rows that stay active; None: all"""

@@ -1,4 +1,4 @@
-"""The highest scores of rows, faster on a CPU than by PyTorch's own functions, and the same."""
+"""The highest scores of rows, faster on a CPU than by PyTorch's functions, and the same."""
 
 from collections.abc import Sequence
 

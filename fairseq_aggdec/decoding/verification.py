@@ -1,14 +1,14 @@
 """Which draft tokens pass (papers/000 Eqs. 5 to 9, papers/004 §5).
 
-One pass of the verifier reads a block. Each draft token is compared with the verifier's own choice at the same
+One pass of the verifier reads a block. Each draft token is compared with the verifier's choice at the same
 position, made under the search rules after all draft tokens before it. The longest prefix of a draft in which every
 token passes is accepted.
 
 | criterion | passes | paper |
 |---|---|---|
-| `EXACT` | the verifier's own choice | 000 Eq. 7, 004 §3 |
+| `EXACT` | the verifier's choice | 000 Eq. 7, 004 §3 |
 | `TopBeta` | among the verifier's best tokens, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
-| `WithinDistance` | close to the verifier's own choice, as numbers | 004 §5.2 |
+| `WithinDistance` | close to the verifier's choice, by their values | 004 §5.2 |
 | `Acceptance.minimum` | the first tokens of a block, whatever the criterion | 004 §5.3 |
 """
 
@@ -25,7 +25,7 @@ from fairseq_aggdec.decoding.tokens import NO_DRAFT, Block, Chosen, Draft, Ragge
 
 
 class Criterion(Protocol):
-    """Decides which draft tokens pass besides the verifier's own choices."""
+    """Decides which draft tokens pass besides the verifier's choices."""
 
     @property
     def ranks(self) -> int:
@@ -38,12 +38,12 @@ class Criterion(Protocol):
 
         Args:
             proposed: the draft token at each position, ..., or `NO_DRAFT`.
-            tokens: the verifier's own choices, ...
+            tokens: the verifier's choices, ...
             gap_to_best: the log-probability of `tokens` less that of `proposed`, ...; undefined at `NO_DRAFT`.
             ranks: see `Chosen.ranks`, ...
 
         Returns:
-            booleans, ...; undefined at the verifier's own choices, at banned tokens and at `NO_DRAFT`.
+            booleans, ...; undefined at the verifier's choices, at banned tokens and at `NO_DRAFT`.
         """
 
 
@@ -73,12 +73,12 @@ class TopBeta:
 
 @dataclass(frozen=True)
 class WithinDistance:
-    """A draft token passes if its value is close to the value of the verifier's own choice (papers/004 §5.2)."""
+    """A draft token passes if its value is close to the value of the verifier's choice (papers/004 §5.2)."""
 
     distance: float
     """the largest difference that passes, inclusive"""
     values: Tensor
-    """V, fp32, on the host: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers,
+    """V, fp32, on the host: the value of each token, such as a pixel's intensity; NaN for tokens without a value,
     which never pass by distance"""
 
     @property
@@ -95,23 +95,23 @@ class WithinDistance:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Decides which draft tokens pass: the verifier's own choices, and others where no search rule forces the token."""
+    """Decides which draft tokens pass: the verifier's choices, and others where no search rule forces the token."""
 
     criterion: Criterion | None = None
     """passes other tokens; None: none"""
     minimum: int = 1
-    """least number of tokens that an iteration commits, the verifier's own included (papers/004 §5.3): the first
+    """the fewest tokens that an iteration commits, the verifier's included (papers/004 §5.3): the first
     `minimum` - 1 draft tokens pass in any case. Fewer where the sentence or the draft ends before, or a search rule
     bans a token"""
 
     @property
     def is_exact(self) -> bool:
-        """Whether only the verifier's own choices pass."""
+        """Whether only the verifier's choices pass."""
         return self.criterion is None and self.minimum <= 1
 
     @property
     def ranks(self) -> int:
-        """The largest rank that matters to the criterion; 0 where only the verifier's own choices pass."""
+        """The largest rank that matters to the criterion; 0 where only the verifier's choices pass."""
         if self.is_exact:
             return 0
         return 1 if self.criterion is None else self.criterion.ranks
@@ -122,30 +122,30 @@ class Acceptance:
         Returns:
             passed, tokens to commit, their log-probabilities, B x W each.
         """
-        tokens, log_probs, drafted, ranks = (
-            chosen.tokens,
-            chosen.log_probs,
-            chosen.drafted,
-            chosen.ranks,
-        )
+        tokens = chosen.tokens
+        log_probs = chosen.log_probs
+        drafted = chosen.drafted
+        ranks = chosen.ranks
         assert drafted is not None
         assert ranks is not None
-        own = proposed == tokens
-        allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
-        near = torch.zeros_like(own)
+
+        # tokens that the verifier would have chosen, and those that the criterion lets pass
+        equal = proposed == tokens
+        allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~equal
+        near = torch.zeros_like(equal)
         if self.criterion is not None:
             near = allowed & self.criterion(
                 proposed, tokens, log_probs - drafted, ranks
             )
+
+        # the first tokens pass in any case; after them only those before which all passed
         if self.minimum > 1:
-            unbroken = (own | near).long().cumprod(dim=-1).bool()
-            first = torch.arange(own.size(1)) < self.minimum - 1
-            own, near = (
-                own & (first | unbroken),
-                torch.where(first, allowed, near & unbroken),
-            )
+            unbroken = (equal | near).long().cumprod(dim=-1).bool()
+            first = torch.arange(equal.size(1)) < self.minimum - 1
+            equal &= first | unbroken
+            near = torch.where(first, allowed, near & unbroken)
         return (
-            own | near,
+            equal | near,
             torch.where(near, proposed, tokens),
             torch.where(near, drafted, log_probs),
         )
@@ -156,7 +156,7 @@ EXACT = Acceptance()
 
 
 def accepted_prefix_length(passed: Tensor) -> Tensor:
-    """The number of draft tokens before the first that did not pass, ... x W -> ..."""
+    """How many draft tokens there are before the first that did not pass, ... x W -> ..."""
     return passed.long().cumprod(dim=-1).sum(dim=-1)
 
 
@@ -164,13 +164,13 @@ class Verdict(NamedTuple):
     """The judgement of a block's N entries."""
 
     widths: Sequence[int]
-    """number of entries of each row"""
+    """entries of each row"""
     drafted: list[int]
-    """number of draft tokens of each row"""
+    """draft tokens of each row"""
     passed: Sequence[bool]
     """whether the draft token after the entry passes; False at the end of a draft"""
     tokens: Sequence[int]
-    """the token to commit: the draft token where it passed, else the verifier's own"""
+    """the token to commit: the draft token where it passed, else the verifier's"""
     log_probs: Sequence[float]
     """the verifier's log-probabilities of `tokens`"""
 
@@ -180,7 +180,8 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
     ragged = block.ragged
     if not accept.is_exact:
         return _judged(chosen, accept, ragged, draft)
-    own, read, widths = chosen.tokens.tolist(), chosen.read.tolist(), ragged.widths
+    tokens = chosen.tokens.tolist()
+    read = chosen.read.tolist()
     lengths = draft.lengths
     if lengths is None:  # then the block is full
         lengths = draft.lengths_of(
@@ -190,13 +191,14 @@ def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Ver
             ]
         )
     passed: list[bool] = []
-    for width, length in zip(widths, lengths, strict=True):
-        first, end = len(passed), len(passed) + length
+    for width, length in zip(ragged.widths, lengths, strict=True):
+        first = len(passed)
+        end = first + length
         passed += [
-            *map(eq, own[first:end], read[first + 1 : end + 1]),
+            *map(eq, tokens[first:end], read[first + 1 : end + 1]),
             *[False] * (width - length),
         ]
-    return Verdict(widths, lengths, passed, own, chosen.log_probs.tolist())
+    return Verdict(ragged.widths, lengths, passed, tokens, chosen.log_probs.tolist())
 
 
 def _judged(

@@ -97,7 +97,7 @@ def choose_backend(
             # scores in single precision are chosen from in C, whoever has computed them
             plain.choice = NATIVE
         return plain
-    if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "own":
+    if way.kernels and weight.dtype in _OF_KERNELS and arithmetic.precision == "model":
         from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
 
         return CudaBackend(arithmetic, weight, sync_is_costly)
@@ -133,7 +133,7 @@ def _say(message: str) -> None:
 
 def _why_not_by_kernels(weight: Tensor, arithmetic: Arithmetic) -> str:
     """Why a GPU has no kernels for such weights in this arithmetic, for `refuse_options`."""
-    if arithmetic.precision != "own":
+    if arithmetic.precision != "model":
         return f"have no --{arithmetic.precision} on a GPU: take --fp16 in its place, or add --cpu"
     if not has_triton(weight.device):
         why = (
@@ -206,7 +206,7 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
     is_plain = (
         not runs_async(weight.device)
         and weight.dtype == torch.float32
-        and arithmetic.precision == "own"
+        and arithmetic.precision == "model"
     )
     found = library.kernels() if is_plain else None
     precision = (

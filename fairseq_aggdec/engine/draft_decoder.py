@@ -118,7 +118,7 @@ class DraftDecoder(LateStart):
         """chooses draft tokens"""
         self.sync_is_costly = self._engine.backend.sync_is_costly
         self._encoder_out: dict[str, list[Tensor]] = {}
-        self._read: list[int] = []  # the number of cached tokens of each row
+        self._read: list[int] = []  # cached tokens of each row
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         drafts = self.runner.draft(self._block(texts, block_size), self.choose_tokens)

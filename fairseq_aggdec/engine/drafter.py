@@ -52,7 +52,7 @@ class LoadedDrafter(EngineCache):
         """the index of the one of `_verifiers` whose encoder is equal"""
 
     def block_size(self, wanted: int) -> int:
-        """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
+        """How many tokens to draft: `wanted`, or the drafter's default where that is 0.
 
         Raises `AggdecError` where `wanted` is above the block size of a block drafter's training.
         """
@@ -158,7 +158,7 @@ class LoadedDrafter(EngineCache):
     def _encode(
         self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic
     ) -> dict[str, Any]:
-        """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
+        """The output of the drafter's encoder for these rows of a batch; None: all rows."""
         encoder = self.model.encoder
         source = net_input["src_tokens"]
         engine = self.current(
@@ -190,10 +190,10 @@ def same_encoder(
     fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]
 ) -> int | None:
     """The index of the verifier with this encoder fingerprint; None where there is none."""
-    for number, verifier in enumerate(verifiers):
+    for index, verifier in enumerate(verifiers):
         encoder = verifier.encoder
         if isinstance(encoder, TransformerEncoderBase) and torch.equal(
             encoder_fingerprint(encoder), fingerprint
         ):
-            return number
+            return index
     return None

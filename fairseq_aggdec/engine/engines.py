@@ -102,7 +102,7 @@ class EngineCache:
 class Engines(EngineCache):
     """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
 
-    Call `clear` after a change of hooks, or of single numbers or rows through `weight.data`. A pickled or copied
+    Call `clear` after a change of hooks, or of single values or rows through `weight.data`. A pickled or copied
     instance is empty.
     """
 

@@ -16,7 +16,7 @@ class LastFeatures:
     """The decoder output of the last block, from which proposal heads draft."""
 
     values: Tensor
-    """R x W x D, R at least the number of rows that are left"""
+    """R x W x D, R at least the count of active rows"""
     starts: list[int]
     """the position of each row's first column"""
     are_static: bool = False

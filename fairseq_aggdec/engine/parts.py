@@ -51,7 +51,7 @@ class Parts:
             first.num_heads,
             first.head_dim,
         )
-        """the numbers of layers, of heads, and of elements of a head"""
+        """how many layers, heads, and elements of a head there are"""
         self.layers = backend.decoder_layers(decoder)
         self._cross = _keys_and_values(decoder, backend)
 
@@ -73,10 +73,10 @@ class Parts:
         """Scaled token embeddings without positions, ... -> ... x D."""
         if self.extra_embeddings is None:
             return self._embed(tokens)
-        number = tokens - self._words.size(0)  # among the extra symbols
-        is_word = number < 0
+        extra = tokens - self._words.size(0)  # places among the extra symbols
+        is_word = extra < 0
         words = self._embed(tokens.where(is_word, 0))
-        extra = self.extra_embeddings[number.clamp(min=0)]
+        extra = self.extra_embeddings[extra.clamp(min=0)]
         return words.where(is_word[..., None], extra)
 
     def _embed(self, tokens: Tensor) -> Tensor:
@@ -123,10 +123,10 @@ def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> 
     """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     projections: list[nn.Linear] = []
     order = []
-    for number, layer in enumerate(layers_of(decoder)):
+    for index, layer in enumerate(layers_of(decoder)):
         attention = layer.encoder_attn
         projections += [attention.k_proj, attention.v_proj]
-        order.append(2 * attention.embed_dim * number + head_by_head(attention))
+        order.append(2 * attention.embed_dim * index + head_by_head(attention))
     return backend.fused(*projections, order=torch.cat(order))
 
 

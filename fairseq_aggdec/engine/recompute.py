@@ -64,7 +64,7 @@ class RecomputeVerifier(Verifier):
         """Start a new batch.
 
         Args:
-            encoder_out: the output of the model's own encoder.
+            encoder_out: the output of the model's encoder.
             temperature: divides the decoder's output (of an adaptive softmax: before it computes logits).
         """
         self._encoder_out = encoder_out

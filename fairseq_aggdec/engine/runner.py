@@ -15,10 +15,10 @@ from fairseq_aggdec.engine.parts import Parts
 from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
 
 _LOGITS_CHUNK = 128
-"""number of tokens whose logits are computed at once; the memory of all logits would be fetched from the system and
+"""tokens whose logits are computed at once; the memory of all logits would be fetched from the system and
 returned for each block, which takes longer than the arithmetic"""
 _MAX_PADDING_READ = 4
-"""number of padding tokens that are read along, since to leave them out would take longer"""
+"""padding tokens that are read along, since to leave them out would take longer"""
 
 ChooseDraft = Callable[[Tensor, Tensor], Tensor]
 """from features of k masks, B x k x D, and the token before them, B, to draft tokens, B x k"""
@@ -40,7 +40,7 @@ class DraftBlock(NamedTuple):
     last_start: int
     """the largest position of a row's first token"""
     embed: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
-    """from tokens, B x W, starts, B x 1, and wanted columns to embeddings, B x W x D; None: the decoder's own"""
+    """from tokens, B x W, starts, B x 1, and wanted columns to embeddings, B x W x D; None: the decoder's"""
 
     @staticmethod
     def split(table: Any, width: int, block_size: int) -> Any:
@@ -221,8 +221,8 @@ class Eager(Runner):
             starts: B, the position of each row's first token.
             last_start: the largest entry of `starts`, on the host.
             embeddings: B x W x D, of the tokens, before positions are added (scaled, after `project_in_dim`); None: the
-                decoder's own.
-            reach: B x W, the last position that each query attends to, at most `last_start` + W - 1; None: its own
+                decoder's.
+            reach: B x W, the last position that each query attends to, at most `last_start` + W - 1; its own
                 (causal).
             wanted: the columns to return, B x k; None: all. For others the last layer computes keys and values only.
             ragged: the valid entries of the block; None: all.

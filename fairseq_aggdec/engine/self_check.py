@@ -33,7 +33,7 @@ _WIDTH = 5
 _BLOCK_WIDTH = 3
 """tokens of a text, and of its first block"""
 _BRANCHES = 4
-"""number of the best tokens that are compared after each of a tree's"""
+"""how many of the best tokens are compared after each of a tree's"""
 _Pair = tuple[Tensor, Tensor]
 """values found by an engine, and expected"""
 

@@ -20,7 +20,7 @@ FIRST = 32_000
 
 
 def shortlisted(decoder: Any) -> int | None:
-    """The number of symbols that an ordinary drafter scores; None: all of them."""
+    """How many symbols an ordinary drafter scores; None: all of them."""
     # None: adaptive softmax
     projection = decoder.output_projection if type(decoder) in STOCK_DECODERS else None
     if (
@@ -45,24 +45,24 @@ class Shortlist:
         self._decoder = decoder
         self._symbols = set(range(FIRST))
         # the symbols that the engine scores, in ascending order
-        self._numbers = torch.empty(0, dtype=torch.long)
+        self._scored = torch.empty(0, dtype=torch.long)
 
     def see(self, texts: Sequence[Sequence[int]]) -> None:
         """Add new symbols of the verifier's output; the engine's vocabulary is replaced once enough are new."""
         if not self._applies:
             return
         self._symbols.update(*texts)
-        known = len(self._numbers)
+        known = len(self._scored)
         # copying the weights costs some steps: less and less often
         if known == 0 or len(self._symbols) - known > 20 + (known - FIRST) // 8:
-            self._numbers = torch.tensor(sorted(self._symbols))
+            self._scored = torch.tensor(sorted(self._symbols))
             weight = self._decoder.output_projection.weight.detach()
             part = nn.Linear(
-                weight.size(1), len(self._numbers), bias=False, device="meta"
+                weight.size(1), len(self._scored), bias=False, device="meta"
             )
-            part.weight = nn.Parameter(weight[self._numbers], requires_grad=False)
+            part.weight = nn.Parameter(weight[self._scored], requires_grad=False)
             self._engine.parts.vocabulary = self._engine.backend.fused(part)
 
-    def symbols(self, numbers: Tensor) -> Tensor:
+    def symbols(self, places: Tensor) -> Tensor:
         """The symbols of these indices into the engine's vocabulary, any shape."""
-        return self._numbers[numbers] if self._applies else numbers
+        return self._scored[places] if self._applies else places

@@ -33,7 +33,7 @@ class SmallModel(LateStart):
         engine: Decoder | RecomputeVerifier,
         decoder: Any,
     ) -> None:
-        """`engine`: of `decoder`, for a cache of its own."""
+        """`engine`: of `decoder`, for its cache."""
         super().__init__(engine)
         self.max_positions: int = decoder.max_positions()
         self._device = next(decoder.parameters()).device

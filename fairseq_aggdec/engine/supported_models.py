@@ -96,7 +96,7 @@ _Fault = tuple[str, str]
 
 
 def _in_words(faults: Iterator[_Fault]) -> str | None:
-    """Each fault once, at the first place and the number of others; None where there are none."""
+    """Each fault once, at the first place and how many others; None where there are none."""
     places: dict[str, list[str]] = {}
     for fault, place in faults:
         places.setdefault(fault, []).append(place)
@@ -146,9 +146,9 @@ def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
                 continue
             if part._forward_hooks or part._forward_pre_hooks:
                 yield "hooks of {}", name
-        for method, own in vars(part).items():
+        for method, replacement in vars(part).items():
             if callable(getattr(type(part), method, None)) and not _is_fairseqs(
-                method, own
+                method, replacement
             ):
                 yield f"{{}} with another {method}", name or kind
 
@@ -168,11 +168,11 @@ def _faults_of_stack(stack: Any) -> Iterator[_Fault]:
             )
 
 
-def _is_fairseqs(method: str, own: Any) -> bool:
+def _is_fairseqs(method: str, replacement: Any) -> bool:
     """Whether fairseq itself has replaced a method: of a layer with --checkpoint-activations, or of BART's encoder."""
     return (
         method == "reorder_encoder_out"
-        or getattr(own, "func", None) is _checkpointed_forward
+        or getattr(replacement, "func", None) is _checkpointed_forward
     )
 
 

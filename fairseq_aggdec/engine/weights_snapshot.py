@@ -93,13 +93,13 @@ class WeightsSnapshot:
 def _samples_of(weight: Tensor) -> list[Tensor]:
     """Three lines of a weight's bytes, 3 x `_SAMPLE`, or all its bytes, 1 x N; they share its memory.
 
-    In half precision a small step leaves most numbers as they were, so there are several in a line. The first line is
+    In half precision a small step leaves most values as they were, so there are several in a line. The first line is
     the beginning of row 2: of embeddings of words EOS, which every sentence has, and of learned positions the first.
     """
-    numbers = 1
+    elements = 1
     for size, stride in zip(weight.shape, weight.stride(), strict=True):
-        numbers += (size - 1) * stride
-    flat = weight.detach().as_strided((numbers,), (1,))
+        elements += (size - 1) * stride
+    flat = weight.detach().as_strided((elements,), (1,))
     memory = flat.view(torch.uint8)
     first = 0
     if weight.dim() > 1:

@@ -42,8 +42,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     """
 
     def __init__(self, *given: Any, budget: int | None = None, **options: Any) -> None:
-        """See `AggressiveGenerator`; `budget`: number of prefixes per sentence to score ahead in a pass, about; None:
-        the number that pays.
+        """See `AggressiveGenerator`; `budget`: about how many prefixes of a sentence to score ahead in a pass; None:
+        as many as pay.
         """
         super().__init__(*given, **options)
         self._budget = budget
@@ -157,7 +157,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
 
     def _most_ahead(self, batch: Batch) -> int:
-        """The number of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
+        """How many of a sentence's prefixes to score ahead in a pass where outputs resemble their sources.
 
         It pays where a pass costs much before its first prefix, for calls and for reading weights.
         """

@@ -77,8 +77,8 @@ def _shared_weights(
     path: str, fingerprint: Tensor, names: Sequence[str], verifiers: Sequence[Any]
 ) -> dict[str, Tensor]:
     """Take the weights missing in an exported drafter from the verifier with the same encoder."""
-    number = same_encoder(fingerprint, verifiers)
-    theirs = {} if number is None else verifiers[number].state_dict()
+    index = same_encoder(fingerprint, verifiers)
+    theirs = {} if index is None else verifiers[index].state_dict()
     unknown = [name for name in names if name not in theirs]
     if unknown:
         raise AggdecError(
@@ -108,12 +108,12 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
                 pairs = enumerate(
                     zip_longest(symbols, dictionary.symbols, fillvalue="")
                 )
-                number, (theirs, ours) = next(
+                symbol, (theirs, ours) = next(
                     (place, pair) for place, pair in pairs if pair[0] != pair[1]
                 )
                 raise AggdecError(
                     f"--drafter-path {path}: its {side} dictionary ({where}) is not that of the data folder: symbol "
-                    f"{number} is '{theirs}' there and '{ours}' here. Drafter and verifier need the same dictionaries"
+                    f"{symbol} is '{theirs}' there and '{ours}' here. Drafter and verifier need the same dictionaries"
                 )
         if embedding is not None and embedding.size(0) != len(dictionary):
             raise AggdecError(
@@ -125,9 +125,9 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: Any) -> None:
 def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
     """Raise `AggdecError` where a model given as verifier is a drafter; the message names its path."""
     paths = path.split(":") if path else []
-    for number, model in enumerate(models):
+    for index, model in enumerate(models):
         if isinstance(model, NarDrafterModel):
-            which = f"--path {paths[number]}" if len(paths) == len(models) else "--path"
+            which = f"--path {paths[index]}" if len(paths) == len(models) else "--path"
             raise AggdecError(
                 f"{which}: a block drafter, not a verifier. Give the verifier as --path and the drafter as "
                 "--drafter-path; the drafter alone decodes under --decoding nar"

@@ -36,7 +36,7 @@ class BlockDraftOptions:
     drafter: LoadedDrafter | None
     """None: the verifier's proposal heads draft; where one head is used, nothing does"""
     block_size: int
-    """k, the number of tokens of a draft; with proposal heads the number of heads used, head 1 included"""
+    """k, tokens of a draft; with proposal heads the count of heads used, head 1 included"""
 
     @property
     def max_draft_len(self) -> int:
@@ -57,7 +57,7 @@ class Drafting:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """The arithmetic of the model that drafts: the verifier's own where drafts may change the output (`gad++`)."""
+        """The arithmetic of the model that drafts: the verifier's where drafts may change the output (`gad++`)."""
         arithmetic = self.verifiers.engines.arithmetic
         if not self.decoding.is_lossless:
             return arithmetic
@@ -73,7 +73,7 @@ class Drafting:
             for engine in self.verifiers.decoders()
         ]
         # of an ensemble's slowest
-        cpu = max((own or PYTORCH for own in passes), key=lambda own: own.reading)
+        cpu = max((cost or PYTORCH for cost in passes), key=lambda cost: cost.reading)
         drafter = self.by_model.drafter
         if drafter is None:
             return Costs.of(decoders, cpu)
@@ -95,7 +95,7 @@ class Drafting:
 
 
 def copies(drafting: Drafting, batch: Batch) -> SourceCopyDrafter:
-    """A drafter that copies from each row's own draft, or from its source."""
+    """A drafter that copies from a row's `--draft-file`, or from its source."""
     decoding = drafting.decoding
     eos = drafting.sources.eos
     resumes = decoding.row.reads("copies") and decoding.copies != "paper"

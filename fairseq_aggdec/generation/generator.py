@@ -54,7 +54,7 @@ class AggressiveGenerator(SequenceGenerator):
     Lossless modes return fairseq's tokens and scores. `gad++` and `iad++` accept near misses and may differ; `nar`
     returns the drafter's output unverified.
 
-    Beside fairseq's entries a hypothesis has `stats`, its `SentenceStats`, `steps`, the number of iterations, and
+    Beside fairseq's entries a hypothesis has `stats`, its `SentenceStats`, `steps`, how many iterations it took, and
     `history`, the draft of each iteration; fairseq-generate prints the latter under `--print-step` and
     `--retain-iter-history`. `attention` is empty. Only one thread decodes at a time.
     """

@@ -49,10 +49,10 @@ def hypotheses_of(
     tokens = flat(sentence.tokens for sentence in sentences).to(
         batch.device, non_blocking=True
     )
-    numbers = flat([*(sentence.log_probs for sentence in sentences), scores], "f").to(
+    values = flat([*(sentence.log_probs for sentence in sentences), scores], "f").to(
         batch.device, non_blocking=True
     )
-    *log_probs, last = numbers.split_with_sizes([*lengths, len(scores)])
+    *log_probs, last = values.split_with_sizes([*lengths, len(scores)])
     hypotheses = map(
         _hypothesis,
         sentences,
@@ -64,7 +64,7 @@ def hypotheses_of(
 
 
 def _score(search: SequenceGenerator, sentence: Decoded) -> float:
-    """The beam's own, or the sum of log-probabilities, normalised by length where fairseq's options say so."""
+    """The beam's, or the sum of log-probabilities, normalised by length where fairseq's options say so."""
     if sentence.score is not None:
         return sentence.score
     total = flat([sentence.log_probs], "f").sum()
@@ -104,11 +104,11 @@ def write_statistics(
         read: Sequence[Any] = source_lengths(search, batch.net_input).tolist()
     else:
         read = [row[:-1] for row in sources.in_target(tokens)]
-    for row, (number, sentence) in enumerate(
+    for row, (sentence_id, sentence) in enumerate(
         zip(batch.ids(first), decoded, strict=True)
     ):
         file.write(
-            number,
+            sentence_id,
             read[row],
             sentence,
             seconds if len(decoded) == 1 else None,

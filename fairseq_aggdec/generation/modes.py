@@ -42,7 +42,7 @@ class Mode:
     drafter: str | None = None
     """a key of `generation.drafting.DRAFTERS`; None: nothing is drafted"""
     acceptance: Literal["exact", "criterion", "none"] = "exact"
-    """draft tokens that pass: the verifier's own choices, those that a criterion accepts, or all, without a verifier"""
+    """draft tokens that pass: the verifier's choices, those that a criterion accepts, or all, without a verifier"""
     is_lossless: bool = True
     """whether the output equals that of fairseq's search, unless an option of acceptance is given"""
     has_beam: bool = False
@@ -70,7 +70,7 @@ class Mode:
 
     @property
     def copies(self) -> bool:
-        """Whether drafts are copied from the source or from a draft of one's own."""
+        """Whether drafts are copied from the source or from a user's draft."""
         return self.drafter == COPIES
 
     @property
@@ -95,7 +95,7 @@ _COPYING = ("draft_file", "max_draft_len", "copies")
 _BLOCK_OPTIONS = ("drafter", "block_size")
 CRITERION_OPTIONS = ("top_beta", "tolerance")
 _BLOCK_CRITERION_OPTIONS = (*CRITERION_OPTIONS, "accept_distance", "min_block")
-"""not read by `iad++`: a shorter draft would replace a word of the input that is to stay by the model's own"""
+"""not read by `iad++`: a shorter draft would replace a word of the input that is to stay by the model's"""
 _ARITHMETIC = ("int8", "bit_exact")
 
 MODES: dict[str, Mode] = {}

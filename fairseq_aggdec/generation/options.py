@@ -155,19 +155,19 @@ class Decoding:
     @property
     def arithmetic(self) -> Arithmetic:
         """The arithmetic of the engine: by --int8, --bf16 and --bit-exact."""
-        precision: Precision = "int8" if self.int8 else "bf16" if self.bf16 else "own"
+        precision: Precision = "int8" if self.int8 else "bf16" if self.bf16 else "model"
         return Arithmetic(precision, self.bit_exact)
 
     @property
     def criterion(self) -> tuple[int | None, float | None]:
-        """top-beta and tolerance; None: no limit. Without either, a lossless mode accepts its own choices alone."""
+        """top-beta and tolerance; None: no limit. Without either, only the verifier's choices pass, if lossless."""
         default = (None, None) if self.row.is_lossless else HIGH_QUALITY
         beta = default[0] if self.top_beta is None else self.top_beta
         return beta, default[1] if self.tolerance is None else self.tolerance
 
     @property
     def accepts_others(self) -> bool:
-        """Whether draft tokens pass that are not the verifier's own choices, apart from `min_block`."""
+        """Whether draft tokens pass that are not the verifier's choices, apart from `min_block`."""
         beta, tolerance = self.criterion
         is_off = beta == 1 or tolerance == 0 or (beta is None and tolerance is None)
         return self.accept_distance is not None or not is_off
@@ -193,7 +193,7 @@ class Decoding:
     def resolved(self, heads: int, drafter: str = BLOCK_MODEL) -> Mode:
         """The mode, or the one of its alternatives that decodes (`aggressive`).
 
-        `heads`: number of the model's proposal heads; `drafter`: what --drafter-path holds, `BLOCK_MODEL` or
+        `heads`: how many proposal heads the model has; `drafter`: what --drafter-path holds, `BLOCK_MODEL` or
         `SMALL_MODEL`.
         """
         return self.row.resolve(

@@ -51,7 +51,7 @@ class Batch(NamedTuple):
         return self.net_input["src_tokens"].device
 
     def ids(self, first: int = 0) -> list[int]:
-        """B, fairseq's number of each sentence; counted from `first` on where the sample has none."""
+        """B, fairseq's id of each sentence; counted from `first` on where the sample has none."""
         if "id" in self.sample:
             return self.sample["id"].tolist()
         return [*range(first, first + len(self.longest))]

@@ -35,7 +35,7 @@ class StatsFile:
 
     def write(
         self,
-        number: int,
+        sentence_id: int,
         source: Sequence[int] | int,
         sentence: Decoded,
         seconds: float | None,
@@ -43,7 +43,7 @@ class StatsFile:
     ) -> None:
         """Append a sentence.
 
-        `number`: fairseq's, of the sentence.
+        `sentence_id`: fairseq's.
         `source`: without EOS and in the target's vocabulary; its length where it is no text.
         `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
         `text`: `source` (without EOS), `output` and the `drafts` of all iterations in symbols of the dictionaries.
@@ -53,7 +53,7 @@ class StatsFile:
         output = sentence.tokens[:-1]
         stats = sentence.stats
         record = {
-            "id": number,
+            "id": sentence_id,
             "source_length": source if isinstance(source, int) else len(source),
             "output_length": len(output),
             "iterations": stats.iterations,

@@ -61,8 +61,8 @@ class Verifiers:
         verifiers = self.of_each(batch.device)
         shorten_waits(
             all(
-                isinstance(own, Decoder) and own.backend.has_own_threads
-                for own in verifiers
+                isinstance(verifier, Decoder) and verifier.backend.has_own_threads
+                for verifier in verifiers
             )
         )
         for verifier, encoder_out in zip(verifiers, batch.encoder_outs, strict=True):

@@ -43,7 +43,7 @@ def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(
     graphs = GraphCache(CPU, None if capture is None else lambda: capture)
     for start in (0, 5):
         graph = pass_of(graphs, "a")
-        graph.numbers()[:] = torch.arange(start, start + 3)
+        graph.host_inputs()[:] = torch.arange(start, start + 3)
         graphs.run(graph)
         if start == 0:
             host, device = graph.read(), graph.results[0]
@@ -87,7 +87,7 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(
     graphs = GraphCache(CPU, lambda: not_the_large_one)
     for key in ("small", "large", "large", "small"):
         graph = pass_of(graphs, key)
-        graph.numbers().fill(4)
+        graph.host_inputs().fill(4)
         graphs.run(graph)
         assert graph.read().tolist() == [8, 8, 8]
     assert len(tried) == 3, (
@@ -117,7 +117,7 @@ def test_a_graph_that_cannot_be_launched_is_replaced(
     graphs = GraphCache(CPU, lambda: launches_once)
     for value in (1, 2, 3):
         graph = pass_of(graphs, "a")
-        graph.numbers().fill(value)
+        graph.host_inputs().fill(value)
         graphs.run(graph)
         assert graph.read().tolist() == [2 * value] * 3
     assert "the pass a runs without a CUDA graph" in caplog.text

@@ -137,7 +137,7 @@ class _Checker:
     def _check_mode(self, mode: Mapping[str, Any]) -> Any:
         """The generator's totals; None where this machine cannot compute in the mode's precision."""
         arithmetic = Arithmetic(
-            mode.get("precision", "own"), mode.get("bit_exact", False)
+            mode.get("precision", "model"), mode.get("bit_exact", False)
         )
         expected = self.reference
         engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
@@ -177,7 +177,7 @@ class _Checker:
                     assert same, (
                         f"sentence {number}: {name} {found[number][0][name]}, greedy {theirs[name]}"
                     )
-        if arithmetic.precision == "own":
+        if arithmetic.precision == "model":
             gap = gap_of(self._decode(self._stock(1)), self._alone)
             self.counts["near-ties"] += compare(
                 self.reference, found, gap, self.target.symbols

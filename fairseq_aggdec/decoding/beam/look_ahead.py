@@ -31,7 +31,7 @@ def look_ahead(
     if prefixes == 0:
         return []
     if tree.root.row is None:
-        return _chain(tree, sources[sentence.number])
+        return _chain(tree, sources[sentence.index])
     search, guesses = sentence.search.copy(), _Guesses(tree)
     ahead: list[Node] = []
     is_first = True  # of whose prefixes the search waits for all that are not scored

@@ -1,7 +1,7 @@
-"""The loop of aggressive beam search: plan, score the planned prefixes in one pass, search as far as rows are known.
+"""The loop of aggressive beam search: plan, score the planned prefixes in one pass, search while rows are known.
 
 The output does not depend on the plan: a row is a function of its prefix alone (a token attends only to its prefix),
-and the search reads only the rows of its own hypotheses. The plan decides the number of passes. Every pass scores
+and the search reads only the rows of its live hypotheses. The plan decides how many passes there are. Every pass scores
 the prefixes that the search waits for, and so advances it by at least a step.
 """
 
@@ -50,12 +50,12 @@ def aggressive_beam_search(
     """
     sentences = list(_started(rules, options, first_tokens))
     stats = [BeamStats() for _ in sentences]
-    going = list(sentences)
-    while going:
+    active = list(sentences)
+    while active:
         # plan: the prefixes that the searches wait for, and those that they will probably need soon
         planned = []
         needed = []
-        for sentence in going:
+        for sentence in active:
             tree = sentence.tree
             ahead = plan(sentence)
             waited_for = tree.admit(
@@ -67,30 +67,30 @@ def aggressive_beam_search(
             )
 
         # score the plans of all sentences in one pass
-        slots = max(sentence.tree.slots for sentence in going)
+        slots = max(sentence.tree.slots for sentence in active)
         block = TreeBlock.of(planned, slots)
         rows = _score(verifier, rules, options, block, planned)
-        for sentence, nodes in zip(going, planned, strict=True):
+        for sentence, nodes in zip(active, planned, strict=True):
             scored = [next(rows) for _ in nodes]
             sentence.tree.take_in(nodes, scored)
 
-        # search as far as rows are known
-        for sentence, nodes, count in zip(going, planned, needed, strict=True):
+        # search while rows are known
+        for sentence, nodes, count in zip(active, planned, needed, strict=True):
             steps = _advance(sentence)
-            stats[sentence.number].add(len(nodes), count, steps)
+            stats[sentence.index].add(len(nodes), count, steps)
         staying = [
             place
-            for place, sentence in enumerate(going)
+            for place, sentence in enumerate(active)
             if not sentence.search.has_ended
         ]
         staying = fewest_moves(staying)
-        if 0 < len(staying) < len(going):  # finished sentences leave the batch
+        if 0 < len(staying) < len(active):  # finished sentences leave the batch
             remaining = RowSelection(staying, device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
-        going = [going[place] for place in staying]
+        active = [active[place] for place in staying]
     found = [
-        (sentence.search.outputs(), stats[sentence.number]) for sentence in sentences
+        (sentence.search.outputs(), stats[sentence.index]) for sentence in sentences
     ]
     for sentence in sentences:
         sentence.tree.forget()
@@ -109,7 +109,7 @@ def _started(
         prefixes = rules.prefix.tolist()
     last_lengths = rules.last_lengths(len(first))
     given = zip(first, prefixes, last_lengths, strict=True)
-    for number, (token, prefix, last_length) in enumerate(given):
+    for index, (token, prefix, last_length) in enumerate(given):
         tree = PrefixTree(token)
         node = tree.root
         for token in prefix:
@@ -117,18 +117,18 @@ def _started(
                 break
             node = node.child(token)
         search = BeamSearch(tree.root, options, prefix, last_length)
-        yield Sentence(number, tree, search, needed=[tree.root, node])
+        yield Sentence(index, tree, search, needed=[tree.root, node])
 
 
 def _advance(sentence: Sentence) -> int:
-    """Search as far as rows are known; return the number of steps."""
+    """Search while rows are known; return how many steps were taken."""
     search = sentence.search
     before = search.taken
     while not search.has_ended:
         nodes = [hypothesis.node for hypothesis in search.live]
         missing = search.step([node.row for node in nodes])
         if missing:
-            sentence.needed = [nodes[number] for number in missing]
+            sentence.needed = [nodes[index] for index in missing]
             break
     sentence.tree.move_on([hypothesis.node for hypothesis in search.live], search.taken)
     return search.taken - before
@@ -150,7 +150,7 @@ def _score(
         block, rules, options.entries, sequences
     ):
         rows = zip(values.tolist(), tokens.tolist(), strict=True)
-        for number, (best, names) in enumerate(rows):
+        for index, (best, names) in enumerate(rows):
             if math.isnan(best[0]):
                 raise NotNumbersError
-            yield Row(best, names, whole, number)
+            yield Row(best, names, whole, index)

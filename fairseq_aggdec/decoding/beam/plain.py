@@ -2,7 +2,7 @@
 
 The rules of a step are those of `search`. All sentences take a step together, over tensors of all hypotheses. The
 verifier's cache is not reordered: each hypothesis has a path, the cache slots of its tokens, and every new hypothesis
-takes a slot of its own.
+takes a new slot.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Beams:
     """
 
     counts: Tensor
-    """B, the number of hypotheses of each sentence, at most N"""
+    """B, how many hypotheses each sentence has, at most N"""
     texts: Tensor
     """M x T: the tokens that the decoder has read, then the token that it reads next"""
     paths: Tensor
@@ -115,7 +115,7 @@ class Candidates:
     tokens: Tensor
     """B x 2N"""
     found: Tensor
-    """B, the number of candidates; -1 where equal sums leave them open"""
+    """B, how many candidates there are; -1 where equal sums leave them open"""
 
     def resolve_ties(
         self, beams: Beams, whole: Sequence[Rows], options: BeamOptions
@@ -162,12 +162,12 @@ def plain_beam_search(
     found: list[list[Output]] = [[] for _ in range(first_tokens.size(0))]
     stats = [BeamStats() for _ in found]
     last_lengths = rules.last_lengths(len(found))
-    going = list(range(len(found)))  # sentence numbers
+    active = list(range(len(found)))  # places of the active sentences in the batch
     beams = Beams.start(first_tokens)
     for taken in range(options.max_len + 1):
         # score the last tokens of all hypotheses
-        for number, width in zip(going, beams.widths, strict=True):
-            stats[number].add(width, width, 1)
+        for index, width in zip(active, beams.widths, strict=True):
+            stats[index].add(width, width, 1)
         block = beams.block(options.size)
         texts = beams.texts[: block.tokens.size(0)] if rules.read_output else None
         chunks = list(verifier.verify_tree(block, rules, options.entries, texts))
@@ -183,12 +183,12 @@ def plain_beam_search(
         whole = [chunk.whole for chunk in chunks if chunk.whole is not None]
         beams, ends = step(before, values, names, whole)
         for place, row, score in ends:
-            number = going[place]
-            outputs = found[number]
+            index = active[place]
+            outputs = found[index]
             if len(outputs) < options.size:
                 tokens = before.texts.numpy()[row, 1:].tolist()
                 sums = before.sums.numpy()[row, 1:].tolist()
-                last_length = last_lengths[number]
+                last_length = last_lengths[index]
                 outputs.append(
                     output_of(
                         [*tokens, options.eos], [*sums, score], options, last_length
@@ -196,19 +196,20 @@ def plain_beam_search(
                 )
         staying = [
             place
-            for place, (number, width) in enumerate(
-                zip(going, beams.widths, strict=True)
+            for place, (index, width) in enumerate(
+                zip(active, beams.widths, strict=True)
             )
-            if width and len(found[number]) < options.size
+            if width and len(found[index]) < options.size
         ]
         if not staying or taken == options.max_len:
             break
-        if len(staying) < len(going):  # finished sentences leave the batch
+        if len(staying) < len(active):  # finished sentences leave the batch
             remaining = RowSelection(fewest_moves(staying), device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
             beams = beams.keep(remaining.rows)
-            going = [going[place] for place in remaining.rows]
+            active = [active[place] for place in remaining.rows]
     return [
-        (best_first(outputs), own) for outputs, own in zip(found, stats, strict=True)
+        (best_first(outputs), counts)
+        for outputs, counts in zip(found, stats, strict=True)
     ]

@@ -15,7 +15,7 @@ from typing import Protocol
 from torch import Tensor
 
 _SLOTS_BEFORE_CLEANUP = 256
-"""number of slots in use from which dead branches are freed; every slot is one more key to attend to"""
+"""slots in use from which dead branches are freed; every slot is one more key to attend to"""
 
 _NO_PATH = array("q")
 
@@ -32,24 +32,24 @@ class Rows(Protocol):
 class Row:
     """The scores of the next token after a prefix, after the search rules."""
 
-    __slots__ = ("number", "scores", "tokens", "whole")
+    __slots__ = ("index", "scores", "tokens", "whole")
 
     def __init__(
         self,
         scores: list[float],
         tokens: list[int],
         whole: Rows | None = None,
-        number: int = 0,
+        index: int = 0,
     ) -> None:
         """Store the best log-probabilities, in descending order, and their tokens.
 
-        `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is no
+        `whole`: all log-probabilities of several rows, n x V, of which this is row `index`; None where this row is no
         longer needed, or where equal sums keep their order.
         """
         self.scores = scores
         self.tokens = tokens
         self.whole = whole
-        self.number = number
+        self.index = index
 
 
 class Node:

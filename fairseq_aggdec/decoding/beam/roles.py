@@ -19,7 +19,7 @@ from fairseq_aggdec.decoding.tokens import Ragged, RowSelection
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """The input of one pass: tokens of B sentences, each after a prefix of its own. Tensors are on the host."""
+    """The input of one pass: tokens of B sentences, each after its prefix. Tensors are on the host."""
 
     tokens: Tensor
     """N, sentence by sentence"""
@@ -29,7 +29,7 @@ class TreeBlock:
     last_position: int
     """the least and the largest position"""
     paths: Tensor
-    """N x L: the cache slots that a token attends to, position by position; its own slot from its position on"""
+    """N x L: the cache slots that a token attends to, position by position; the token's slot from its position on"""
     end: int
     """upper bound of the slots in use, exclusive"""
     ragged: Ragged
@@ -40,14 +40,14 @@ class TreeBlock:
         """The block that reads the last tokens of these prefixes, at least one a sentence; slots are below `end`."""
         nodes = list(chain.from_iterable(sentences))
         depths = [node.depth for node in nodes]
-        ragged = Ragged.of([len(own) for own in sentences], torch.device("cpu"))
+        ragged = Ragged.of([len(nodes) for nodes in sentences], torch.device("cpu"))
         last = max(depths)
-        numbers = array("q", [node.token for node in nodes] + depths)
+        values = array("q", [node.token for node in nodes] + depths)
         for node in nodes:
-            numbers += node.path
+            values += node.path
             if node.depth < last:
-                numbers += node.path[-1:] * (last - node.depth)
-        rows = torch.frombuffer(numbers, dtype=torch.long).view(-1, len(nodes))
+                values += node.path[-1:] * (last - node.depth)
+        rows = torch.frombuffer(values, dtype=torch.long).view(-1, len(nodes))
         return cls(
             rows[0],
             rows[1],
@@ -110,8 +110,8 @@ class TreeVerifier(Protocol):
 class Sentence:
     """A sentence while it is searched."""
 
-    number: int
-    """its number in the batch"""
+    index: int
+    """its place in the batch"""
     tree: PrefixTree
     search: BeamSearch
     needed: list[Node]

@@ -4,7 +4,7 @@ It follows `fairseq.sequence_generator.SequenceGenerator._generate` and `fairseq
 
     candidates   the best 2N pairs of hypothesis and next token by cumulative score; at the first step of one row
     EOS          finishes a hypothesis if it is among the best N candidates; after them it is dropped
-    beam         the best N candidates that are not EOS go on
+    beam         the best N candidates that are not EOS are extended
     end          N hypotheses are finished, or some are at the longest length
 
 Sums are rounded to single precision after each addition, as in fairseq. The best N + 1 entries of a row decide a step:
@@ -52,7 +52,7 @@ class BeamOptions:
 
     @property
     def entries(self) -> int:
-        """The number of a row's best entries that the search reads."""
+        """How many of a row's best entries the search reads."""
         return self.size + 2
 
 
@@ -97,7 +97,7 @@ class BeamStats:
 
 
 Candidate = tuple[float, int, int]
-"""Cumulative score, number of the hypothesis that is extended, token."""
+"""Cumulative score, place in the beam of the hypothesis that is extended, token."""
 
 
 class BeamSearch:
@@ -120,7 +120,7 @@ class BeamSearch:
         self.live = [Hypothesis(root, 0.0, None)]
         """in the order of fairseq's beam"""
         self.taken = 0
-        """number of steps taken: the position of the next token"""
+        """steps taken so far: the position of the next token"""
         self.has_ended = False
         self._options = options
         self._prefix = prefix
@@ -138,11 +138,11 @@ class BeamSearch:
     def step(self, rows: Sequence[Row | None]) -> list[int]:
         """Take a step if the known rows after the live hypotheses suffice; None stands for a missing row.
 
-        Returns the numbers of the hypotheses with missing rows that the step needs; none where it was taken.
+        Returns the places in the beam of hypotheses whose missing rows the step needs; none where it was taken.
         """
         missing: list[int] = []
         if None in rows:
-            missing = [number for number, row in enumerate(rows) if row is None]
+            missing = [index for index, row in enumerate(rows) if row is None]
         if missing and len(missing) == len(rows):
             return missing
         ranked, fills_the_beam = self._ranked(rows)
@@ -152,7 +152,7 @@ class BeamSearch:
             if best is not None and fills_the_beam:
                 least = best[-1][0] - self._options.highest - _ROUNDING
                 missing = [
-                    number for number in missing if self.live[number].score >= least
+                    index for index in missing if self.live[index].score >= least
                 ]
             if missing:
                 return missing
@@ -188,8 +188,8 @@ class BeamSearch:
 
         # the best remaining sum of each row, negated, with its hypothesis and its place in the row
         heads = [
-            (-before[number] - row.scores[0], number, 0)
-            for number, row in enumerate(rows)
+            (-before[parent] - row.scores[0], parent, 0)
+            for parent, row in enumerate(rows)
             if row is not None
         ]
         heapify(heads)
@@ -197,19 +197,19 @@ class BeamSearch:
         # the best of all again and again
         ranked: list[Candidate] = []
         while heads:
-            fallen, number, place = heads[0]
+            fallen, parent, place = heads[0]
             if fallen == math.inf and words > 0:
                 break
-            row = rows[number]
+            row = rows[parent]
             assert row is not None
             token = row.tokens[place]
-            ranked.append((-fallen, number, token))
+            ranked.append((-fallen, parent, token))
             if words == 0:
                 return ranked, True
             words -= token != eos
             if place < last:
                 heapreplace(
-                    heads, (-before[number] - row.scores[place + 1], number, place + 1)
+                    heads, (-before[parent] - row.scores[place + 1], parent, place + 1)
                 )
             else:
                 heappop(heads)
@@ -218,9 +218,9 @@ class BeamSearch:
     def _resolved(
         self, rows: Sequence[Row | None], ranked: list[Candidate], fills_the_beam: bool
     ) -> list[Candidate]:
-        """The candidates where some sums are equal: fairseq's own, from all rows, or as they are `ranked`."""
+        """The candidates where some sums are equal: fairseq's, from all rows, or as they are `ranked`."""
         whole = [
-            row.whole[row.number]
+            row.whole[row.index]
             for row in rows
             if row is not None and row.whole is not None
         ]
@@ -232,28 +232,28 @@ class BeamSearch:
         return best_of_all(whole, scores, self.taken == 0, self._options)
 
     def _take(self, candidates: list[Candidate]) -> None:
-        """Finish the hypotheses that EOS extends, and go on with the best other candidates."""
+        """Finish the hypotheses that EOS extends, and keep the best other candidates."""
         size = self._options.size
         eos = self._options.eos
-        going = []
+        extending = []
         finishes = False
-        for place, (score, number, token) in enumerate(candidates):
+        for place, (score, parent, token) in enumerate(candidates):
             if score == -math.inf:
                 break
             if token != eos:
-                going.append((score, number, token))
+                extending.append((score, parent, token))
             elif place < size:
                 finishes = True
                 if len(self._finished) < size:
-                    self._finished.append((self.live[number], score))
+                    self._finished.append((self.live[parent], score))
         at_end = self.taken == self._options.max_len
         self.has_ended = (
-            at_end or not going or (finishes and len(self._finished) == size)
+            at_end or not extending or (finishes and len(self._finished) == size)
         )
         self.taken += 1
         extended = []
-        for score, number, token in going[:size]:
-            before = self.live[number]
+        for score, parent, token in extending[:size]:
+            before = self.live[parent]
             extended.append(Hypothesis(before.node.child(token), score, before))
         self.live = extended
         if (
@@ -295,7 +295,7 @@ def output_of(
 
 
 def best_first(outputs: Sequence[Output]) -> list[Output]:
-    """Sort outputs by fairseq's own call, which is not stable for more than 16 outputs."""
+    """Sort outputs by the call that fairseq makes, which is not stable for more than 16 outputs."""
     # in the default type, as in fairseq
     scores = torch.tensor([output.score for output in outputs])
     return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
@@ -329,14 +329,12 @@ def best_of_all(
     ]
 
 
-def _rounded(
-    ranked: Sequence[Candidate], has_one_behind: bool
-) -> list[Candidate] | None:
+def _rounded(ranked: Sequence[Candidate], has_one_more: bool) -> list[Candidate] | None:
     """The candidates with rounded sums, without the additional one; None where some sums are equal."""
     best = _in_single(ranked)
     if len({score for score, _, _ in best}) < len(best):
         return None
-    if has_one_behind:
+    if has_one_more:
         best.pop()
     return best
 
@@ -345,11 +343,11 @@ def _in_single(ranked: Sequence[Candidate]) -> list[Candidate]:
     """The candidates with sums in single precision."""
     sums = _single([score for score, _, _ in ranked])
     return [
-        (score, number, token)
-        for score, (_, number, token) in zip(sums, ranked, strict=True)
+        (score, parent, token)
+        for score, (_, parent, token) in zip(sums, ranked, strict=True)
     ]
 
 
-def _single(numbers: list[float]) -> list[float]:
-    """Round to single precision; for a sum or quotient of two such numbers this equals single-precision arithmetic."""
-    return array("f", numbers).tolist()
+def _single(values: list[float]) -> list[float]:
+    """Round to single precision; for a sum or quotient of two such values this equals single-precision arithmetic."""
+    return array("f", values).tolist()

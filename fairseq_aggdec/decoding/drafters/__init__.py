@@ -1,1 +1,1 @@
-"""The drafters, each in a file of its own."""
+"""The drafters, a file each."""

@@ -14,7 +14,7 @@ class BlockModel(Protocol):
     """The drafter's network, after it has encoded a batch of sources."""
 
     max_positions: int
-    """number of positions, the start symbol's included"""
+    """positions, the start symbol's included"""
     sync_is_costly: bool
     """whether the host waits for the device when it reads a draft"""
 

@@ -39,13 +39,13 @@ class PromptTemplate(NamedTuple):
 
 
 class SourceMatcher:
-    """Finds the place in the source from which an output goes on, which is the number of source tokens before it.
+    """Finds the place in the source at which an output continues: how many source tokens are before it.
 
-    The paper's rule (Algorithm 1, line 3): behind the shortest suffix of the output that occurs exactly once in the
+    The paper's rule (Algorithm 1, line 3): after the shortest suffix of the output that occurs exactly once in the
     source. There is one where the longest suffix that occurs does so once. Matching covers the start symbol.
 
-    Behind an edit this may be long after. Our rule goes on at once: behind the longest suffix, where that is nearest to
-    the expected place: behind what was copied, and one token more if the output has another one there, a substitution.
+    After an edit this may be long after. Our rule continues at once: after the longest suffix, where that is nearest to
+    the expected place: after what was copied, and one token more if the output has another one there, a substitution.
     If no suffix occurs, that is a guess. If its first token is wrong, the next guess in the sentence is an insertion,
     which leaves out no token; if that is wrong, a substitution again.
     """
@@ -60,11 +60,11 @@ class SourceMatcher:
     ) -> None:
         """
         Args:
-            source: tokens in the target's vocabulary or `FOREIGN`, EOS last; of a source or a draft of one's own.
+            source: tokens in the target's vocabulary or `FOREIGN`, EOS last; of a source or of a user's draft.
             eos: end of sentence.
             max_draft_len: L_max of papers/002 Table 3; 0: no limit.
             first_kind: the kind of a copy after the start symbol alone; the others follow.
-            resumes: whether drafts go on behind an edit; False: the paper's rule alone.
+            resumes: whether drafts continue right after an edit; False: the paper's rule alone.
         """
         # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
         # matches; a suffix that ends at index i stands before place i
@@ -80,14 +80,14 @@ class SourceMatcher:
         self.copyable = [
             min(tokens, max_draft_len or tokens) for tokens in reversed(copyable)
         ]
-        """the longest draft from each place of `source`, and none behind it"""
+        """the longest draft from each place of `source`, and none after it"""
         self.source, self._first_kind, self.resumes = list(source), first_kind, resumes
-        self._read = 1  # number of output tokens read so far
+        self._read = 1  # output tokens read so far
         self._suffix = _START  # the longest suffix of these that occurs
-        self._ends = [0]  # the first two places behind it
+        self._ends = [0]  # the first two places after it
         self._place = 0  # of the last draft
         self._is_guess = False  # whether no suffix occurred there
-        self._left_out = 1  # number of tokens that the next edit leaves out
+        self._left_out = 1  # tokens that the next edit leaves out
 
     def copy(
         self, output: Sequence[int], is_first: bool = False, limit: int = sys.maxsize
@@ -105,7 +105,7 @@ class SourceMatcher:
             0 if is_first else min(len(self._suffix), MAX_KIND) if is_unique else GUESS
         )
         if is_first and not is_unique:
-            # a forced prefix stands for the source's beginning, as languages' tokens do; a draft of one's own has none
+            # a forced prefix stands for the source's beginning, as languages' tokens do; a user's draft has none
             lacks_prefix = self._first_kind == USER_DRAFT and self._suffix == ""
             self._place = 0 if lacks_prefix else min(len(output), len(self.source)) - 1
             self._suffix, self._ends = "", [self._place]
@@ -118,7 +118,7 @@ class SourceMatcher:
         return self.source[self._place : end], self._first_kind + kind
 
     def _append(self, new: str) -> None:
-        """Find the longest suffix that occurs, behind new tokens of the output; before them, no longer one did."""
+        """Find the longest suffix that occurs, after new tokens of the output; before them, no longer one did."""
         suffix = self._suffix + new
         ends = [
             end + len(new)
@@ -143,16 +143,16 @@ class SourceMatcher:
         self._suffix, self._ends = suffix, ends
 
     def _expected(self, new: str) -> int:
-        """The place behind new tokens of the output, of which the last one may differ from the source's."""
-        behind = self._context[self._place + 1 : self._place + 1 + len(new)]
-        if new == behind:
+        """The place after new tokens of the output, of which the last one may differ from the source's."""
+        following = self._context[self._place + 1 : self._place + 1 + len(new)]
+        if new == following:
             return self._place + len(new)
-        if self._is_guess and new[0] != behind[0]:
+        if self._is_guess and new[0] != following[0]:
             self._left_out = 1 - self._left_out
         return min(self._place + len(new) - 1 + self._left_out, len(self.source) - 1)
 
     def _nearest(self, expected: int) -> int:
-        """The place behind the longest suffix that is the nearest to the expected one; of two the later."""
+        """The place after the longest suffix that is the nearest to the expected one; of two the later."""
         if self._suffix == "":
             return expected
         wanted = expected - len(self._suffix) + 1

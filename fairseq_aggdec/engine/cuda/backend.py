@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 FEW_TOKENS = 48
 """of a pass; with more, PyTorch's products are faster"""
-# numbers inside a feed-forward part; above, PyTorch's products are faster for few tokens, too
+# elements inside a feed-forward part; above, PyTorch's products are faster for few tokens, too
 _MOST_INNER = 4096
 # of a product whose weights a program reads at once; more do not fit into shared memory
 _MOST_INPUTS = 1024
 
 
 class CudaBackend(PlainBackend):
-    """Kernels for few tokens, PyTorch's operations for more; under --bit-exact kernels for any number.
+    """Kernels for few tokens, PyTorch's operations for more; under --bit-exact kernels for any count.
 
     A token has the same bits in every pass of the kernels.
     """
@@ -57,7 +57,7 @@ class CudaBackend(PlainBackend):
     def product(
         self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None
     ) -> Product:
-        # PyTorch's are faster with any number of rows; longer ones belong to layers, which have kernels of their own
+        # PyTorch's are faster with any count of rows; longer ones belong to layers, which have other kernels
         if not self._always or weight.size(1) > _MOST_INPUTS:
             return super().product(weight, bias, activation)
         weight = weight.detach().contiguous()
@@ -82,7 +82,7 @@ class CudaBackend(PlainBackend):
             decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features
         )
         if self._always and widest > _MOST_INPUTS:
-            raise ValueError(f"states of {widest} numbers, above {_MOST_INPUTS}")
+            raise ValueError(f"states of {widest} elements, above {_MOST_INPUTS}")
         return DecoderKernels(self.computes, decoder, positions, extra_embeddings)
 
     def encoder_layers(
@@ -105,7 +105,7 @@ class CudaBackend(PlainBackend):
         inner = layers_of(model)[0].fc1.out_features
         if inner > _MOST_INNER and not self._always:
             raise ValueError(
-                f"layers of {inner} numbers inside: above {_MOST_INNER} PyTorch's products are faster"
+                f"layers of {inner} elements inside: above {_MOST_INNER} PyTorch's products are faster"
             )
 
 

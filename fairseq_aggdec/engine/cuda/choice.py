@@ -1,6 +1,6 @@
 """Around a decoder's layers by kernels: the embedding, the projection to the vocabulary and the choice.
 
-A row is computed by itself, in a fixed order: it has the same bits whatever the number of rows is. Nothing waits for
+A row is computed by itself, in a fixed order: it has the same bits however many rows there are. Nothing waits for
 the host, so a graph can capture all functions. Inputs are contiguous.
 """
 
@@ -54,7 +54,7 @@ def chosen(
     """The choices of `plain.choice.choose_block` where no rules but `limits` apply, N x V -> N x 5, fp32.
 
     The columns: the best token, of equal ones the first; its log-probability; whether it is forced, 0 or 1; the
-    proposed token's log-probability, minus infinity where it is banned or there is none; its rank, the number of tokens
+    proposed token's log-probability, minus infinity where it is banned or there is none; its rank, how many tokens
     with a higher score. The log-probabilities of a row with NaN among its logits are NaN.
 
     `logits` are N x V, V below 2^24, divided by `temperature`; `limits`: pad, eos, min_len and max_len of the rules,
@@ -104,16 +104,16 @@ def best_entries(
 def _read_in_chunks(
     inputs: tuple[Any, ...], count: int, alone: bool
 ) -> tuple[Any, ...]:
-    """What `read_chunk` finds in each chunk of a row: keys, peaks, sums, higher, and the number of chunks.
+    """What `read_chunk` finds in each chunk of a row: keys, peaks, sums, higher, and how many chunks.
 
-    `inputs`: logits, positions, limits, proposed, inverse temperature, number of symbols.
+    `inputs`: logits, positions, limits, proposed, inverse temperature, count of symbols.
     """
     logits, positions, *_, symbols = inputs
     chunk = _CHUNKS[symbols > 65_536]
     shape = (logits.size(0), cdiv(symbols, chunk))
     # each aligned as all memory is
-    numbers = [logits.new_empty(shape, dtype=float32) for _ in range(3)]
-    chunks = (positions.new_empty(*shape, count), *numbers, shape[1])
+    values = [logits.new_empty(shape, dtype=float32) for _ in range(3)]
+    chunks = (positions.new_empty(*shape, count), *values, shape[1])
     read_chunk[shape](
         *inputs,
         *chunks,

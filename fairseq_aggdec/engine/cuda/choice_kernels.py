@@ -1,6 +1,6 @@
 """Triton kernels around a decoder's layers: the embedding, the projection to the vocabulary and the choice.
 
-N is the number of rows, V that of symbols. A row is computed by itself, in a fixed order.
+N is the count of rows, V that of symbols. A row is computed by itself, in a fixed order.
 """
 
 # mypy: ignore-errors
@@ -64,11 +64,11 @@ def project(
     for first_row in range(0, num_rows, 16):
         row = first_row + operand_rows(2)
         sums = tl.zeros((4, 16, block_size), tl.float32)
-        for number in tl.static_range(len(pieces)):
-            column = number * 128 + columns
+        for piece in tl.static_range(len(pieces)):
+            column = piece * 128 + columns
             is_feature = (row < num_rows) & (column < dim)
             x = tl.load(features + row * dim + column, mask=is_feature, other=0.0)
-            sums = tl.dot(in_order(x, 2, 4), pieces[number], sums)
+            sums = tl.dot(in_order(x, 2, 4), pieces[piece], sums)
         result = tl.sum(sums, 0) + biases[None, :]
         output_row = first_row + tl.arange(0, 16)[:, None]
         offsets = output_row.to(tl.int64) * symbols + symbol[None, :]
@@ -104,7 +104,7 @@ def read_chunk(
         keys: N x chunks x count, the entries, see `key_of`.
         peaks: N x chunks, the highest score, banned or not.
         sums: N x chunks, the sum of exp(score - peak).
-        higher: N x chunks, the number of scores above the proposed token's.
+        higher: N x chunks, how many scores are above the proposed token's.
         chunk: the symbols of a chunk.
         alone: a forced token leaves no other.
     """

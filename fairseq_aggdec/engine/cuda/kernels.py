@@ -1,6 +1,6 @@
 """Triton kernels for the layers of a Transformer, made for few tokens at a time.
 
-A product has tiles of 16 tokens, whatever their number, and adds in a fixed order. Attention adds positions in tiles
+A product has tiles of 16 tokens, however many there are, and adds in a fixed order. Attention adds positions in tiles
 that are counted from position 0. So a token's values have the same bits alone, in a block and in a batch.
 
 Every kernel loads its weights, which no kernel writes, before it waits for the kernel before it (programmatic dependent
@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 BLOCK_KEYS = tl.constexpr(64)
-"""number of positions in a tile of attention"""
+"""positions in a tile of attention"""
 RELU = tl.constexpr(1)
 """as in native.products.ACTIVATIONS, as the next two"""
 GELU = tl.constexpr(2)
@@ -107,12 +107,12 @@ def _load_weights(
     # as x: a norm's weights need no move
     norm_columns = tl.broadcast_to(operand_columns(warps), (1, warps, 8, 4, 8))
     factors, gains, shifts = (), (), ()
-    for number in tl.static_range(pieces):
-        factor = tl.load(start + number * (block_size * columns))
+    for piece in tl.static_range(pieces):
+        factor = tl.load(start + piece * (block_size * columns))
         factor = in_order(factor, groups, warps)
         factors = factors + (tl.permute(factor, (0, 2, 1)),)  # noqa: RUF005
         if gain is not None:
-            column = number * columns + norm_columns
+            column = piece * columns + norm_columns
             mask = column < in_features
             gains = gains + (tl.load(gain + column, mask=mask, other=0.0),)  # noqa: RUF005
             shifts = shifts + (tl.load(shift + column, mask=mask, other=0.0),)  # noqa: RUF005
@@ -134,7 +134,7 @@ def _multiply(
     block_size: tl.constexpr,
     warps: tl.constexpr,
 ):
-    """norm(x) W^T + b for 16 rows and `block_size` outputs, 16 x block_size in fp32, behind the wait.
+    """norm(x) W^T + b for 16 rows and `block_size` outputs, 16 x block_size in fp32, after the wait.
 
     Of each piece of 32 * warps columns, every warp multiplies 32. What the warps have added up is added at the end.
 
@@ -151,8 +151,8 @@ def _multiply(
     row = operand_rows(loaded_rows // 8) + tl.program_id(1) * 16
     is_row = row < num_rows
     parts = ()
-    for number in tl.static_range(pieces):
-        column = number * (warps * 32) + columns
+    for piece in tl.static_range(pieces):
+        column = piece * (warps * 32) + columns
         part = tl.load(
             x + row * in_features + column,
             mask=is_row & (column < in_features),
@@ -163,37 +163,37 @@ def _multiply(
     if len(gains) > 0:
         # mean and deviation
         total = parts[0].to(tl.float32)
-        for number in tl.static_range(1, pieces):
-            total += parts[number].to(tl.float32)
+        for piece in tl.static_range(1, pieces):
+            total += parts[piece].to(tl.float32)
         mean = _row_sums(total) / in_features
         total = tl.zeros_like(total)
-        for number in tl.static_range(pieces):
-            difference = parts[number].to(tl.float32) - mean
-            is_column = number * (warps * 32) + columns < in_features
+        for piece in tl.static_range(pieces):
+            difference = parts[piece].to(tl.float32) - mean
+            is_column = piece * (warps * 32) + columns < in_features
             total += tl.where(is_column, difference * difference, 0.0)
         scale = 1.0 / tl.sqrt(_row_sums(total) / in_features + epsilon)
 
         # the norm, rounded as in memory
         normed_parts = ()
-        for number in tl.static_range(pieces):
+        for piece in tl.static_range(pieces):
             part = (
-                (parts[number].to(tl.float32) - mean)
+                (parts[piece].to(tl.float32) - mean)
                 * scale
-                * gains[number].to(tl.float32)
+                * gains[piece].to(tl.float32)
             )
-            part = (part + shifts[number].to(tl.float32)).to(x.dtype.element_ty)
+            part = (part + shifts[piece].to(tl.float32)).to(x.dtype.element_ty)
             normed_parts = normed_parts + (part,)  # noqa: RUF005
             if normed is not None:
-                column = number * (warps * 32) + columns
+                column = piece * (warps * 32) + columns
                 mask = is_row & (column < in_features) & (tl.program_id(0) == 0)
                 tl.store(normed + row * in_features + column, part, mask=mask)
         parts = normed_parts
 
     # the product
     sums = tl.zeros((warps, 16, block_size), tl.float32)
-    for number in tl.static_range(pieces):
-        part = tl.broadcast_to(parts[number], (2, warps, 8, 4, 8))
-        sums = tl.dot(in_order(part, 2, warps), factors[number], sums)
+    for piece in tl.static_range(pieces):
+        part = tl.broadcast_to(parts[piece], (2, warps, 8, 4, 8))
+        sums = tl.dot(in_order(part, 2, warps), factors[piece], sums)
     return tl.sum(sums, 0) + biases[None, :]
 
 
@@ -267,7 +267,7 @@ def projections(
     Args:
         query: num_rows x dim.
         memory: a layer's keys and values, B x H x capacity x 2 head_dim, of each position the key first. Token t of x
-            is token t % width of sentence t // width. The three steps are strides in units of 2 head_dim numbers.
+            is token t % width of sentence t // width. The three steps are strides in units of 2 head_dim elements.
         starts: B, the position of each sentence's first token; with `paths` the position of each token; None: 0.
         paths: num_rows x path_length, see `attention`; a token is written to its path's slot at its position; or None.
     """
@@ -340,7 +340,7 @@ def attention(
     heads: tl.constexpr = dim // head_dim
     sentence = tl.program_id(0) // heads
     head = tl.program_id(0) % heads
-    number = tl.arange(0, head_dim)
+    element = tl.arange(0, head_dim)
     if paths is None:
         token = tl.program_id(1) * 16 + tl.arange(0, 16)
         is_token = token < width
@@ -349,7 +349,7 @@ def attention(
         is_token = tl.arange(0, 16) == 0
         path = paths + (sentence * width + tl.program_id(1)).to(tl.int64) * path_length
     token += sentence * width
-    offsets = token[:, None] * dim + head * head_dim + number[None, :]
+    offsets = token[:, None] * dim + head * head_dim + element[None, :]
     wait(pdl)
     q = tl.load(query + offsets, mask=is_token[:, None], other=0.0)
 
@@ -367,7 +367,7 @@ def attention(
     of_head = (
         memory
         + (sentence.to(tl.int64) * row_step + head * head_step) * (2 * head_dim)
-        + number[None, :]
+        + element[None, :]
     )
     # finite: where a source's padding is on the left, a tile may be hidden
     peak = tl.full((16,), -1e30, tl.float32)

@@ -28,7 +28,7 @@ _ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")
 
 
 class Norm(NamedTuple):
-    """A layer's own normalisation, with a copy of its weights."""
+    """A layer's normalisation, with a copy of its weights."""
 
     gain: Tensor
     shift: Tensor
@@ -68,7 +68,7 @@ class Product:
             projections: fused; of the same input.
             norm: of the input.
             residual_is_normed: the next residual connection adds norm(x), not x, as in post-norm models.
-            activation: its number in `native.products`.
+            activation: its index in `native.products`.
             part: see `division`.
 
         Raises:
@@ -148,7 +148,7 @@ class Product:
 
 
 def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
-    """The number of outputs of one program of a product, which divides `part` or else all outputs, and its warps.
+    """How many outputs one program of a product, which divides `part` or else all outputs, and its warps.
 
     Both are the fastest of those tried on an H100 with base and big, 8 and 32 rows, weights not in its caches.
     """
@@ -399,12 +399,12 @@ def _check(layer: Any, first: Any) -> None:
         f"weights in {dtype}, not in half precision": dtype not in _TYPES,
         f"the activation {activation}": activation is None
         or activation not in ACTIVATIONS,
-        f"heads of {head_dim} numbers, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim
+        f"heads of {head_dim} elements, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim
         not in _HEAD_DIMS,
-        f"layers of {dim} numbers and {inner} inside, not multiples of {_ROWS}": dim
+        f"layers of {dim} elements and {inner} inside, not multiples of {_ROWS}": dim
         % _ROWS
         or inner % _ROWS,
-        f"layers of {dim} numbers, above {_MOST_INPUTS}, for which registers do not suffice": dim
+        f"layers of {dim} elements, above {_MOST_INPUTS}, for which registers do not suffice": dim
         > _MOST_INPUTS,
     }
     for objection, applies in objections.items():
@@ -431,5 +431,5 @@ def _length(paths: Tensor | None) -> int:
 
 
 def _steps(memory: Tensor) -> list[int]:
-    """The strides of keys and values, B x H x L x 2D/H, in entries of 2D/H numbers."""
+    """The strides of keys and values, B x H x L x 2D/H, in entries of 2D/H elements."""
     return [stride // memory.size(3) for stride in memory.stride()[:3]]

@@ -21,7 +21,7 @@ _SHARE_KEPT = 0.25
 
 
 def rows_bucket(rows: int) -> int:
-    """Round a number of rows up."""
+    """Round a count of rows up."""
     return 1 << (rows - 1).bit_length()
 
 
@@ -34,12 +34,12 @@ def width_bucket(width: int) -> int:
 
 
 def tree_width_bucket(width: int) -> int:
-    """Round the number of a sentence's prefixes up; a beam mostly has four or five."""
+    """Round the count of a sentence's prefixes up; a beam mostly has four or five."""
     return width if width <= 5 else width_bucket(width)
 
 
 def positions_bucket(positions: int) -> int:
-    """Round a number of cached positions up."""
+    """Round a count of cached positions up."""
     return max(_POSITIONS, rows_bucket(positions))
 
 
@@ -70,7 +70,7 @@ class StaticCache(KVCache):
         self._padding = torch.empty(0)
         self._moved = moved
         self.source = 0
-        """number of positions to which this batch's sources are padded"""
+        """positions to which this batch's sources are padded"""
 
     @property
     def rows(self) -> int:
@@ -91,8 +91,8 @@ class StaticCache(KVCache):
 
         Hidden entries have weight zero, and zero times NaN is NaN: an overflow in the last batch must not stay.
         """
-        own, hidden = self.sources(cross.size(1))
-        own.copy_(cross)
+        keys, hidden = self.sources(cross.size(1))
+        keys.copy_(cross)
         hidden.copy_(padding)
         self._whole[:, : cross.size(1)].zero_()
 
@@ -122,9 +122,9 @@ class StaticCache(KVCache):
         padding = self._padding[:rows, : self.source]
         return cross, padding
 
-    def move(self, numbers: Tensor) -> tuple[Tensor, ...]:
+    def move(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Put other rows into some places; a function of a graph, from M places and the M rows."""
-        places, rows = numbers.view(2, -1)
+        places, rows = inputs.view(2, -1)
         cross, padding = self.sources(self._whole.size(1))
         by_dimension = (
             (self._whole, 1),
@@ -134,7 +134,7 @@ class StaticCache(KVCache):
         for x, dim in by_dimension:
             moved = x.index_select(dim, rows)
             x.index_copy_(dim, places, moved)
-        return (numbers[:0],)
+        return (inputs[:0],)
 
     def shrink(self, rows: int) -> None:
         """Leave out all but the first rows."""
@@ -150,7 +150,7 @@ class StaticCache(KVCache):
         capacity: int,
         like: Tensor,
     ) -> None:
-        """Reserve room for these numbers of rows and positions: new buffers are new graphs, so old ones are kept.
+        """Reserve room for so many rows and positions: new buffers are new graphs, so old ones are kept.
 
         Buffers that grow in one size shrink in no other, unless both together take too much of the device's memory.
         """
@@ -168,8 +168,8 @@ class StaticCache(KVCache):
         # large enough for the last batches, too, unless that is too large
         larger = tuple(map(max, needed, held))
         positions = larger[0] * (larger[1] + larger[2])
-        numbers = 2 * positions * math.prod(self._sizes)
-        size = numbers * like.element_size()
+        elements = 2 * positions * math.prod(self._sizes)
+        size = elements * like.element_size()
         if is_alike and size <= _SHARE_KEPT * memory_of(like.device):
             rows, source, capacity = larger
 

@@ -68,12 +68,12 @@ class EncoderGraphs:
             (rows, source), eager.pad, dtype=torch.long, device=eager.device
         )
 
-        def encode(numbers: Tensor) -> tuple[Tensor, ...]:
+        def encode(inputs: Tensor) -> tuple[Tensor, ...]:
             hidden = tokens.eq(eager.pad)
             states, embedding = eager.states(tokens, hidden)
             # hidden states have weight zero, and zero times NaN is NaN; a row beyond the batch attends to its zeros
             states = states.masked_fill(hidden[..., None], 0.0)
             is_row = ~hidden.all(dim=1, keepdim=True)
-            return numbers, states, embedding, hidden & is_row
+            return inputs, states, embedding, hidden & is_row
 
         return encode, [tokens]

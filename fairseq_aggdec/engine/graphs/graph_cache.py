@@ -1,7 +1,7 @@
 """CUDA graphs: a pass of several hundred operations, captured once, is launched by one call.
 
 Launched one by one, an operation costs the host about 7 us, more than most of them take; a whole graph costs 10 us.
-Each replay reads and writes the memory of the capture. So what goes in and what comes out has buffers of its own, and
+Each replay reads and writes the memory of the capture. So what goes in and what comes out has separate buffers, and
 only intermediate results are in the pool that all graphs share. Where nothing is captured, on a CPU or after a failure,
 the same function is called on the same buffers.
 """
@@ -29,7 +29,7 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 # of one engine; a graph of a pass takes less than a megabyte beside the pool
 _MOST_GRAPHS = 512
 _SECONDS_TO_REPORT = 1.0
-# in errors of other types than PyTorch's own
+# in errors of other types than PyTorch's
 _OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
 # the first call compiles kernels and loads libraries, which a capture forbids
 _WARM_UPS = 2
@@ -80,7 +80,7 @@ def _in_one_pool() -> Iterator[None]:
 
 
 class PinnedBuffer:
-    """A tensor on the host for numbers of a device.
+    """A tensor on the host for values of a device.
 
     The host's memory is pinned for a GPU: then a copy can be a part of a graph, and the host does not wait for it.
     """
@@ -92,16 +92,16 @@ class PinnedBuffer:
         self.on_host = torch.zeros(
             *shape, dtype=dtype, pin_memory=device.type == "cuda"
         )
-        self.numbers = self.on_host.numpy()
+        self.values = self.on_host.numpy()
         """`on_host` again: numpy writes a handful of elements in a fifth of the time"""
 
     def to_device(self, to: Tensor) -> Tensor:
         """Copy to the device without waiting; the host must not write before the copy is done."""
         return to.copy_(self.on_host, non_blocking=True)
 
-    def to_host(self, numbers: Tensor) -> None:
+    def to_host(self, values: Tensor) -> None:
         """Copy from the device to the host without synchronising; the host must not read before the copy is done."""
-        self.on_host.copy_(numbers, non_blocking=True)
+        self.on_host.copy_(values, non_blocking=True)
 
 
 class Graph:
@@ -120,7 +120,7 @@ class Graph:
             name: for messages.
             function: from `size` int64 elements on the device to results, of which the first goes to the host.
                 Its tensors have the same shapes in each call, and a repeated call changes nothing.
-            size: number of elements of its input.
+            size: elements of its input.
             device: where it computes.
             inputs: other tensors on the device that the function reads.
         """
@@ -131,7 +131,7 @@ class Graph:
         self.results: list[Tensor] = []
         """but for the first, on the device, from the first run on; the next run overwrites them"""
         self._function = function
-        self._numbers = PinnedBuffer((size,), torch.long, device)
+        self._host_inputs = PinnedBuffer((size,), torch.long, device)
         with torch.inference_mode(False):
             self._on_device = torch.zeros(size, dtype=torch.long, device=device)
         self._first: PinnedBuffer | None = None
@@ -139,15 +139,15 @@ class Graph:
         # of the last run, and of the one before it
         self._end, self._previous_end = ends
 
-    def numbers(self) -> np.ndarray:
+    def host_inputs(self) -> np.ndarray:
         """The input of the next run, to be written on the host; waits until the last run has read its input."""
         self.wait()
-        return self._numbers.numbers
+        return self._host_inputs.values
 
     @torch.no_grad()
     def compute(self) -> None:
         """Copy the input to the device, run the function, and copy its first result back, without synchronising."""
-        first, *others = self._function(self._numbers.to_device(self._on_device))
+        first, *others = self._function(self._host_inputs.to_device(self._on_device))
         if self._first is None:
             buffer = PinnedBuffer(first.shape, first.dtype, first.device)
             with torch.inference_mode(False):
@@ -179,17 +179,17 @@ class Graph:
         """The first result on the host once the run before the last has ended; the last may be writing to it."""
         self._wait_for(self._previous_end)
         assert self._first is not None
-        return self._first.numbers
+        return self._first.values
 
     def read(self) -> np.ndarray:
         """The first result on the host, once the run has ended; the next run overwrites it."""
         self.wait()
         assert self._first is not None
-        return self._first.numbers
+        return self._first.values
 
 
 class GraphCache:
-    """The graphs of an engine by key, a bounded number: the one that was not used for longest goes."""
+    """The graphs of an engine by key, at most `most`: the one that was not used for longest goes."""
 
     def __init__(
         self,
@@ -201,8 +201,8 @@ class GraphCache:
         """
         Args:
             device: where the graphs run.
-            new_capture: returns a capture with a pool of its own; None: nothing is captured.
-            most: number of graphs.
+            new_capture: returns a capture with a new pool; None: nothing is captured.
+            most: how many graphs.
             drop_kernels: called when a pass fails; returns whether it had kernels, and computes without them now.
         """
         self._drop_kernels = drop_kernels
@@ -215,7 +215,7 @@ class GraphCache:
         self._seconds = 0.0
         self._capture = None if new_capture is None else new_capture()
         self.version = next(_versions)
-        """another number once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
+        """another value once what graphs read has moved: for the key of a graph elsewhere that reads it, too"""
 
     @classmethod
     def on(cls, device: torch.device, drop_kernels: Callable[[], bool]) -> "GraphCache":
@@ -296,7 +296,7 @@ class GraphCache:
 
         Raises `AggdecError` where the device has failed, so that nothing can run any more.
         """
-        # the end of a broken capture raises an error of its own
+        # the end of a broken capture raises another error
         cause = error.__context__ or error
         if self._device.type == "cuda" and gpu_is_lost(self._device):
             raise _lost(graph.name, cause) from error
@@ -314,7 +314,7 @@ class GraphCache:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory does not suffice: PyTorch, Triton, CUDA or cuBLAS say so, of this error or of one behind it."""
+    """Whether memory does not suffice: PyTorch, Triton, CUDA or cuBLAS say so, of this error or of its cause."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError) or any(
             words in str(error) for words in _OUT_OF_MEMORY

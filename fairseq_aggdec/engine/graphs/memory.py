@@ -25,7 +25,7 @@ class StaticMemory(Memory):
     cache: StaticCache
 
     def __init__(self, parts: Parts, graphs: GraphCache) -> None:
-        # passes hold the memory: they would keep their own graphs until Python's collector runs
+        # passes hold the memory: they would keep their graphs until Python's collector runs
         graphs = proxy(graphs)
 
         def moved(capacity: int) -> None:
@@ -55,9 +55,9 @@ class StaticMemory(Memory):
                 states.new_zeros(rows, source, dtype=torch.bool),
             )
 
-            def fill(numbers: Tensor) -> tuple[Tensor, ...]:
+            def fill(inputs: Tensor) -> tuple[Tensor, ...]:
                 cache.fill(parts.keys_and_values(inputs[0]), inputs[1])
-                return (numbers,)
+                return (inputs,)
 
             return fill, inputs
 
@@ -88,9 +88,9 @@ class StaticMemory(Memory):
             count = rows_bucket(len(places))
             key = ("keep", count, self.cache.source)
             graph = self._graphs.get(key, 2 * count, lambda: (self.cache.move, ()))
-            numbers = graph.numbers().reshape(2, count)
-            numbers[:, : len(places)] = (places, rows)
-            numbers[:, len(places) :] = [places[:1], rows[:1]]
+            inputs = graph.host_inputs().reshape(2, count)
+            inputs[:, : len(places)] = (places, rows)
+            inputs[:, len(places) :] = [places[:1], rows[:1]]
             self._graphs.run(graph)
         self.cache.shrink(len(order.rows))
         self.cross, self.padding = self.cache.sources(len(order.rows))

@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     rows: int
     width: int
     keys: int
-    """number of cached positions to attend to"""
+    """cached positions to attend to"""
     source: int
 
     def __str__(self) -> str:
@@ -137,8 +137,8 @@ class Passes:
         chooser: Chooser,
         judges: bool,
     ) -> Tensor:
-        """Of each token the best one behind it and its log-probability; of draft tokens, too, whether EOS is forced in
-        their place, and their own log-probability and rank. In fp32, which holds tokens below 2^24 exactly.
+        """Of each token the best one after it and its log-probability; of draft tokens, too, whether EOS is forced in
+        their place, and the draft tokens' log-probability and rank. In fp32, which holds tokens below 2^24 exactly.
 
         Args:
             features: N x D.
@@ -215,9 +215,9 @@ def block_pass(
     if not is_on_host:
         drafts.append(columns.new_zeros(shape.rows, shape.width - 1))
 
-    def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
-        limits = numbers[:LIMITS]
-        table = numbers[LIMITS:].view(shape.rows, -1)
+    def read_block(inputs: Tensor) -> tuple[Tensor, ...]:
+        limits = inputs[:LIMITS]
+        table = inputs[LIMITS:].view(shape.rows, -1)
         tokens = table[:, 1:]
         if drafts:
             tokens = torch.cat([table[:, 1:2], *drafts], dim=1)
@@ -248,9 +248,9 @@ def tree_pass(passes: Passes, shape: Shape, count: int, chooser: Chooser) -> Fun
     """
     waits = passes.backend.sync_is_costly
 
-    def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
-        limits = numbers[:LIMITS]
-        table = numbers[LIMITS:].view(shape.rows, shape.width, -1)
+    def read_tree(inputs: Tensor) -> tuple[Tensor, ...]:
+        limits = inputs[:LIMITS]
+        table = inputs[LIMITS:].view(shape.rows, shape.width, -1)
         tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
         features = passes.features(tokens, positions, shape, paths=paths).flatten(0, 1)
         at = positions.flatten().contiguous()
@@ -277,15 +277,15 @@ def draft_pass(
     """A pass of a block drafter, whose table is that of a `DraftBlock`; it returns draft tokens, R x k."""
     columns = torch.arange(shape.width, device=passes.device)
 
-    def read_masks(numbers: Tensor) -> tuple[Tensor, ...]:
-        table = numbers[LIMITS:].view(shape.rows, -1)
+    def read_masks(inputs: Tensor) -> tuple[Tensor, ...]:
+        table = inputs[LIMITS:].view(shape.rows, -1)
         lasts, starts, tokens, reach, wanted = DraftBlock.split(
             table, shape.width, block_size
         )
         features = passes.features(
             tokens, starts + columns, shape, reach=reach, wanted=wanted
         )
-        return numbers[:0], choose(features, lasts[:, 0])
+        return inputs[:0], choose(features, lasts[:, 0])
 
     return read_masks
 
@@ -294,7 +294,7 @@ def heads_pass(passes: Passes, features: Tensor, choose: ChooseProposals) -> Fun
     """A pass of proposal heads over these features, R x W x D: its table has each row's column."""
     rows = torch.arange(features.size(0), device=passes.device)
 
-    def propose(numbers: Tensor) -> tuple[Tensor, ...]:
-        return numbers[:0], choose(features[rows, numbers[LIMITS:]])
+    def propose(inputs: Tensor) -> tuple[Tensor, ...]:
+        return inputs[:0], choose(features[rows, inputs[LIMITS:]])
 
     return propose

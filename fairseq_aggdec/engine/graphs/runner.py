@@ -1,6 +1,6 @@
 """Runs a decoder's passes as CUDA graphs.
 
-The host keeps the texts, the device the numbers, and the host waits once a pass. Sizes are rounded up to a few, so that
+The host keeps the texts, the device the values, and the host waits once a pass. Sizes are rounded up to a few, so that
 few graphs serve all passes; the rows and columns that fill a pass up change nothing that is read.
 """
 
@@ -240,17 +240,17 @@ class Graphs(Runner):
         Rows of zeros read symbol 0 at position 0, so that the table may have more rows than the batch.
         """
         graph = self.cache.get(key, LIMITS + rows * columns, make)
-        numbers = graph.numbers()
-        numbers[:] = 0
+        inputs = graph.host_inputs()
+        inputs[:] = 0
         if rules is not None:
-            numbers[:LIMITS] = limits_of(rules)
-        return graph, numbers[LIMITS:].reshape(rows, columns)
+            inputs[:LIMITS] = limits_of(rules)
+        return graph, inputs[LIMITS:].reshape(rows, columns)
 
 
 def _choices(
     graph: Graph, block: Block, shape: Shape, judges: bool, forced: int
 ) -> Chosen:
-    """The choices of a pass over a block that begins with `forced` tokens behind the first.
+    """The choices of a pass over a block with `forced` tokens after the first.
 
     `judges`: with what is found of draft tokens.
     """
@@ -259,7 +259,7 @@ def _choices(
     if graph.inputs:
         read, tokens, log_probs, *judged = found
     else:
-        read = graph.numbers()[LIMITS:].reshape(shape.rows, -1)[:, 1:]
+        read = graph.host_inputs()[LIMITS:].reshape(shape.rows, -1)[:, 1:]
         tokens, log_probs, *judged = found
 
     # a forced beginning is chosen whatever the scores are; no draft token passes where the output must end

@@ -139,7 +139,7 @@ class Loop(ABC):
         graph = self.runner.cache.get(key, LIMITS, make)
 
         # turns, and the state behind them
-        graph.numbers()[:] = limits_of(rules)
+        graph.host_inputs()[:] = limits_of(rules)
         graph.inputs[0].copy_(before)
         repeat(self.runner.cache, graph, capacity)
         return parts_of(graph.inputs[0].cpu(), table).on_host()
@@ -182,28 +182,28 @@ def decode(loop: Loop, first_tokens: Tensor) -> list[Any] | None:
 def _decoded(loop: Loop, first_tokens: np.ndarray) -> list[Any | None]:
     """What each sentence has come to; None where it is not known, since a pass is too large, or scores are NaN."""
     found: list[Any | None] = [None] * len(first_tokens)
-    numbers = list(range(len(found)))  # of the sentences that are left
+    left = list(range(len(found)))  # places of the active sentences in the batch
     capacity = loop.capacity
     table = loop.table(len(found), 1)
     state = parts_of(new_buffer(table), table).on_host()
     loop.start(state, first_tokens)
-    while numbers:
+    while left:
         plan = loop.plan(capacity)
         if plan is None:
             break
         state = loop.take_turns(state, plan, capacity)
 
         # sentences that have ended leave
-        going = state.going[: len(numbers), 0]
+        going = state.going[: len(left), 0]
         ended = np.flatnonzero(going == ENDED).tolist()
         staying = fewest_moves(np.flatnonzero(going).tolist())
         for row, sentence in zip(ended, loop.found(state.of(ended)), strict=True):
-            found[numbers[row]] = sentence
+            found[left[row]] = sentence
         if ended and staying:
             order = RowSelection(staying, loop.runner.passes.device)
             for memory in loop.memories:
                 memory.keep(order)
-        numbers = [numbers[row] for row in staying]
+        left = [left[row] for row in staying]
         state = state.of(staying)
 
         # others wait for more room

@@ -96,7 +96,7 @@ class _Stack:
         )
 
     def _layer(self, layer: Any) -> _CLayer:
-        own = layer.self_attn
+        attention = layer.self_attn
         cross = getattr(layer, "encoder_attn", None)
         dim, inner = self._dim, self._inner
         # weights are allocated in the order in which they are read
@@ -104,12 +104,12 @@ class _Stack:
         of_layer.self_norm = self._norm(layer.self_attn_layer_norm)
         of_layer.self_qkv = self._product(
             (3 * dim, dim),
-            own.q_proj,
-            own.k_proj,
-            own.v_proj,
-            order=queries_and_heads(own),
+            attention.q_proj,
+            attention.k_proj,
+            attention.v_proj,
+            order=queries_and_heads(attention),
         )
-        of_layer.self_out = self._product((dim, dim), own.out_proj)
+        of_layer.self_out = self._product((dim, dim), attention.out_proj)
         if cross is not None:
             of_layer.cross_norm = self._norm(layer.encoder_attn_layer_norm)
             of_layer.cross_q = self._product((dim, dim), cross.q_proj)
@@ -122,19 +122,19 @@ class _Stack:
     def _norm(self, module: nn.LayerNorm | None) -> _CNorm:
         if module is None:
             return _CNorm()
-        numbers: list[Tensor] = []
+        values: list[Tensor] = []
         if module.weight is not None:
             bias = (
                 torch.zeros_like(module.weight) if module.bias is None else module.bias
             )
-            numbers = [module.weight.detach().clone(), bias.detach().clone()]
-        shapes = [module.normalized_shape, *(x.shape for x in numbers)]
+            values = [module.weight.detach().clone(), bias.detach().clone()]
+        shapes = [module.normalized_shape, *(x.shape for x in values)]
         if any(shape != (self._dim,) for shape in shapes):
             raise ValueError(
-                f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {self._dim}"
+                f"a norm of {tuple(module.normalized_shape)} elements, in layers of {self._dim}"
             )
-        self._alive += numbers
-        norm = _CNorm(*map(address, numbers))
+        self._alive += values
+        norm = _CNorm(*map(address, values))
         norm.epsilon = module.eps
         return norm
 

@@ -133,9 +133,9 @@ def choose_block(
         positions = block.positions[part]
         read = None if sequence is None else sequence[ragged.rows[part]]
         at = Places(positions, block.first_start, last, read)
-        own = rules.keep(ragged.rows[part]) if rules.differ else rules
+        of_rows = rules.keep(ragged.rows[part]) if rules.differ else rules
         count = min(max(ranks, least), chunk.size(1))
-        values, names, whole = ranked(choice, own, chunk, at, count)
+        values, names, whole = ranked(choice, of_rows, chunk, at, count)
 
         # the best token; EOS at the longest length whatever its score: so the search ends, and NaN shows
         tokens = resolve_ties(choice, names, values, whole)
@@ -148,8 +148,8 @@ def choose_block(
         # the draft's tokens; none passes where an output is as long as its source
         if proposed is not None:
             drafted = whole.gather(1, proposed[part])
-            if own.source_lengths is not None:
-                ends = positions >= own.source_lengths
+            if of_rows.source_lengths is not None:
+                ends = positions >= of_rows.source_lengths
                 ends &= tokens == rules.eos
                 drafted.masked_fill_(ends[:, None], -math.inf)
             higher = (values > drafted).sum(dim=1)
@@ -177,8 +177,8 @@ def entries_behind(
         at = Places(
             here.positions[part], block.first_position, block.last_position, read
         )
-        own = rules.keep(here.ragged.rows[part])
-        values, names, whole = ranked(choice, own, chunk, at, count)
+        of_rows = rules.keep(here.ragged.rows[part])
+        values, names, whole = ranked(choice, of_rows, chunk, at, count)
         yield Entries(
             values.cpu(),
             names.cpu(),

@@ -29,7 +29,7 @@ _CAPACITY_STEP = 64
 
 
 class Norm:
-    """A layer's own normalisation, without the module around it; nothing where a model has none."""
+    """A layer's normalisation, without the module around it; nothing where a model has none."""
 
     def __init__(self, module: nn.LayerNorm | None) -> None:
         self._arguments = None
@@ -110,7 +110,7 @@ class KVCache:
     """Keys and values of every decoder layer.
 
     Rolling a row back costs nothing: the next block is written at the row's new position, and the attention mask hides
-    later entries. Every batch allocates its own memory: otherwise a sentence that overflows would leave NaN to the next
+    later entries. Every batch allocates new memory: otherwise a sentence that overflows would leave NaN to the next
     batch, and long outputs would be reserved for the rows of the largest batch. The entries of a head of a row are
     contiguous, so the products of attention need no copies.
     """
@@ -159,7 +159,7 @@ def keep_rows(x: Tensor, order: RowSelection, dim: int = 0) -> Tensor:
 
 
 class LayerMemory(NamedTuple):
-    """A layer's cached keys and values while a block is read, and where its own are written."""
+    """A layer's cached keys and values while a block is read, and where those of the block are written."""
 
     entries: Tensor
     """B x H x L x 2D/H, keys first: what the block attends to"""
@@ -186,15 +186,18 @@ class Layer:
 
     def __init__(self, layer: Any, linear: Callable[..., Product]) -> None:
         """`layer`: fairseq's; `linear`: `PlainBackend.fused`."""
-        own = layer.self_attn
-        self._heads = own.num_heads
-        self._sizes = (own.embed_dim, 2 * own.embed_dim)
+        attention = layer.self_attn
+        self._heads = attention.num_heads
+        self._sizes = (attention.embed_dim, 2 * attention.embed_dim)
         """of the fused projection: queries; keys and values"""
         self._norm_first = layer.normalize_before
         self._self_qkv = linear(
-            own.q_proj, own.k_proj, own.v_proj, order=queries_and_heads(own)
+            attention.q_proj,
+            attention.k_proj,
+            attention.v_proj,
+            order=queries_and_heads(attention),
         )
-        self._self_out = linear(own.out_proj)
+        self._self_out = linear(attention.out_proj)
         self._self_norm = Norm(layer.self_attn_layer_norm)
         cross = getattr(layer, "encoder_attn", None)
         if cross is not None:
@@ -337,7 +340,7 @@ class DecoderLayers:
         end: int,
         ragged: Ragged | None = None,
     ) -> Tensor:
-        """Run the layers on tokens of trees, each after a prefix of its own; the result has the shape of x.
+        """Run the layers on tokens of trees, each after its prefix; the result has the shape of x.
 
         `positions`: B x W or, ragged, N; `paths`: B x W x L or N x L, see `TreeBlock`, of slots below `end`. Others are
         those of `block`.
@@ -365,8 +368,10 @@ class DecoderLayers:
             rows = ragged.rows
         entries = cache.memory[:, :batch_size, :, :end]
         last = self._layers[-1]
-        for layer, own, cross in zip(self._layers, entries, self._cross, strict=True):
-            memory = LayerMemory(own, rows, slots)
+        for layer, keys_and_values, cross in zip(
+            self._layers, entries, self._cross, strict=True
+        ):
+            memory = LayerMemory(keys_and_values, rows, slots)
             x = layer(
                 x,
                 memory,

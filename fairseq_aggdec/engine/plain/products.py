@@ -16,7 +16,7 @@ Activation = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, in the input's type"""
 
-# weights are prepacked for this number of rows; any number can be multiplied
+# weights are prepacked for this many rows; any count can be multiplied
 _TYPICAL_ROWS = 16
 # with fewer multiplications oneDNN's fixed cost of a call is more than it saves
 _MIN_MULTIPLICATIONS = 400_000
@@ -50,7 +50,7 @@ class Linear:
 class PrepackedLinear(Linear):
     """A `Linear` on a CPU in single precision, which oneDNN multiplies where the product is large.
 
-    oneDNN compiles machine code for every number of rows and shape of layer, in about a millisecond: so numbers of rows
+    oneDNN compiles machine code for every count of rows and shape of layer, in about a millisecond: so counts of rows
     are rounded up to a few.
     """
 
@@ -82,7 +82,7 @@ class PrepackedLinear(Linear):
 
 
 def rounded_rows(rows: int) -> int:
-    """Round a number of rows up: to one of four numbers per power of two, from 64 on to a multiple of 16."""
+    """Round a count of rows up: to one of four values per power of two, from 64 on to a multiple of 16."""
     step = min(1 << max(0, (rows - 1).bit_length() - 3), _ROW_STEP)
     return -(-rows // step) * step
 
