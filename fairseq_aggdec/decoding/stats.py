@@ -78,7 +78,8 @@ class BeamTotals(DecodingTotals):
     """Totals of a beam search: iterations are passes, committed tokens steps, drafted tokens prefixes scored ahead."""
 
     def summary(self) -> str:
-        sentences, passes = max(1, self.sentences), max(1, self.iterations)
+        sentences = max(1, self.sentences)
+        passes = max(1, self.iterations)
         return (
             f"{self.sentences} sentences, {self.mean_iterations:.2f} passes/sentence for "
             f"{self.committed / sentences:.2f} steps, {self.drafted / passes:.2f} prefixes scored ahead in a pass"

@@ -316,7 +316,8 @@ class Block:
     @property
     def proposed(self) -> Tensor:
         """The next token of the same row after each token, N; `NO_DRAFT` at a row's end."""
-        read, rows = self.ragged.pack(self.tokens), self.ragged.rows
+        read = self.ragged.pack(self.tokens)
+        rows = self.ragged.rows
         is_last = F.pad(rows[1:], (0, 1), value=-1) != rows
         return F.pad(read[1:], (0, 1)).masked_fill(is_last, NO_DRAFT)
 
@@ -325,7 +326,8 @@ class Block:
 
         `texts`: the tokens of each row up to `lasts`.
         """
-        width, tokens = self.ragged.width, self.tokens
+        width = self.ragged.width
+        tokens = self.tokens
         length = self.last_start + width
         inputs = padded(texts, pad, length).to(tokens.device, non_blocking=True)
         return inputs.scatter(

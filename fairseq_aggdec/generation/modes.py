@@ -7,23 +7,22 @@ To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation
 from dataclasses import dataclass
 from typing import Literal
 
-BEAM, GREEDY, IAD, IAD_PLUS, GAD, GAD_PLUS = (
-    "beam",
-    "greedy",
-    "iad",
-    "iad++",
-    "gad",
-    "gad++",
-)
-SPECULATIVE, NAR, BLOCKWISE = "speculative", "nar", "blockwise"
-AGGRESSIVE, AGGRESSIVE_BEAM = "aggressive", "aggressive-beam"
+BEAM = "beam"
+GREEDY = "greedy"
+IAD = "iad"
+IAD_PLUS = "iad++"
+GAD = "gad"
+GAD_PLUS = "gad++"
+SPECULATIVE = "speculative"
+NAR = "nar"
+BLOCKWISE = "blockwise"
+AGGRESSIVE = "aggressive"
+AGGRESSIVE_BEAM = "aggressive-beam"
 """names of the modes; see `MODES` for what each does"""
-COPIES, BLOCK_MODEL, SMALL_MODEL, HEADS = (
-    "copies",
-    "a block drafter",
-    "an ordinary model",
-    "proposal heads",
-)
+COPIES = "copies"
+BLOCK_MODEL = "a block drafter"
+SMALL_MODEL = "an ordinary model"
+HEADS = "proposal heads"
 """drafters, as messages call them: the source is copied, the model of --drafter-path drafts, or the verifier's heads"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""

@@ -32,7 +32,8 @@ def look_ahead(
         return []
     if tree.root.row is None:
         return _chain(tree, sources[sentence.index])
-    search, guesses = sentence.search.copy(), _Guesses(tree)
+    search = sentence.search.copy()
+    guesses = _Guesses(tree)
     ahead: list[Node] = []
     is_first = True  # of whose prefixes the search waits for all that are not scored
     while not search.has_ended:
@@ -98,11 +99,13 @@ class _Guesses:
 
     def _similar_node(self, node: Node, before: int) -> Node | None:
         """A scored prefix of nearly the same length that ends in the same token, preferably after the same token."""
-        found, closest = None, 2 * _MAX_SHIFT + 1
+        found = None
+        closest = 2 * _MAX_SHIFT + 1
         for other in self._tree.ending_in.get(node.token, ()):
             distance = abs(other.depth - node.depth)
             if distance <= _MAX_SHIFT and other.parent is not None:
                 distance += 0 if other.parent.token == before else _MAX_SHIFT + 1
                 if distance <= closest:
-                    found, closest = other, distance
+                    found = other
+                    closest = distance
         return found

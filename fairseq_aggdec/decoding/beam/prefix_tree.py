@@ -131,7 +131,8 @@ class PrefixTree:
 
     def take_in(self, nodes: Sequence[Node], rows: Sequence[Row]) -> None:
         """Store the rows that a pass has scored after these prefixes."""
-        ending_in, whole = self.ending_in, self._whole
+        ending_in = self.ending_in
+        whole = self._whole
         for node, row in zip(nodes, rows, strict=True):
             node.row = row
             ending_in[node.token].append(node)

@@ -81,7 +81,9 @@ class SourceMatcher:
             min(tokens, max_draft_len or tokens) for tokens in reversed(copyable)
         ]
         """the longest draft from each place of `source`, and none after it"""
-        self.source, self._first_kind, self.resumes = list(source), first_kind, resumes
+        self.source = list(source)
+        self._first_kind = first_kind
+        self.resumes = resumes
         self._read = 1  # output tokens read so far
         self._suffix = _START  # the longest suffix of these that occurs
         self._ends = [0]  # the first two places after it
@@ -108,7 +110,8 @@ class SourceMatcher:
             # a forced prefix stands for the source's beginning, as languages' tokens do; a user's draft has none
             lacks_prefix = self._first_kind == USER_DRAFT and self._suffix == ""
             self._place = 0 if lacks_prefix else min(len(output), len(self.source)) - 1
-            self._suffix, self._ends = "", [self._place]
+            self._suffix = ""
+            self._ends = [self._place]
         elif is_unique or self.resumes:
             self._place = self._ends[0] if is_unique else self._nearest(expected)
             self._is_guess = self._suffix == ""
@@ -140,7 +143,8 @@ class SourceMatcher:
                 for begin in (first, second)
                 if begin >= 0 and suffix
             ]
-        self._suffix, self._ends = suffix, ends
+        self._suffix = suffix
+        self._ends = ends
 
     def _expected(self, new: str) -> int:
         """The place after new tokens of the output, of which the last one may differ from the source's."""
@@ -198,7 +202,8 @@ def align_source(
     """
     sentences = []
     for symbols in source.tolist():
-        first, end = 0, len(symbols)
+        first = 0
+        end = len(symbols)
         while end > 0 and symbols[end - 1] == pad:
             end -= 1
         while first < end and symbols[first] == pad:

@@ -106,7 +106,9 @@ def _load_weights(
     )
     # as x: a norm's weights need no move
     norm_columns = tl.broadcast_to(operand_columns(warps), (1, warps, 8, 4, 8))
-    factors, gains, shifts = (), (), ()
+    factors = ()
+    gains = ()
+    shifts = ()
     for piece in tl.static_range(pieces):
         factor = tl.load(start + piece * (block_size * columns))
         factor = in_order(factor, groups, warps)

@@ -15,7 +15,9 @@ STATIC = "static"
 MOST_TOKENS = 4096
 """tokens of a pass, padding up to its bucket included, above which arithmetic takes longer than kernel launches"""
 _WIDTHS = (1, 4, 8, 16, 32)
-_POSITIONS, _SOURCE = 64, 32  # the smallest buckets
+# the smallest buckets
+_POSITIONS = 64
+_SOURCE = 32
 _SHARE_KEPT = 0.25
 """of a device's memory: larger buffers do not grow beyond what a batch needs"""
 

@@ -251,7 +251,9 @@ def tree_pass(passes: Passes, shape: Shape, count: int, chooser: Chooser) -> Fun
     def read_tree(inputs: Tensor) -> tuple[Tensor, ...]:
         limits = inputs[:LIMITS]
         table = inputs[LIMITS:].view(shape.rows, shape.width, -1)
-        tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
+        tokens = table[..., 0]
+        positions = table[..., 1]
+        paths = table[..., 2:]
         features = passes.features(tokens, positions, shape, paths=paths).flatten(0, 1)
         at = positions.flatten().contiguous()
         if passes.kernels is None or not waits:

@@ -30,7 +30,8 @@ class NativeBackend(PlainBackend):
     def __init__(self, found: Kernels, arithmetic: Arithmetic, weight: Tensor) -> None:
         super().__init__(arithmetic, weight)
         self.choice = NATIVE
-        self._kernels, self._quantised = found, arithmetic.precision == "int8"
+        self._kernels = found
+        self._quantised = arithmetic.precision == "int8"
 
     def product(
         self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None
@@ -88,7 +89,8 @@ def native_backend(
     """
     if arithmetic.precision == "bf16":
         raise AggdecError(BF16_ON_CPU)
-    found, is_int8 = library.kernels(), arithmetic.precision == "int8"
+    found = library.kernels()
+    is_int8 = arithmetic.precision == "int8"
     if weight.dtype != torch.float32:
         reason = f"do not compute in {weight.dtype}: take a model in single precision, or leave the option out"
     elif activation not in ACTIVATIONS:

@@ -98,7 +98,8 @@ class _Stack:
     def _layer(self, layer: Any) -> _CLayer:
         attention = layer.self_attn
         cross = getattr(layer, "encoder_attn", None)
-        dim, inner = self._dim, self._inner
+        dim = self._dim
+        inner = self._inner
         # weights are allocated in the order in which they are read
         of_layer = _CLayer()
         of_layer.self_norm = self._norm(layer.self_attn_layer_norm)
@@ -232,7 +233,8 @@ class DecoderStack(_Stack):
         self._check_input(x)
         shape = x.shape if wanted is None else (*wanted.shape, self._dim)
         y = x.new_empty(shape)
-        memory, cross = cache.memory, self._cross
+        memory = cache.memory
+        cross = self._cross
         given = {"x": x, "wanted": wanted, "paths": paths, **others}
         if ragged is not None:
             given |= {"rows": ragged.rows, "columns": ragged.columns}

@@ -97,7 +97,8 @@ class PackedProduct:
         """valid as long as this object"""
 
     def __call__(self, x: Tensor) -> Tensor:
-        inputs, outputs = self.as_c.inputs, self.as_c.outputs
+        inputs = self.as_c.inputs
+        outputs = self.as_c.outputs
         if x.dtype != torch.float32 or x.size(-1) != inputs:
             raise RuntimeError(
                 f"{x.dtype} of {tuple(x.shape)} for a product of {inputs} elements in fp32"
