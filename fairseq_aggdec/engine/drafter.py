@@ -81,6 +81,7 @@ class LoadedDrafter(EngineCache):
 
         Raises `AggdecError` where the engine does not support a block drafter, or the precision is not available.
         """
+        # fairseq moves and converts the verifier's models alone
         weight = next(self.model.parameters())
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):

@@ -79,6 +79,7 @@ class AggressiveGenerator(SequenceGenerator):
 
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
+        # what the mode cannot honour
         mode = decoding.row
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
@@ -89,8 +90,12 @@ class AggressiveGenerator(SequenceGenerator):
             raise AggdecError(
                 f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}"
             )
+
+        # fairseq's generator with all its options
         torch.nn.Module.__init__(self)
         self.__dict__.update(stock.__dict__)
+
+        # what decodes, what drafts, and which drafts pass
         self.decoding = decoding
         self.mode = mode
         self.block_draft = block_draft or BlockDraftOptions(None, 1)

@@ -276,6 +276,7 @@ def _faults_of_precision(decoding: Decoding) -> Iterable[str]:
 def _faults_of_mode(
     decoding: Decoding, heads: int | None, drafter: str | None
 ) -> Iterable[str]:
+    # options of other modes
     for option in fields(decoding):
         modes = readers(option.name)
         if (
@@ -287,6 +288,8 @@ def _faults_of_mode(
                 f"{option_name(name_of(option))} is read by --decoding {', '.join(modes)} only, and not by "
                 f"{decoding.mode}: leave it out"
             )
+
+    # no drafter where the mode needs one
     mode = decoding.resolved(heads or 0, drafter or BLOCK_MODEL)
     if mode.needs_drafter and not decoding.drafter:
         yield f"--decoding {mode.name} needs a drafter: name its checkpoint with --drafter-path"
@@ -300,6 +303,8 @@ def _faults_of_mode(
             f"--block-size {decoding.block_size} needs a drafter: name its checkpoint with --drafter-path, or leave it "
             "out"
         )
+
+    # too few heads
     if mode.drafter == HEADS and heads == 0:
         yield (
             f"--decoding {mode.name} needs a model with proposal heads, and --path names none: train them with "
@@ -307,6 +312,8 @@ def _faults_of_mode(
         )
     elif mode.drafter == HEADS and heads is not None and decoding.block_size > heads:
         yield f"--block-size {decoding.block_size}: the model has {heads} heads; give no more"
+
+    # a drafter of another kind
     if drafter is not None and mode.drafts_by_model and mode.drafter != drafter:
         right = MODES[AGGRESSIVE].resolve(drafter).name
         swapped = ". Are --path and --drafter-path swapped? --path takes the verifier"

@@ -79,6 +79,8 @@ def batch_of(
             f"--decoding {decoding.mode} does not follow torch.autocast: decode outside of it, with the precision "
             "of the model's weights (--fp16, --bf16, or model.half())"
         )
+
+    # the longest output of each sentence, as fairseq limits it
     rows, width = source.shape[:2]
     longest = [
         min(int(search.max_len_a * width + search.max_len_b), search.max_len - 1)

@@ -235,6 +235,8 @@ class BeamSearch:
         """Finish the hypotheses that EOS extends, and keep the best other candidates."""
         size = self._options.size
         eos = self._options.eos
+
+        # apart: those that EOS ends, in fairseq only among the best N, and the others
         extending = []
         finishes = False
         for place, (score, parent, token) in enumerate(candidates):
@@ -246,11 +248,15 @@ class BeamSearch:
                 finishes = True
                 if len(self._finished) < size:
                     self._finished.append((self.live[parent], score))
+
+        # N finished hypotheses end the search only in a step that finishes one
         at_end = self.taken == self._options.max_len
         self.has_ended = (
             at_end or not extending or (finishes and len(self._finished) == size)
         )
         self.taken += 1
+
+        # the beam after the step
         extended = []
         for score, parent, token in extending[:size]:
             before = self.live[parent]

@@ -167,6 +167,8 @@ def choose(
     result = results + row
     step = tl.num_programs(0)
     wait(pdl)
+
+    # the best token, and what normalises its score
     peak, log_sum = _normalisers(peaks, sums, entries, is_part)
     found = tl.load(keys + entries, mask=is_part, other=_NO_KEY)
     score, token = entry_of(tl.max(found, 0))
@@ -320,12 +322,16 @@ def embed(
     column = tl.arange(0, padded_dim)
     is_column = column < dim
     wait(pdl)
+
+    # the word's, scaled; NaN for a token that is no symbol
     token = tl.load(tokens + row)
     is_word = (token >= 0) & (token < symbols)
     embedding = tl.load(
         words + token * dim + column, mask=is_column & is_word, other=float("nan")
     )
     embedding = (embedding.to(tl.float32) * scale).to(embedding.dtype)
+
+    # an extra symbol's, not scaled
     if extra_embeddings is not None:
         is_extra = (token >= symbols) & (token < symbols + num_extra)
         of_token = extra_embeddings + (token - symbols) * dim
@@ -333,6 +339,8 @@ def embed(
             of_token + column, mask=is_column & is_extra, other=float("nan")
         )
         embedding = tl.where(is_word, embedding, extra)
+
+    # the position's, the last one for all after the table's end
     if position_embeddings is not None:
         position = tl.minimum(tl.load(positions + row), num_positions - 1)
         added = tl.load(

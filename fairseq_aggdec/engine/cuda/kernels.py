@@ -279,12 +279,15 @@ def projections(
     sentence = row // width
     slot = row % width
     wait(pdl)
+
+    # the slot of each token: at its position on its path, or after its sentence's start
     if paths is not None:
         position = tl.load(starts + row, mask=is_row, other=0)
         path = paths + row.to(tl.int64) * path_length
         slot = tl.load(path + position, mask=is_row, other=0).to(tl.int32)
     elif starts is not None:
         slot += tl.load(starts + sentence, mask=is_row, other=0).to(tl.int32)
+
     result = _multiply(x, loaded, normed, num_rows, loaded_rows, dim, block_size, warps)
     result = result.to(query.dtype.element_ty)
 

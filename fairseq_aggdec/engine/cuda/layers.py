@@ -201,6 +201,7 @@ class _Layer:
         if is_post_norm:
             *norms, self.after = [before, *norms]
 
+        # the products of self-attention, of cross-attention and of the feed-forward part
         self.qkv = Product(
             (3 * dim, dim),
             *(attention.q_proj, attention.k_proj, attention.v_proj),

@@ -61,6 +61,7 @@ class StaticMemory(Memory):
 
             return fill, inputs
 
+        # a graph where it fits, else the same operations as they are
         graph = None
         if of_encoder or rows * source <= MOST_TOKENS:
             key = ("start", rows, source, *(part.data_ptr() for part in of_encoder))

@@ -216,12 +216,15 @@ def block_pass(
         drafts.append(columns.new_zeros(shape.rows, shape.width - 1))
 
     def read_block(inputs: Tensor) -> tuple[Tensor, ...]:
+        # tokens and positions
         limits = inputs[:LIMITS]
         table = inputs[LIMITS:].view(shape.rows, -1)
         tokens = table[:, 1:]
         if drafts:
             tokens = torch.cat([table[:, 1:2], *drafts], dim=1)
         positions = table[:, :1] + columns
+
+        # the pass, and what is chosen after each token
         features = passes.features(tokens, positions, shape)
         if chooser is None:
             return limits[:0], features

@@ -46,7 +46,7 @@ class CBeamStep:
         names: Tensor,
         whole: Sequence[Rows],
     ) -> tuple[Beams, Ends]:
-        # the arguments in C
+        # the beams after the step
         size = self._options.size
         best = self._candidates
         sentences = beams.counts.size(0)
@@ -58,6 +58,8 @@ class CBeamStep:
             torch.empty_like(new_texts),
             beams.sums.new_empty(new_texts.shape),
         )
+
+        # the arguments in C, in the order of its fields
         tensors = (
             beams.counts,
             beams.texts,
@@ -88,7 +90,7 @@ class CBeamStep:
         step = _CStep(*sizes, *(tensor.data_ptr() for tensor in tensors))
         address = ctypes.addressof(step)
 
-        # the step
+        # the step; equal sums are resolved as fairseq does
         if self._kernels.candidates(address):
             best.resolve_ties(beams, whole, self._options)
         count = self._kernels.take(address)

@@ -244,6 +244,8 @@ class DecoderStack(_Stack):
             for name, tensor in given.items()
             if tensor is not None
         }
+
+        # the arguments by the names of C's fields
         block = _CBlock(
             y=y.data_ptr(),
             memory=memory.data_ptr(),
@@ -299,6 +301,8 @@ class Embedding:
         """
         symbols, dim = self._words.shape
         tokens = tokens.contiguous()
+
+        # positions: the first one, or one for each token; and their table
         first = 0
         given = None
         if isinstance(positions, range):

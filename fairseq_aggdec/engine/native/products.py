@@ -57,7 +57,7 @@ class PackedProduct:
     ) -> None:
         """Copy a weight, O x I, in single precision on the CPU, and a bias, O.
 
-        `together`: number of weights of the whole model, if the product is a part of one.
+        `together`: weights of the whole model, if the product is a part of one.
         """
         weight = weight.detach()
         outputs, inputs = weight.shape
