@@ -236,7 +236,7 @@ class BeamSearch:
         size = self._options.size
         eos = self._options.eos
 
-        # apart: those that EOS ends, in fairseq only among the best N, and the others
+        # EOS finishes a hypothesis only among the best N candidates, as in fairseq
         extending = []
         finishes = False
         for place, (score, parent, token) in enumerate(candidates):
