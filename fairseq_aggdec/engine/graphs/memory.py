@@ -55,9 +55,9 @@ class StaticMemory(Memory):
                 states.new_zeros(rows, source, dtype=torch.bool),
             )
 
-            def fill(inputs: Tensor) -> tuple[Tensor, ...]:
+            def fill(unread: Tensor) -> tuple[Tensor, ...]:
                 cache.fill(parts.keys_and_values(inputs[0]), inputs[1])
-                return (inputs,)
+                return (unread,)
 
             return fill, inputs
 
