@@ -18,34 +18,42 @@ FAULTS = yaml.safe_load(
     (ROOT / "tests/support/mutants.yaml").read_text(encoding="utf-8")
 )
 TRIED = FAULTS if "ALL_FAULTS" in os.environ else FAULTS[:1]
-COPIED = ("fairseq_aggdec", "tests", "configs", "scripts")
-"""the folders that a fault's file may be in; where it names none of the others, it is in the first"""
+FOLDERS = ("configs", "tests", "scripts", "docs")
+"""what is copied beside the package; a fault's file that names none of them is one of the package"""
 
 
 def faulty_file(fault: dict[str, str], root: Path) -> Path:
-    is_elsewhere = fault["file"].split("/")[0] in COPIED[1:]
-    return root / ("" if is_elsewhere else COPIED[0]) / fault["file"]
+    in_package = fault["file"].split("/")[0] not in FOLDERS
+    return root / ("fairseq_aggdec" if in_package else "") / fault["file"]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What tests may read of the repository."""
+    folder = tmp_path_factory.mktemp("copy")
+    not_copied = shutil.ignore_patterns("__pycache__")
+    for name in ("fairseq_aggdec", *FOLDERS):
+        shutil.copytree(ROOT / name, folder / name, ignore=not_copied)
+    for path in [ROOT / "pyproject.toml", *ROOT.glob("*.md")]:
+        shutil.copy(path, folder)
+    return folder
 
 
 @cache
-def passes(tests: str, folder: Path) -> bool:
-    """Whether the tests pass with the code in `folder`."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-qx",
-        "-p",
-        "no:cacheprovider",
-        *tests.split(),
-    ]
+def passes(tests: str, folder: Path, fault: str = "") -> bool:
+    """Whether the tests pass with the code in `folder`, which has this fault."""
+    command = [sys.executable, *"-m pytest -qx -p no:cacheprovider".split()]
     environment = {
         **os.environ,
         "PYTHONPATH": str(folder),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True
+        [*command, *tests.split()],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     # more: no test has run; less than 0: the process has died
     assert done.returncode <= 1, done.stdout + done.stderr
@@ -63,15 +71,13 @@ def test_every_fault_can_be_put_into_the_code_and_names_tests() -> None:
 
 
 @pytest.mark.parametrize("fault", TRIED, ids=lambda fault: fault["fault"])
-def test_a_fault_is_seen(fault: dict[str, str], tmp_path: Path) -> None:
+def test_a_fault_is_seen(fault: dict[str, str], copy: Path) -> None:
     """The first is tried in every run: it once reached users, and once survived the suite."""
-    assert passes(fault["tests"], ROOT), "fails without any fault"
-    for name in COPIED:
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    path = faulty_file(fault, tmp_path)
+    assert passes(fault["tests"], copy), "fails without any fault"
+    path = faulty_file(fault, copy)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")
-    assert not passes(fault["tests"], tmp_path)
+    try:
+        assert not passes(fault["tests"], copy, fault["fault"])
+    finally:
+        path.write_text(text, encoding="utf-8")
