@@ -72,8 +72,8 @@ def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(
     some = model(shape)
     if some.decoder.output_projection.bias is not None:
         some.decoder.output_projection.bias[0] = -1e4
-    # of NormFormer
-    some.decoder.layers[1].w_resid = nn.Parameter(torch.full((16,), 1.01))
+    # of the queries, which the engine computes from the size of a head
+    some.decoder.layers[1].self_attn.scaling *= 1.01
     reason = Engines().unsupported(some.decoder) or ""
     assert reason.startswith("log-probabilities that differ by 0.")
     with pytest.raises(
@@ -173,5 +173,7 @@ def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() ->
     assert unsupported_decoder(some.decoder) == (
         "TransformerDecoderBase with another output_layer; layers.0.self_attn and 1 more of type Windowed"
     ), "all reasons, each once"
+    scaled = model(scale_resids=True)
+    assert unsupported_decoder(scaled.decoder) == "layers with w_resid"
     without = model(no_cross_attention=True, cross_self_attention=False)
     assert unsupported_decoder(without.decoder) == "no attention to the encoder"

@@ -21,10 +21,7 @@ _BLOCK_SIZES = (64, 32, 16, 8)  # outputs of a program
 _PROGRAMS = 64  # of a product, at least
 _MOST_WEIGHTS = 2**16  # of a program; with more, its registers spill
 _MOST_INPUTS = 1024  # of a norm, for the same reason
-_TYPES = (torch.float16, torch.bfloat16)
 _HEAD_DIMS = (16, 32, 64, 128)
-# parts of fairseq's layer that few models have
-_ADDITIONS = ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")
 
 
 class Norm(NamedTuple):
@@ -391,13 +388,9 @@ class TritonEncoderLayers(_Stack):
 def _check(layer: Any, first: Any) -> None:
     """Raise `ValueError` if the kernels do not support a layer after a `first` one."""
     dim, head_dim, inner, _ = _sizes(layer)
-    dtype = layer.fc1.weight.dtype
     activation = layer.activation_fn
-    additions = [name for name in _ADDITIONS if getattr(layer, name, None) is not None]
     objections = {
         "layers of several sizes": _sizes(layer) != _sizes(first),
-        f"layers with {', '.join(additions)}": additions,
-        f"weights in {dtype}, not in half precision": dtype not in _TYPES,
         f"the activation {activation}": activation is None
         or activation not in ACTIVATIONS,
         f"heads of {head_dim} elements, not of {', '.join(map(str, _HEAD_DIMS))}": head_dim
