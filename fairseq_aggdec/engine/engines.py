@@ -132,11 +132,13 @@ class Engines(EngineCache):
         Raises `AggdecError` where the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
-        engine = self.current(
-            encoder, self.arithmetic, lambda: self._new_encoder(model)
-        )
-        # they replace `src_tokens`
-        if engine is None or net_input.get("token_embeddings") is not None:
+        engine = None
+        # embeddings replace `src_tokens`
+        if self.decoder(model.decoder) and net_input.get("token_embeddings") is None:
+            engine = self.current(
+                encoder, self.arithmetic, lambda: self._new_encoder(encoder)
+            )
+        if engine is None:
             return encoder.forward_torchscript(net_input)
         return engine(net_input["src_tokens"])
 
@@ -153,13 +155,10 @@ class Engines(EngineCache):
 
         return self.current(decoder, self.arithmetic, make)
 
-    def _new_encoder(self, model: FairseqEncoderDecoderModel) -> Encoder | None:
-        encoder = model.encoder
+    def _new_encoder(self, encoder: nn.Module) -> Encoder | None:
         # in whose batches sentences change each other
         reads_speech = not hasattr(encoder, "embed_tokens")
-        if self.decoder(model.decoder) is None or (
-            reads_speech and not self.arithmetic.bit_exact
-        ):
+        if reads_speech and not self.arithmetic.bit_exact:
             return None
         engine, reason = self._new(
             Encoder, encoder, unsupported_encoder(encoder), encoder_objection
