@@ -1,4 +1,4 @@
-"""The choice of a model's backend. Other files ask it, not for a device; `graphs/graphs.py` and `cuda/` are a GPU's.
+"""The choice of a model's backend. Other files ask it, not for a device; `graphs/` and `cuda/` are a GPU's.
 
 | backend | computes | where |
 |---|---|---|

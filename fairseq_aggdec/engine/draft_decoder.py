@@ -270,13 +270,10 @@ def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]
     """The encoder output of these rows; None: all rows."""
     if rows is None:
         return encoder_out
-    return {
-        # S x B x C
-        "encoder_out": [states[:, rows] for states in encoder_out["encoder_out"]],
-        "encoder_padding_mask": [
-            mask[rows] for mask in encoder_out["encoder_padding_mask"]
-        ],
-        "encoder_embedding": [
-            embedding[rows] for embedding in encoder_out["encoder_embedding"]
-        ],
+    by_row = {
+        name: [values[rows] for values in encoder_out[name]]
+        for name in ("encoder_padding_mask", "encoder_embedding")
     }
+    # S x B x C
+    states = [states[:, rows] for states in encoder_out["encoder_out"]]
+    return {"encoder_out": states, **by_row}

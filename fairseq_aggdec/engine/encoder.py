@@ -13,7 +13,6 @@ from fairseq_aggdec.engine.graphs.buffers import STATIC
 from fairseq_aggdec.engine.graphs.encoder import Encoded, EncoderGraphs
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
-from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 
 _KEY_MULTIPLE = 16  # of the sources' width, so that few shapes occur
@@ -74,9 +73,6 @@ class Encoder:
 
         `clamps`: give tokens after the last learned position that position, as a drafter may.
         """
-        reason = unsupported_encoder(encoder)
-        if reason is not None:
-            raise ValueError(f"the block engine does not support {reason}")
         self.backend = choose_backend(
             encoder.embed_tokens.weight,
             arithmetic,

@@ -42,7 +42,15 @@ class Parts:
             self.positions = Positions(decoder.embed_positions, self._words)
         self._in = _optional(decoder.project_in_dim, backend)
         self._norm = Norm(decoder.layernorm_embedding)
-        self._embedding = backend.embedding(decoder, self.positions, extra_embeddings)
+        self.adds_embeddings = (
+            decoder.project_in_dim is None and decoder.layernorm_embedding is None
+        )
+        """whether the input of the first layer is a sum of embeddings"""
+        self._embedding = None
+        if self.adds_embeddings:
+            self._embedding = backend.embedding(
+                decoder, self.positions, extra_embeddings
+            )
 
         # the layers
         first = decoder.layers[0].self_attn
@@ -132,8 +140,4 @@ def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> 
 
 def _optional(projection: nn.Linear | None, backend: PlainBackend) -> Product:
     """A projection that not every model has."""
-    return _unchanged if projection is None else backend.fused(projection)
-
-
-def _unchanged(x: Tensor) -> Tensor:
-    return x
+    return nn.Identity() if projection is None else backend.fused(projection)

@@ -27,12 +27,12 @@ class HeadRange:
         inner = layer.inner.detach()[read].flatten(0, 1)
         outer = layer.outer.detach()[wanted]
         outer_bias = layer.outer_bias.detach()[wanted]
-        self._count = outer.size(0)
+        self.count = outer.size(0)
         self._inner = backend.product(
             inner, layer.inner_bias.detach()[read].flatten(), F.relu
         )
         self._outer = None
-        if self._count == 1 or not layer.own_hidden:
+        if self.count == 1 or not layer.own_hidden:
             self._outer = backend.product(outer.flatten(0, 1), outer_bias.flatten())
         self._weights = outer.transpose(1, 2)  # N x hidden x D
         self._bias = outer_bias[:, None]  # N x 1 x D
@@ -41,13 +41,13 @@ class HeadRange:
         """The input of the vocabulary projection, ... x D -> ... x N x D."""
         hidden = self._inner(features)  # ... x (N hidden), or the whole hidden layer
         if self._outer is not None:
-            change = self._outer(hidden).unflatten(-1, (self._count, -1))
+            change = self._outer(hidden).unflatten(-1, (self.count, -1))
         else:
             by_head = hidden.view(
-                -1, self._count, hidden.size(-1) // self._count
+                -1, self.count, hidden.size(-1) // self.count
             ).transpose(0, 1)
             change = torch.baddbmm(self._bias, by_head, self._weights).transpose(0, 1)
-            change = change.reshape(*features.shape[:-1], self._count, -1)
+            change = change.reshape(*features.shape[:-1], self.count, -1)
         return features.unsqueeze(-2) + change
 
 
@@ -70,7 +70,7 @@ class Proposals:
         self._layer = layer
         self._never_proposed = decoder.never_proposed
         # 2 to the largest `last_head` so far
-        self._heads: tuple[int, HeadRange] | None = None
+        self._heads: HeadRange | None = None
 
     def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
         features = self._memory.features
@@ -89,9 +89,6 @@ class Proposals:
 
     def _heads_up_to(self, last_head: int) -> HeadRange:
         """Heads 2 to `last_head` at least."""
-        if self._heads is None or self._heads[0] < last_head:
-            self._heads = (
-                last_head,
-                HeadRange(self._layer, 2, last_head, self._parts.backend),
-            )
-        return self._heads[1]
+        if self._heads is None or self._heads.count < last_head - 1:
+            self._heads = HeadRange(self._layer, 2, last_head, self._parts.backend)
+        return self._heads

@@ -220,13 +220,12 @@ def _random_tokens(stack: Any, width: int) -> Tensor:
 @contextmanager
 def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
-    device = next(module.parameters()).device
-    gpus = [device] if runs_async(device) else []
     evaluating = with_setting(module.modules(), "training", False)
     with (
         torch.no_grad(),
-        torch.random.fork_rng(gpus),
+        torch.random.fork_rng([]),
         evaluating,
     ):
-        torch.manual_seed(1)
+        # all that is random here is drawn on the host
+        torch.default_generator.manual_seed(1)
         yield

@@ -69,11 +69,11 @@ class Drafting:
         """The costs of a pass and of a draft on a CPU."""
         decoders = [model.decoder for model in self.verifiers.models]
         passes = [
-            engine.backend.pass_cost if engine else None
+            engine.backend.pass_cost if engine else PYTORCH
             for engine in self.verifiers.decoders()
         ]
         # of an ensemble's slowest
-        cpu = max((cost or PYTORCH for cost in passes), key=lambda cost: cost.reading)
+        cpu = max(passes, key=lambda cost: cost.reading)
         drafter = self.by_model.drafter
         if drafter is None:
             return Costs.of(decoders, cpu)

@@ -88,7 +88,7 @@ class CudaBackend(PlainBackend):
     def encoder_layers(
         self, encoder: TransformerEncoderBase
     ) -> Callable[[Tensor, Tensor | None], Tensor]:
-        """See `Backend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
+        """See `PlainBackend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
         self._check_inner(encoder)
         many = super().encoder_layers(encoder)
         few = TritonEncoderLayers(encoder)
@@ -133,10 +133,6 @@ class DecoderKernels(TritonDecoderLayers):
         self._scale = float(decoder.embed_scale)
         self._positions = positions
         self._extra_embeddings = extra_embeddings
-        self.embeds = (
-            decoder.project_in_dim is None and decoder.layernorm_embedding is None
-        )
-        """whether the input of the first layer is a sum of embeddings, which a kernel computes"""
 
     def embedded(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
         """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""

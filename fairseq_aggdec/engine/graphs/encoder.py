@@ -58,7 +58,7 @@ class EncoderGraphs:
             states,
             embedding,
             hidden,
-            static=graph.results,
+            static=[graph.results[0], graph.results[2]],
         )
 
     def _pass(self, rows: int, source: int) -> tuple[Function, list[Tensor]]:

@@ -1,6 +1,7 @@
 """The memory of a batch in static buffers; graphs fill it and move its rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import proxy
 
@@ -47,7 +48,7 @@ class StaticMemory(Memory):
         source = cache.source
         parts = self._parts
         # where an encoder's graph leaves states and padding
-        of_encoder = encoder_out.get(STATIC, [])[::2]
+        of_encoder = encoder_out.get(STATIC, [])
 
         def make() -> tuple[Function, Sequence[Tensor]]:
             inputs = of_encoder or (
@@ -62,22 +63,22 @@ class StaticMemory(Memory):
             return fill, inputs
 
         # a graph where it fits, else the same operations as they are
-        graph = None
+        run: Callable[[], object]
         if of_encoder or rows * source <= MOST_TOKENS:
             key = ("start", rows, source, *(part.data_ptr() for part in of_encoder))
             graph = self._graphs.get(key, 0, make)
-        fill, inputs = (
-            make()
-            if graph is None
-            else (lambda _: self._graphs.run(graph), graph.inputs)
-        )
+            inputs = graph.inputs
+            run = partial(self._graphs.run, graph)
+        else:
+            fill, inputs = make()
+            run = partial(fill, inputs[1][:0])
         if not of_encoder:
             # zeros in place of an earlier batch's states: zero times NaN is NaN
             inputs[0].zero_()[:batch_size, :length] = states.transpose(0, 1)
             inputs[1].zero_()[:batch_size, length:] = True
             if hidden is not None:
                 inputs[1][:batch_size, :length] = hidden
-        fill(inputs[1][:0])
+        run()
         self.cross, self.padding = cache.sources(batch_size)
 
     def _keep(self, order: RowSelection) -> None:

@@ -106,7 +106,7 @@ class Passes:
 
         # the input of the first layer
         by_kernels = kernels is not None and kernels.computes(shape.tokens)
-        if by_kernels and kernels.embeds:
+        if by_kernels and parts.adds_embeddings:
             x = kernels.embedded(tokens, positions, shape.keys)
         else:
             x = parts.placed(parts.embed(tokens), positions, shape.keys)

@@ -53,13 +53,8 @@ class NativeBackend(PlainBackend):
         decoder: TransformerDecoderBase,
         positions: Positions | None,
         extra_embeddings: Tensor | None,
-    ) -> Embedding | None:
-        """See `Backend.embedding`; None where the first layer's input is more than a sum of embeddings."""
-        if (
-            decoder.project_in_dim is not None
-            or decoder.layernorm_embedding is not None
-        ):
-            return None
+    ) -> Embedding:
+        """See `PlainBackend.embedding`."""
         return Embedding(
             self._kernels,
             decoder.embed_tokens.weight,

@@ -85,7 +85,7 @@ def chain(
     scores: Tensor,
     last: Tensor,
 ) -> Tensor:
-    """See `Backend.chain`; `found`: the kernels."""
+    """See `PlainBackend.chain`; `found`: the kernels."""
     inputs = [x.contiguous() for x in (before, after, here, candidates, scores, last)]
     tokens = candidates.new_empty(candidates.shape[:2])
     addresses = [x.data_ptr() for x in (*inputs, tokens)]

@@ -48,8 +48,8 @@ class PlainBackend:
         self.arithmetic = arithmetic
         self.sync_is_costly = sync_is_costly
         """whether the host waits for queued operations when it reads a value, as of a GPU"""
-        self.pass_cost: Processor | None = None if sync_is_costly else PYTORCH
-        """overheads of a pass of these layers on a CPU; None on a GPU, where passes are measured"""
+        self.pass_cost: Processor = PYTORCH
+        """overheads of a pass of these layers on a CPU"""
         self.choice = Choice(sync_is_costly=sync_is_costly)
         """finds the highest scores"""
         self._may_prepack = weight.dtype == torch.float32 and not sync_is_costly
