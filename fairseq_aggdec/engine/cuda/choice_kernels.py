@@ -64,11 +64,11 @@ def project(
     for first_row in range(0, num_rows, 16):
         row = first_row + operand_rows(2)
         sums = tl.zeros((4, 16, block_size), tl.float32)
-        for piece in tl.static_range(len(pieces)):
-            column = piece * 128 + columns
+        for index in tl.static_range(len(pieces)):
+            column = index * 128 + columns
             is_feature = (row < num_rows) & (column < dim)
             x = tl.load(features + row * dim + column, mask=is_feature, other=0.0)
-            sums = tl.dot(in_order(x, 2, 4), pieces[piece], sums)
+            sums = tl.dot(in_order(x, 2, 4), pieces[index], sums)
         result = tl.sum(sums, 0) + biases[None, :]
         output_row = first_row + tl.arange(0, 16)[:, None]
         offsets = output_row.to(tl.int64) * symbols + symbol[None, :]
