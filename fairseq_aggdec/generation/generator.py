@@ -36,6 +36,7 @@ from fairseq_aggdec.generation.drafting import (
     schedule_of,
 )
 from fairseq_aggdec.generation.hypotheses import NBest, hypotheses_of, write_statistics
+from fairseq_aggdec.generation.modes import Mode
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.samples import (
     Batch,
@@ -79,17 +80,8 @@ class AggressiveGenerator(SequenceGenerator):
 
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
-        # what the mode cannot honour
         mode = decoding.row
-        if type(stock) is not SequenceGenerator:
-            raise AggdecError(
-                f"{type(stock).__name__}: --decoding {mode.name} replaces fairseq's SequenceGenerator alone; "
-                "use --decoding beam"
-            )
-        if stock.beam_size != 1 and not mode.has_beam:
-            raise AggdecError(
-                f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}"
-            )
+        _check_stock(stock, mode)
 
         # fairseq's generator with all its options
         torch.nn.Module.__init__(self)
@@ -254,6 +246,18 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch; subclasses may return another."""
         return DRAFTERS[self.mode.drafter](self._drafting, batch)
+
+
+def _check_stock(stock: SequenceGenerator, mode: Mode) -> None:
+    if type(stock) is not SequenceGenerator:
+        raise AggdecError(
+            f"{type(stock).__name__}: --decoding {mode.name} replaces fairseq's SequenceGenerator alone; "
+            "use --decoding beam"
+        )
+    if stock.beam_size != 1 and not mode.has_beam:
+        raise AggdecError(
+            f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}"
+        )
 
 
 def arguments_of(kind: type, options: dict[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Decoding:
     )
     copies: str = _option(
         COPY_RULES[0],
-        "where a copy goes on behind an edit. resync: at once, at the likeliest place; paper: as soon as the output's "
+        "where a copy continues after an edit. resync: at once, at the likeliest place; paper: as soon as the output's "
         "last tokens stand in the source exactly once (Ge et al. 2022, Algorithm 1)",
     )
     top_beta: int | None = _option(

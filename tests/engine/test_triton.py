@@ -159,7 +159,7 @@ def test_single_precision_compiles_no_kernel_and_is_told_that_half_precision_has
     [
         (
             "",
-            "own",
+            "model",
             "--bit-exact needs this plugin's kernels, which compute in half precision on a GPU: add --fp16",
         ),
         (
@@ -169,7 +169,7 @@ def test_single_precision_compiles_no_kernel_and_is_told_that_half_precision_has
         ),
         (
             "graphs",
-            "own",
+            "model",
             r"kernels, which are missing here \(AGGDEC_BACKEND=graphs leaves them out\)",
         ),
     ],
@@ -181,5 +181,5 @@ def test_what_a_gpu_cannot_do_is_refused_by_name(
     weight = torch.empty(1, device="meta")  # no CPU
     with pytest.raises(AggdecError, match=reason):
         choose_backend(
-            weight, Arithmetic(precision, bit_exact=precision == "own"), way=KERNELS
+            weight, Arithmetic(precision, bit_exact=precision == "model"), way=KERNELS
         )
