@@ -149,14 +149,14 @@ class Compare(Verb):
     show: Natural = 10  # most differing sentences to print
 
     def run(self) -> int:
-        from fairseq_aggdec.lab.score.comparison import describe, differing, is_near_tie
+        from fairseq_aggdec.lab.score.comparison import differing
         from fairseq_aggdec.lab.score.generate_file import read_generate_file
 
-        first, second = read_generate_file(self.first), read_generate_file(self.second)
-        different = differing(first, second)
-        for index in different[: self.show]:
-            print(describe(index, first[index], second[index]))
-        near_ties = sum(is_near_tie(first[index], second[index]) for index in different)
+        first = read_generate_file(self.first)
+        different = differing(first, read_generate_file(self.second))
+        for one in different[: self.show]:
+            print(one.text)
+        near_ties = sum(one.is_near_tie for one in different)
         note = f", near-ties: {near_ties}" if near_ties else ""
         print(f"identical: {len(first) - len(different)} of {len(first)}{note}")
         return 1 if len(different) > near_ties else 0

@@ -51,7 +51,7 @@ def test_differences_are_shown_with_their_scores_and_a_near_tie_is_no_fault(
     ("text", "message"),
     [
         ("S-0\tc\nH-0\t-1\tb\n", "sentence 0 has another source in the second file"),
-        ("S-0\ta\nH-0\t-1\tb\n" * 2, "b, line 1: sentence 0 comes more than once"),
+        ("S-0\ta\nH-0\t-1\tb\n" * 2, "b, line 3: sentence 0 comes more than once"),
         ("H-0\tx\tb\n", "b, line 1: this H- line is damaged; decode it again"),
         (
             "S-0\tb 12%|█▎   | 5/41 [00:02<00:18, 1.95it/s] de\n",

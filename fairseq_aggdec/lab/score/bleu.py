@@ -1,7 +1,7 @@
 """BLEU (Papineni et al. 2002) by sacrebleu (Post 2018), of running text and of tokens.
 
 Of tokens there are two, with and without compounds split as by fairseq's `scripts/compound_split_bleu.sh`: in output
-and reference, a hyphen between two characters becomes a token of its own, `##AT##-##AT##`. As in that script, matches
+and reference, a hyphen between two characters becomes a token by itself, `##AT##-##AT##`. As in that script, matches
 do not overlap: `a-b-c` becomes `a ##AT##-##AT## b-c`. Which BLEU the papers report: docs/metrics.md.
 """
 
@@ -56,7 +56,7 @@ def tokenised_bleu(
 
 
 def signature(tokens: bool = False) -> str:
-    """sacrebleu's signature of `detokenised_bleu`, or of `tokenised_bleu`, without the number of references."""
+    """sacrebleu's signature of `detokenised_bleu`, or of `tokenised_bleu`, without the count of references."""
     bleu = BLEU(**(_OF_TOKENS if tokens else {}))
     bleu.num_refs = 1  # else it wants to have scored something
     return str(bleu.get_signature()).partition("|")[2]
@@ -71,7 +71,7 @@ def _known(references: Sequence[Sequence[str]]) -> Any:
 
 
 def compound_split(line: str) -> str:
-    """Return a line of tokens in which each hyphen within a word is a token of its own."""
+    """Return a line of tokens in which each hyphen within a word is a token by itself."""
     return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", line)
 
 

@@ -1,6 +1,7 @@
 """Compares the best hypotheses of two fairseq-generate files token by token."""
 
 import math
+from dataclasses import dataclass
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.score.generate_file import GeneratedSentence
@@ -9,10 +10,53 @@ from fairseq_aggdec.lab.verify.differences import NEAR_TIE, first_difference
 _NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four decimals
 
 
+@dataclass(frozen=True)
+class Differing:
+    """A sentence with different hypotheses."""
+
+    index: int
+    first: GeneratedSentence
+    second: GeneratedSentence
+
+    @property
+    def place(self) -> int:
+        """The index of the first token that differs."""
+        both = (str(one.hypothesis).split(" ") for one in (self.first, self.second))
+        place = first_difference(*both)
+        assert place is not None
+        return place
+
+    @property
+    def is_near_tie(self) -> bool:
+        """Whether rounding explains the first difference, by the printed token scores.
+
+        Both tokens then have about the same probability, so that neither can have more than one half.
+        """
+        place = self.place
+        both = (self.first.token_scores, self.second.token_scores)
+        if place >= min(map(len, both)):
+            return False
+        one, other = (scores[place] for scores in both)
+        return abs(one - other) <= _NEAR and max(one, other) <= -1 + _NEAR
+
+    @property
+    def text(self) -> str:
+        """Both hypotheses, their scores and the position of the first difference, and whether it is a near-tie."""
+        first = self.first
+        second = self.second
+        tie = ", a near-tie" if self.is_near_tie else ""
+        return (
+            f"sentence {self.index}: differs from token {self.place} on, "
+            f"scores differ by {abs(first.score - second.score):.6f}{tie}\n"
+            f"  A {first.score:.6f}\t{first.hypothesis}\n"
+            f"  B {second.score:.6f}\t{second.hypothesis}"
+        )
+
+
 def differing(
     first: dict[int, GeneratedSentence], second: dict[int, GeneratedSentence]
-) -> list[int]:
-    """Return the numbers of the sentences with different hypotheses.
+) -> list[Differing]:
+    """The sentences with different hypotheses.
 
     Raises:
         AggdecError: the files do not hold the same sentences.
@@ -21,55 +65,11 @@ def differing(
         raise AggdecError(
             f"the files hold different sentences: {len(missing)} are in one only, first number {missing[0]}"
         )
-    for index in first:
-        if len({*first[index].sources, *second[index].sources} - {""}) > 1:
+    found = [Differing(index, one, second[index]) for index, one in first.items()]
+    for one in found:
+        sources = (one.first.source, one.second.source)
+        if all(sources) and sources[0] != sources[1]:
             raise AggdecError(
-                f"sentence {index} has another source in the second file: the files are of different data"
+                f"sentence {one.index} has another source in the second file: the files are of different data"
             )
-    return [
-        index
-        for index in first
-        if first[index].hypotheses[0] != second[index].hypotheses[0]
-    ]
-
-
-def describe(index: int, first: GeneratedSentence, second: GeneratedSentence) -> str:
-    """Return both hypotheses, their scores and the position of the first difference, and say if it is a near-tie."""
-    tie = ", a near-tie" if is_near_tie(first, second) else ""
-    scores = f"scores differ by {abs(first.scores[0] - second.scores[0]):.6f}{tie}"
-    lines = [
-        f"  {name} {one.scores[0]:.6f}\t{one.hypotheses[0]}"
-        for name, one in (("A", first), ("B", second))
-    ]
-    return "\n".join(
-        [
-            f"sentence {index}: differs from token {_place(first, second)} on, {scores}",
-            *lines,
-        ]
-    )
-
-
-def is_near_tie(first: GeneratedSentence, second: GeneratedSentence) -> bool:
-    """Whether rounding explains the first difference, by the printed token scores.
-
-    Both tokens then have about the same probability, so that neither can have more than one half.
-    """
-    place = _place(first, second)
-    scores = [
-        one.token_scores[0]
-        for one in (first, second)
-        if one.token_scores and place < len(one.token_scores[0])
-    ]
-    if len(scores) < 2:
-        return False
-    one, other = scores[0][place], scores[1][place]
-    return abs(one - other) <= _NEAR and max(one, other) <= -1 + _NEAR
-
-
-def _place(first: GeneratedSentence, second: GeneratedSentence) -> int:
-    """The number of the first token that differs."""
-    place = first_difference(
-        first.hypotheses[0].split(" "), second.hypotheses[0].split(" ")
-    )
-    assert place is not None  # the hypotheses differ
-    return place
+    return [one for one in found if one.first.hypothesis != one.second.hypothesis]

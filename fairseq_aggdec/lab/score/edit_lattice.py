@@ -19,9 +19,9 @@ class Arc(NamedTuple):
     """An edge from one vertex to a later one."""
 
     origin: int
-    """number of the first vertex"""
+    """index of the first vertex"""
     target: int
-    """number of the last vertex"""
+    """index of the last vertex"""
     start: int
     """first source token that is replaced"""
     end: int
@@ -29,7 +29,7 @@ class Arc(NamedTuple):
     correction: str
     """the output tokens that replace them, joined by spaces"""
     steps: int
-    """number of insertions, deletions, substitutions and unchanged tokens"""
+    """insertions, deletions, substitutions and unchanged tokens"""
     changes: bool
     """whether any step is not an unchanged token"""
     times: int
@@ -38,93 +38,102 @@ class Arc(NamedTuple):
 
 
 Lattice = list[list[Arc]]
-"""the arcs that end in each vertex; arcs lead from lower to higher vertex numbers, and the last vertex is (n, m)"""
+"""the arcs that end in each vertex; arcs lead from lower to higher vertices, and the last vertex is (n, m)"""
+
+
+class Span(NamedTuple):
+    """What of an arc does not depend on its tokens."""
+
+    steps: int
+    unchanged: int
+    """unchanged tokens"""
+    times: int
+    """see `Arc.times`"""
 
 
 def edit_lattice(
     source: Sequence[str], output: Sequence[str], max_unchanged: int = 2
 ) -> Lattice:
     """The lattice of n and m tokens; an arc of several steps has at most `max_unchanged` unchanged tokens."""
-    steps_into = _union(source, output)
+    steps_into = _steps(source, output)
     cells = sorted(steps_into)
-    numbers = {cell: number for number, cell in enumerate(cells)}
+    index = {cell: place for place, cell in enumerate(cells)}
     spans: list[dict[int, Span]] = []  # into each vertex, by origin
     for cell in cells:
-        steps = [
-            (
-                numbers[origin],
-                _is_unchanged(origin, cell, source, output),
-                steps_into[cell][origin],
-            )
-            for origin in sorted(steps_into[cell])
-        ]
-        into = {
-            origin: (1, int(unchanged), times) for origin, unchanged, times in steps
-        }
+        into: dict[int, Span] = {}
+        for before, times in sorted(steps_into[cell].items()):
+            is_unchanged = _is_unchanged(before, cell, source, output)
+            into[index[before]] = Span(1, int(is_unchanged), times)
         # A longer arc is an arc that is known by now, followed by one step. As in the official scorer, of several ways
         # the first with the fewest steps counts, even if another one has fewer unchanged tokens.
-        for middle, unchanged, _ in steps:
-            for origin, (length, kept, _) in spans[middle].items():
-                if kept + unchanged > max_unchanged:
-                    continue
+        for middle, step in list(into.items()):
+            for origin, span in spans[middle].items():
+                steps = span.steps + 1
+                unchanged = span.unchanged + step.unchanged
                 known = into.get(origin)
-                if known is None or length + 1 < known[0]:
-                    into[origin] = (
-                        length + 1,
-                        kept + unchanged,
-                        1 if known is None else known[2] + 1,
-                    )
+                if unchanged > max_unchanged or (known and known.steps <= steps):
+                    continue
+                into[origin] = Span(steps, unchanged, known.times + 1 if known else 1)
         spans.append(into)
-    return [_arcs(number, cells, into, output) for number, into in enumerate(spans)]
-
-
-Span = tuple[int, int, int]
-"""of an arc: number of steps, number of unchanged tokens, and `Arc.times`"""
+    return [_arcs(target, cells, into, output) for target, into in enumerate(spans)]
 
 
 def _arcs(
-    target: int, cells: Sequence[Cell], into: dict[int, Span], output: Sequence[str]
+    target: int,
+    cells: Sequence[Cell],
+    into: dict[int, Span],
+    output: Sequence[str],
 ) -> list[Arc]:
+    """The arcs into a vertex; several unchanged tokens are no edit."""
     end, last = cells[target]
     arcs = []
     for origin, (steps, unchanged, times) in into.items():
-        if steps == unchanged > 1:  # several unchanged tokens are no edit
-            continue
-        start, first = cells[origin]
-        correction = " ".join(output[first:last])
-        arcs.append(
-            Arc(origin, target, start, end, correction, steps, steps > unchanged, times)
-        )
+        changes = steps > unchanged
+        if steps == 1 or changes:
+            start, first = cells[origin]
+            arcs.append(
+                Arc(
+                    origin,
+                    target,
+                    start,
+                    end,
+                    " ".join(output[first:last]),
+                    steps,
+                    changes,
+                    times,
+                )
+            )
     return arcs
 
 
 def _is_unchanged(
-    origin: Cell, target: Cell, source: Sequence[str], output: Sequence[str]
+    origin: Cell,
+    target: Cell,
+    source: Sequence[str],
+    output: Sequence[str],
 ) -> bool:
-    diagonal = target[0] > origin[0] and target[1] > origin[1]
-    return diagonal and source[origin[0]] == output[origin[1]]
+    """Whether a step keeps a token."""
+    i, j = origin
+    is_diagonal = target[0] > i and target[1] > j
+    return is_diagonal and source[i] == output[j]
 
 
-def _union(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell, int]]:
-    """For each vertex, the vertices that a step leads from, each with its number of distances, 1 or 2."""
-    numbers = {
-        token: number for number, token in enumerate(dict.fromkeys([*source, *output]))
-    }
-    first = np.array([numbers[token] for token in source], dtype=np.int32)
-    second = np.array([numbers[token] for token in output], dtype=np.int32)
-    unequal = (first[:, None] != second[None, :]).astype(np.int32)  # n x m
+def _steps(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell, int]]:
+    """For each vertex, the vertices that a step leads from, each with the count of its distances, 1 or 2."""
+    tokens = np.array(source, dtype=object)[:, None]
+    unequal = (tokens != np.array(output, dtype=object)).astype(np.int32)  # n x m
     steps_into: dict[Cell, dict[Cell, int]] = {(0, 0): {}}
     for substitution in (1, 2):
+        # from the first vertex to each, and from each to the last
         there = _distances(unequal, substitution)
-        # from each vertex to the last
         back = _distances(unequal[::-1, ::-1], substitution)[::-1, ::-1]
-        for down, right, ways in (
+        for down, right, lengths in (
             (1, 1, there[:-1, :-1] + substitution * unequal + back[1:, 1:]),
             (1, 0, there[:-1] + 1 + back[1:]),
             (0, 1, there[:, :-1] + 1 + back[:, 1:]),
         ):
             # the step is on a shortest path
-            for i, j in np.argwhere(ways == there[-1, -1]).tolist():
+            for i, j in np.argwhere(lengths == there[-1, -1]).tolist():
                 origins = steps_into.setdefault((i + down, j + right), {})
                 origins[i, j] = origins.get((i, j), 0) + 1
     return steps_into
@@ -137,11 +146,11 @@ def _distances(unequal: NDArray[np.int32], substitution: int) -> NDArray[np.int3
     distances = np.empty((rows + 1, columns + 1), dtype=np.int32)
     distances[0] = position
     for i in range(1, rows + 1):
-        row, above = distances[i], distances[i - 1]
+        row = distances[i]
+        above = distances[i - 1]
         row[0] = i
-        np.minimum(
-            above[1:] + 1, above[:-1] + substitution * unequal[i - 1], out=row[1:]
-        )
+        substituted = above[:-1] + substitution * unequal[i - 1]
+        np.minimum(above[1:] + 1, substituted, out=row[1:])
         # a run of insertions costs its length: a running minimum finds where it should begin
         row -= position
         np.minimum.accumulate(row, out=row)

@@ -1,7 +1,8 @@
 """Reads the files that `fairseq-generate --results-path` writes: their S-, H- and P- lines."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
@@ -13,72 +14,70 @@ _BAR = re.compile(r"\d{1,3}%\|[^|]*\| *\d+/\d+ \[")
 
 @dataclass
 class GeneratedSentence:
-    """The lines of one sentence; single spaces stand between subwords."""
+    """The lines of one sentence, of several hypotheses the best one's; single spaces stand between subwords."""
 
-    place: str
-    """file and line number of the sentence's first line"""
-    sources: list[str] = field(default_factory=list)
-    """of each S- line; there are several where a file holds several runs"""
-    hypotheses: list[str] = field(default_factory=list)
-    """of each H- line, the best one first"""
-    scores: list[float] = field(default_factory=list)
-    """of each H- line, in base 2"""
-    token_scores: list[tuple[float, ...]] = field(default_factory=list)
-    """of each P- line: one for each token of the hypothesis, EOS included"""
+    source: str | None = None
+    """of the S- line"""
+    hypothesis: str | None = None
+    """of the H- line"""
+    score: float = 0.0
+    """of the H- line, in base 2"""
+    token_scores: Sequence[float] = ()
+    """of the P- line: one for each token of the hypothesis, EOS included"""
 
 
 def read_generate_file(path: Path) -> dict[int, GeneratedSentence]:
-    """The sentences with a hypothesis, by their number in the data set.
+    """The sentences with a hypothesis, by their id in the data set.
 
     Raises:
         AggdecError: the file holds no hypothesis or several runs, or a line is damaged (the message names it).
     """
-    found: dict[int, GeneratedSentence] = {}
+    sentences: dict[int, GeneratedSentence] = {}
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, start=1):
-            line, place = (
-                decode_text(raw, str(path), number).rstrip("\r\n"),
-                f"{path}, line {number}",
-            )
+            line = decode_text(raw, str(path), number).rstrip("\r\n")
+            place = f"{path}, line {number}"
             if _BAR.search(line) and _LINE.search(line):
                 raise AggdecError(
                     f"{place}: a progress bar stands in it; decode again with --no-progress-bar, or keep standard "
                     "error apart"
                 )
             if matched := _LINE.match(line):
-                sentence = found.setdefault(int(matched[2]), GeneratedSentence(place))
-                _add_line(sentence, matched[1], matched[3], place)
-    found = {
-        number: sentence
-        for number, sentence in sorted(found.items())
-        if sentence.hypotheses
+                kind, sentence, rest = matched.groups()
+                found = sentences.setdefault(int(sentence), GeneratedSentence())
+                if kind == "S" and found.source is not None:
+                    raise AggdecError(
+                        f"{place}: sentence {sentence} comes more than once; give the output of one run"
+                    )
+                try:
+                    _add_line(found, kind, rest)
+                except ValueError as error:
+                    raise AggdecError(
+                        f"{place}: this {kind}- line is damaged; decode it again"
+                    ) from error
+    decoded = {
+        sentence: found
+        for sentence, found in sorted(sentences.items())
+        if found.hypothesis is not None
     }
-    if not found:
+    if not decoded:
         raise AggdecError(
             f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?"
         )
-    for number, sentence in found.items():
-        if len(sentence.sources) > 1:
-            raise AggdecError(
-                f"{sentence.place}: sentence {number} comes more than once; give the output of one run"
-            )
-    return found
+    return decoded
 
 
-def _add_line(sentence: GeneratedSentence, kind: str, rest: str, place: str) -> None:
-    try:
-        if kind == "S":
-            sentence.sources.append(_single_spaced(rest))
-        elif kind == "P":
-            sentence.token_scores.append(tuple(map(float, rest.split())))
-        else:
-            score, text = rest.split("\t")
-            sentence.scores.append(float(score))
-            sentence.hypotheses.append(_single_spaced(text))
-    except ValueError as error:
-        raise AggdecError(
-            f"{place}: this {kind}- line is damaged; decode it again"
-        ) from error
+def _add_line(sentence: GeneratedSentence, kind: str, rest: str) -> None:
+    """Fill in what a line says; raises `ValueError` where it is damaged."""
+    if kind == "S":
+        sentence.source = _single_spaced(rest)
+    elif kind == "P":
+        sentence.token_scores = sentence.token_scores or [*map(float, rest.split())]
+    else:
+        score, text = rest.split("\t")
+        if sentence.hypothesis is None:
+            sentence.score = float(score)
+            sentence.hypothesis = _single_spaced(text)
 
 
 def _single_spaced(text: str) -> str:

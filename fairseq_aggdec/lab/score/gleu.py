@@ -10,7 +10,7 @@ For n = 1..4, over a corpus with source S, hypothesis H and reference R:
     GLEU = BP * exp(1/4 * sum log p_n),   BP = 1 if |H| > |R| else exp(1 - |R| / |H|)
 
 The subtracted term counts the n-grams that the hypothesis keeps from the source although the reference lacks them:
-errors that were not corrected. The authors' own tool clips at zero for each sentence, as here.
+errors that were not corrected. The authors' tool clips at zero for each sentence, as here.
 
 With several references, one reference is drawn for each sentence and the corpus is scored; the result is the mean of
 500 such scores. The draws are those of JFLEG's `gleu.py` under Python 3 (docs/metrics.md).
@@ -42,18 +42,16 @@ def sentence_statistics(
     Returns:
         |H|, |R|, the numerators of p_1 to p_4, and their denominators.
     """
-    matches, totals = [], []
+    matches = []
+    totals = []
     for order in range(1, MAX_ORDER + 1):
-        kept = ngrams(source, order)
-        wanted = ngrams(reference, order)
-        found = ngrams(hypothesis, order)
-        match = 0
-        for gram, count in found.items():
-            match += (
-                min(count, wanted[gram]) if gram in wanted else -min(count, kept[gram])
-            )
-        matches.append(max(0, match))
-        totals.append(max(0, len(hypothesis) - order + 1))
+        kept, found, wanted = (
+            ngrams(tokens, order) for tokens in (source, hypothesis, reference)
+        )
+        # n-grams of the reference, less those that should have been corrected
+        wrong = found & Counter({g: n for g, n in kept.items() if g not in wanted})
+        matches.append(max(0, (found & wanted).total() - wrong.total()))
+        totals.append(found.total())
     return [len(hypothesis), len(reference), *matches, *totals]
 
 
@@ -63,15 +61,9 @@ def _score(statistics: Sequence[int]) -> float:
     matches, totals = counts[:MAX_ORDER], counts[MAX_ORDER:]
     if 0 in matches or not reference_length:
         return 0.0
-    log_precision = (
-        sum(
-            math.log(match / total)
-            for match, total in zip(matches, totals, strict=True)
-        )
-        / MAX_ORDER
-    )
+    logs = [math.log(m / total) for m, total in zip(matches, totals, strict=True)]
     brevity = min(0.0, 1.0 - reference_length / hypothesis_length)
-    return math.exp(brevity + log_precision)
+    return math.exp(brevity + sum(logs) / MAX_ORDER)
 
 
 def corpus_gleu(
@@ -86,17 +78,15 @@ def corpus_gleu(
         hypotheses: tokenised outputs, one per source.
         references: sets of references; each set holds one tokenised reference per source.
     """
+    # sentences x references x counts
     table = np.array(
         [
-            [
-                sentence_statistics(source, hypothesis, reference)
-                for reference in choices
-            ]
-            for source, hypothesis, *choices in zip(
+            [sentence_statistics(source, output, choice) for choice in choices]
+            for source, output, *choices in zip(
                 sources, hypotheses, *references, strict=True
             )
         ]
-    )  # sentences x references x numbers
+    )
     scores = []
     for draw in range(_DRAWS if len(references) > 1 else 1):
         generator = random.Random(101 * draw)

@@ -47,6 +47,7 @@ class M2Sentence:
         """The sentence, and the same after the first annotator's edits, each with its first correction."""
         target = list(self.tokens)
         edits = next(iter(self.annotators.values()))
+        # from the end, so that earlier places stay
         for edit in sorted(
             edits, key=lambda edit: (edit.start, edit.end), reverse=True
         ):
@@ -58,22 +59,16 @@ class M2Sentence:
         starts = [0]
         for token in self.tokens:
             starts.append(starts[-1] + len(token))
+
+        def converted(edit: Edit) -> Edit:
+            corrections = (" ".join("".join(text.split())) for text in edit.corrections)
+            return Edit(starts[edit.start], starts[edit.end], tuple(corrections))
+
         annotators = {
-            annotator: tuple(
-                Edit(
-                    starts[edit.start],
-                    starts[edit.end],
-                    tuple(map(_characters, edit.corrections)),
-                )
-                for edit in edits
-            )
+            annotator: tuple(map(converted, edits))
             for annotator, edits in self.annotators.items()
         }
         return M2Sentence(tuple("".join(self.tokens)), annotators)
-
-
-def _characters(correction: str) -> str:
-    return " ".join("".join(correction.split()))
 
 
 def read_m2(path: Path) -> list[M2Sentence]:
@@ -100,7 +95,7 @@ def read_m2(path: Path) -> list[M2Sentence]:
 
 
 Line = tuple[int, str]
-"""the number of a line in the file, and its text"""
+"""where a line stands in the file, from 1, and its text"""
 
 
 def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
@@ -124,10 +119,7 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
             continue
         if edit.end > len(tokens):
             logger.warning(
-                "%s, line %d: ends after the sentence's %d tokens: left out",
-                path,
-                number,
-                len(tokens),
+                f"{path}, line {number}: ends after the sentence's {len(tokens)} tokens: left out"
             )
             continue
         edits.append(edit)

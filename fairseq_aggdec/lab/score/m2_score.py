@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from fairseq_aggdec.lab.score.edit_lattice import edit_lattice
-from fairseq_aggdec.lab.score.m2_file import Edit, M2Sentence
+from fairseq_aggdec.lab.score.m2_file import M2Sentence
 from fairseq_aggdec.lab.score.maxmatch import best_edits, count_correct
 
 _WEIGHT = 0.5**2  # of recall in F0.5: beta squared
@@ -19,7 +19,7 @@ _WEIGHT = 0.5**2  # of recall in F0.5: beta squared
 
 @dataclass(frozen=True)
 class M2Counts:
-    """Numbers of edits in a sentence or a corpus."""
+    """How many edits there are in a sentence or a corpus."""
 
     correct: int = 0
     proposed: int = 0
@@ -73,7 +73,7 @@ def corpus_m2(
         pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None
     ):
         readings = (total + counts for counts in _by_annotator(output, sentence))
-        # of equal ones max takes the first, which is the annotator with the lowest number
+        # of equal ones max takes the first, which is the annotator with the lowest id
         total = max(readings, key=lambda reading: reading.rank)
     return total
 
@@ -97,17 +97,9 @@ def edits_from_references(
     An edit is a run of changed tokens. Human annotators often choose other borders, so these scores cannot be compared
     with scores against an annotated M2 file.
     """
-    return [
-        M2Sentence(
-            tuple(source),
-            {
-                number: _differences(source, choice)
-                for number, choice in enumerate(choices)
-            },
-        )
-        for source, *choices in zip(sources, *references, strict=True)
-    ]
-
-
-def _differences(source: Sequence[str], reference: Sequence[str]) -> tuple[Edit, ...]:
-    return tuple(best_edits(edit_lattice(source, reference, max_unchanged=0)))
+    sentences = []
+    for source, *choices in zip(sources, *references, strict=True):
+        lattices = (edit_lattice(source, choice, max_unchanged=0) for choice in choices)
+        edits = (tuple(best_edits(lattice)) for lattice in lattices)
+        sentences.append(M2Sentence(tuple(source), dict(enumerate(edits))))
+    return sentences

@@ -3,7 +3,7 @@
 The edits are those of the shortest path through the edit lattice, in which an arc that is a gold edit has a negative
 weight. The counts are those of the official scorer (version 3.2 with its later corrections), peculiarities included:
 
-- Other arcs weigh their number of steps, plus 0.001 if they change anything. Of equally long paths the one with fewer
+- Other arcs weigh as much as their steps, plus 0.001 if they change anything. Of equally long paths the one with fewer
   edits wins, so adjacent edits, or edits at most `max_unchanged` tokens apart, become one. The official scorer
   adds the 0.001 as often as it lists the arc (`Arc.times`), which makes exceptions to this rule.
 - A gold insertion matches one arc at most. The arcs at its place are visited from both ends in turns; an arc from the
@@ -28,25 +28,22 @@ _EDIT = 0.001
 def best_edits(lattice: Lattice, gold: Sequence[Edit] = ()) -> list[Edit]:
     """The edits that match the most gold edits of one annotator, in the order of the file; by position."""
     weights = _weights_of_matches(lattice, gold)
-    best = [0.0] * len(lattice)
-    came_by: list[Arc | None] = [None] * len(lattice)
-    for number, arcs in enumerate(lattice[1:], start=1):
-        lightest = None
-        for arc in arcs:
-            weight = weights.get(arc) if weights else None
-            if weight is None:
-                weight = _plain_weight(arc)
-            total = best[arc.origin] + weight
-            if lightest is None or total < lightest:
-                lightest, came_by[number] = total, arc
-        assert lightest is not None  # every vertex is on a path from the first one
-        best[number] = lightest
+    # the shortest path to each vertex: its length, and its last arc
+    best = [0.0]
+    last_arcs: list[Arc | None] = [None]
+    for arcs in lattice[1:]:
+        lengths = [
+            best[arc.origin] + weights.get(arc, _plain_weight(arc)) for arc in arcs
+        ]
+        shortest = min(lengths)
+        best.append(shortest)
+        last_arcs.append(arcs[lengths.index(shortest)])
     edits = []
-    last = came_by[-1]
-    while last is not None:
-        if last.changes:
-            edits.append(Edit(last.start, last.end, (last.correction,)))
-        last = came_by[last.origin]
+    arc = last_arcs[-1]
+    while arc is not None:
+        if arc.changes:
+            edits.append(Edit(arc.start, arc.end, (arc.correction,)))
+        arc = last_arcs[arc.origin]
     return edits[::-1]
 
 
@@ -98,35 +95,37 @@ def _weights_of_insertions(
     insertions at this place; `match` is the weight of an arc that is one.
     """
     weights = {arc: float(arc.steps) for arc in arcs}
-    left, right = 0, len(arcs) - 1
-    first, last = 0, len(gold) - 1  # gold insertions that are still free
+    left = 0
+    right = len(arcs) - 1
+    free = list(gold)
     turn = left
     while left <= right:
-        arc, from_left = arcs[turn], turn == left
-        free = range(first, last + 1)
-        found = next(
-            (
-                n
-                for n in (free if from_left else free[::-1])
-                if arc.correction in gold[n].corrections
-            ),
-            None,
-        )
+        arc = arcs[turn]
+        from_left = turn == left
+        fitting = [
+            place
+            for place, edit in enumerate(free)
+            if arc.correction in edit.corrections
+        ]
         if from_left:
             left += 1
         else:
             right -= 1
-        if found is None:
+        # no match: the other end's turn
+        if not fitting:
             weights[arc] += _EDIT
             turn = right if from_left else left
-        elif from_left:
-            weights[arc], first = match, found + 1
+            continue
+        # a match: arcs that do not continue it are skipped, and those of this end go on
+        weights[arc] = match
+        if from_left:
+            del free[: fitting[0] + 1]
             while left < len(arcs) and arcs[left].origin != arc.target:
                 weights[arcs[left]] += _EDIT
                 left += 1
             turn = left
         else:
-            weights[arc], last = match, found - 1
+            del free[fitting[-1] :]
             while right >= 0 and arcs[right].target != arc.origin:
                 weights[arcs[right]] += _EDIT
                 right -= 1
@@ -135,14 +134,13 @@ def _weights_of_insertions(
 
 
 def count_correct(edits: Sequence[Edit], gold: Sequence[Edit]) -> int:
-    """Number of edits that are gold edits, searched in the order of both lists."""
+    """How many edits are gold edits, searched in the order of both lists."""
     correct = begin = 0
     for edit in edits:
-        for number in range(begin, len(gold)):
-            other = gold[number]
-            if (edit.start, edit.end) == (other.start, other.end) and edit.corrections[
-                0
-            ] in other.corrections:
+        for place in range(begin, len(gold)):
+            other = gold[place]
+            is_at = (edit.start, edit.end) == (other.start, other.end)
+            if is_at and edit.corrections[0] in other.corrections:
                 correct += 1
-                begin = number + 1
+                begin = place + 1
     return correct

@@ -21,14 +21,13 @@ from fairseq_aggdec.lab.score.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.lab.score.rouge import rouge
 from fairseq_aggdec.lab.score.sari import corpus_sari
 
-REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
-"""inputs that a metric can need: fields of `ReferenceSet`"""
 OPTIONS = {
-    REFERENCES: "--references",
-    SOURCES: "--sources",
-    TEXT: "--text-references",
-    M2: "--m2",
+    "references": "--references",
+    "sources": "--sources",
+    "text": "--text-references",
+    "m2": "--m2",
 }
+"""inputs that a metric can need: {field of `ReferenceSet`: the option that gives it}"""
 MEANS = {
     "sacrebleu": f"of running text, {signature()}",
     "bleu": f"of the tokens, {signature(tokens=True)}",
@@ -37,14 +36,17 @@ MEANS = {
 """by name, what a score is, where the name alone does not say it"""
 
 
+Score = Callable[[ReferenceSet, Lines], Sequence[float]]
+"""gives a number for each column, in percent"""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A metric of tokenised outputs."""
 
     columns: tuple[str, ...]
     needs: tuple[str, ...]
-    score: Callable[[ReferenceSet, Lines], Sequence[float]]
-    """one number for each column, in percent"""
+    score: Score
     by_default: bool = True
     """whether it is computed when no metric is named and its inputs are there"""
 
@@ -55,78 +57,81 @@ class Metric:
 
 def all_metrics(stem: bool = False) -> dict[str, Metric]:
     """Every metric by its name; `stem`: whether ROUGE compares stems."""
-    references, edited = (REFERENCES,), (SOURCES, REFERENCES)
+    references = ("references",)
+    edited = ("sources", "references")
 
-    def texts(test: ReferenceSet, out: Lines) -> tuple[list[str], list[list[str]]]:
-        return joined(out), list(map(joined, test.references))
+    def of_texts(score: Callable[[list[str], list[list[str]]], float]) -> Score:
+        """A score of outputs and references, each as one text."""
+        return lambda test, out: [score(joined(out), [*map(joined, test.references)])]
 
-    def sari(test: ReferenceSet, out: Lines) -> list[float]:
-        return [100 * corpus_sari(joined(test.sources), *texts(test, out))]
+    def percent(share: Callable[[ReferenceSet, Lines], float]) -> Score:
+        return lambda test, out: [100 * share(test, out)]
 
-    def gleu(test: ReferenceSet, out: Lines) -> list[float]:
-        return [100 * corpus_gleu(test.sources, out, test.references)]
+    def sari(test: ReferenceSet, out: Lines) -> float:
+        references = [*map(joined, test.references)]
+        return corpus_sari(joined(test.sources), joined(out), references)
 
     def m2(gold: Sequence[M2Sentence], out: Lines) -> list[float]:
         counts = corpus_m2(out, gold)
         return [100 * counts.precision, 100 * counts.recall, 100 * counts.f]
 
-    def m2_of_references(test: ReferenceSet, out: Lines) -> list[float]:
+    def of_references(test: ReferenceSet, out: Lines) -> list[float]:
         return m2(edits_from_references(test.sources, test.references), out)
+
+    def rouge_of(test: ReferenceSet, out: Lines) -> list[float]:
+        shares = rouge(joined(out), [*map(joined, test.references)], stem)
+        return [100 * share for share in shares]
 
     return {
         "sacrebleu": Metric(
             ("sacrebleu",),
-            (TEXT,),
+            ("text",),
             lambda test, out: [detokenised_bleu(joined(out), test.text, test.language)],
         ),
-        "bleu": Metric(
-            ("BLEU",), references, lambda test, out: [tokenised_bleu(*texts(test, out))]
-        ),
+        "bleu": Metric(("BLEU",), references, of_texts(tokenised_bleu)),
         "compound-bleu": Metric(
-            ("compound BLEU",),
-            references,
-            lambda test, out: [compound_split_bleu(*texts(test, out))],
+            ("compound BLEU",), references, of_texts(compound_split_bleu)
         ),
         "ter": Metric(
             ("TER",),
             references,
-            lambda test, out: [sacrebleu.corpus_ter(*texts(test, out)).score],
+            of_texts(lambda *texts: sacrebleu.corpus_ter(*texts).score),
             False,
         ),
-        "rouge": Metric(
-            ("R-1", "R-2", "R-L", "R-Lsum"),
-            references,
-            lambda test, out: [100 * share for share in rouge(*texts(test, out), stem)],
+        "rouge": Metric(("R-1", "R-2", "R-L", "R-Lsum"), references, rouge_of),
+        "sari": Metric(("SARI",), edited, percent(sari)),
+        "gleu": Metric(
+            ("GLEU",),
+            edited,
+            percent(lambda test, out: corpus_gleu(test.sources, out, test.references)),
         ),
-        "sari": Metric(("SARI",), edited, sari),
-        "gleu": Metric(("GLEU",), edited, gleu),
         "m2": Metric(
-            ("M2 P", "M2 R", "M2 F0.5"), (M2,), lambda test, out: m2(test.m2, out)
+            ("M2 P", "M2 R", "M2 F0.5"), ("m2",), lambda test, out: m2(test.m2, out)
         ),
         "m2-references": Metric(
             ("P (references)", "R (references)", "F0.5 (references)"),
             edited,
-            m2_of_references,
+            of_references,
             False,
         ),
         "repetition": Metric(
-            ("repetition %",), (), lambda test, out: [100 * repetition_ratio(out)]
+            ("repetition %",), (), percent(lambda test, out: repetition_ratio(out))
         ),
         "edit-ratio": Metric(
             ("edit ratio %",),
-            (SOURCES,),
-            lambda test, out: [100 * mean_edit_ratio(test.sources, out)],
+            ("sources",),
+            percent(lambda test, out: mean_edit_ratio(test.sources, out)),
         ),
         "unchanged": Metric(
             ("unchanged %",),
-            (SOURCES,),
-            lambda test, out: [100 * exact(out, [test.sources])],
+            ("sources",),
+            percent(lambda test, out: exact(out, [test.sources])),
             False,
         ),
         "exact": Metric(
             ("equals a reference %",),
             references,
-            lambda test, out: [100 * exact(out, test.references)],
+            percent(lambda test, out: exact(out, test.references)),
             False,
         ),
     }

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.score.generate_file import join_subwords, read_generate_file
 from fairseq_aggdec.lab.score.m2_file import M2Sentence, read_m2
 
+T = TypeVar("T")
 Lines = list[list[str]]
 
 _HYPOTHESIS = re.compile(r"^H-\d+\t", re.MULTILINE)
@@ -32,28 +34,22 @@ class ReferenceSet:
 
     @property
     def size(self) -> int:
-        """Number of sentences; 0 if all fields are empty."""
-        return next(
-            (
-                len(part)
-                for part in (self.sources, *self.references, *self.text, self.m2)
-                if part
-            ),
-            0,
-        )
+        """How many sentences there are; 0 if all fields are empty."""
+        parts = (self.sources, *self.references, *self.text, self.m2)
+        return max(map(len, parts))
 
-    def only(self, numbers: Sequence[int]) -> "ReferenceSet":
+    def only(self, sentences: Sequence[int]) -> "ReferenceSet":
         """Return a set with these sentences only."""
-        return replace(
-            self,
-            sources=[self.sources[number] for number in numbers]
-            if self.sources
-            else [],
-            references=[
-                [part[number] for number in numbers] for part in self.references
-            ],
-            text=[[part[number] for number in numbers] for part in self.text],
-            m2=[self.m2[number] for number in numbers] if self.m2 else (),
+
+        def chosen(part: Sequence[T]) -> list[T]:
+            return [part[index] for index in sentences] if part else []
+
+        return ReferenceSet(
+            chosen(self.sources),
+            [*map(chosen, self.references)],
+            [*map(chosen, self.text)],
+            self.language,
+            chosen(self.m2),
         )
 
     def in_characters(self) -> "ReferenceSet":
@@ -82,15 +78,15 @@ def _nonempty(path: Path) -> list[str]:
 def read_outputs(
     path: Path, size: int, join: Callable[[str], str] = join_subwords
 ) -> dict[int, list[str]]:
-    """Return the tokens that a model wrote, by sentence number.
+    """Return the tokens that a model wrote, by sentence id.
 
     Args:
         path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
-        size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
+        size: sentences in the test set; fairseq-generate may have left out some that are too long.
         join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
 
     Raises:
-        AggdecError: the file is empty or holds another number of sentences.
+        AggdecError: the file is empty or holds more or fewer sentences.
     """
     lines = _nonempty(path)
     if any(_HYPOTHESIS.search(line) for line in lines):
@@ -100,14 +96,14 @@ def read_outputs(
                 f"{path}: has a sentence {max(generated)}, but the test set has {size}, counted from 0"
             )
         return {
-            number: join(item.hypotheses[0]).split()
-            for number, item in generated.items()
+            sentence: join(str(found.hypothesis)).split()
+            for sentence, found in generated.items()
         }
     if len(lines) != size:
         raise AggdecError(
             f"{path}: has {len(lines)} lines, but the test set has {size}"
         )
-    return {number: line.split() for number, line in enumerate(lines)}
+    return {index: line.split() for index, line in enumerate(lines)}
 
 
 def read_reference_set(
@@ -120,15 +116,14 @@ def read_reference_set(
     """Read a test set. Without `sources`, the sentences of the M2 file are the sources.
 
     Raises:
-        AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
+        AggdecError: nothing is given, a file is empty or has more or fewer lines, or the M2 file has other sentences.
     """
     gold: Sequence[M2Sentence] = read_m2(m2) if m2 else ()
-    lines = {
-        path: _nonempty(path) for path in filter(None, (sources, *references, *text))
-    }
-    sizes = ({m2: len(gold)} if m2 else {}) | {
-        path: len(part) for path, part in lines.items()
-    }
+    paths = filter(None, (sources, *references, *text))
+    lines = {path: _nonempty(path) for path in paths}
+    sizes = {path: len(part) for path, part in lines.items()}
+    if m2:
+        sizes = {m2: len(gold), **sizes}
     if not sizes:
         raise AggdecError(
             "nothing to compare with: give --references, --text-references, --m2 or --sources"
@@ -142,14 +137,14 @@ def read_reference_set(
     def tokens(path: Path) -> Lines:
         return [line.split() for line in lines[path]]
 
-    source_tokens = (
-        tokens(sources) if sources else [list(sentence.tokens) for sentence in gold]
-    )
+    source_tokens = [list(sentence.tokens) for sentence in gold]
+    if sources:
+        source_tokens = tokens(sources)
     if sources and m2:
         check_sources(source_tokens, gold, sources, m2)
     return ReferenceSet(
         source_tokens,
-        list(map(tokens, references)),
+        [*map(tokens, references)],
         [lines[path] for path in text],
         language,
         gold,

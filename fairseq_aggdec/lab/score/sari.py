@@ -28,7 +28,7 @@ def _operations(
 ) -> list[tuple[Grams, Grams]]:
     """For adding, keeping and deleting: the n-grams of the output and those that the references want, in a sentence.
 
-    An n-gram is added once; counts of source and output are multiplied by the number of references.
+    An n-gram is added once; counts of source and output are multiplied by the count of references.
     """
     wanted: Grams = sum(references, Counter())
     added, to_add = (

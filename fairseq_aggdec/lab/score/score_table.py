@@ -40,48 +40,41 @@ class ScoreTable:
         """Score an output and add a row.
 
         An output that equals an earlier one takes over its scores: lossless modes have equal outputs, and some metrics
-        are slow. `outputs`: tokens by sentence number; missing sentences are left out of the test set too.
+        are slow. `outputs`: tokens by sentence id; missing sentences are left out of the test set too.
         """
-        equal = next(
-            (other for other, lines in self._outputs.items() if lines == outputs), None
-        )
+        for other, lines in self._outputs.items():
+            if lines == outputs:
+                self.rows[name] = self.rows[other]
+                return
         self._outputs[name] = outputs
-        if equal is not None:
-            self.rows[name] = self.rows[equal]
-            return
-        numbers = sorted(outputs)
-        test, lines = (
-            self.test.only(numbers),
-            [list(outputs[number]) for number in numbers],
-        )
+        sentences = sorted(outputs)
+        test = self.test.only(sentences)
+        tokens = [list(outputs[sentence]) for sentence in sentences]
         scores: dict[str, float] = {}
         for metric in self.metrics.values():
-            scores |= dict(
-                zip(metric.columns, map(float, metric.score(test, lines)), strict=True)
-            )
-        self.rows[name] = Row(len(lines), scores)
+            values = map(float, metric.score(test, tokens))
+            scores |= zip(metric.columns, values, strict=True)
+        self.rows[name] = Row(len(tokens), scores)
 
     def text(self) -> str:
         """The table for a terminal and what its columns are; a row that lacks sentences says how many it has."""
-        size, columns = (
-            self.test.size,
-            [column for metric in self.metrics.values() for column in metric.columns],
-        )
+        size = self.test.size
+        columns = [
+            column for metric in self.metrics.values() for column in metric.columns
+        ]
         rows = []
         for name, row in self.rows.items():
-            label = (
-                name if row.sentences == size else f"{name} ({row.sentences} sentences)"
-            )
+            is_whole = row.sentences == size
+            label = name if is_whole else f"{name} ({row.sentences} sentences)"
             rows.append([label, *(f"{row.scores[column]:.2f}" for column in columns)])
-        table = text_table(
-            [f"{self.name} ({size})", *columns], rows, TERMINAL, numbers=True
-        )
+        heads = [f"{self.name} ({size})", *columns]
+        table = text_table(heads, rows, TERMINAL, numbers=True)
         said = [
             f"{metric.columns[0]}: {MEANS[name]}"
             for name, metric in self.metrics.items()
             if name in MEANS
         ]
-        return "\n".join([table, *([""] if said else []), *said])
+        return "\n".join([table, *[""] * bool(said), *said])
 
     def record(self) -> dict[str, Any]:
         """The table as JSON, with the versions of the scorers."""
@@ -117,12 +110,10 @@ def files_table(args: Any) -> ScoreTable:
     outputs = {path: read_outputs(path, test.size) for path in args.outputs}
     if args.characters:
         test = test.in_characters()
-        for path, lines in outputs.items():
-            outputs[path] = dict(
-                zip(lines, characters(list(lines.values())), strict=True)
-            )
     names = [name.strip() for name in (args.metrics or "").split(",") if name.strip()]
     table = ScoreTable("outputs", test, choose_metrics(names, test, args.stem))
     for path, lines in outputs.items():
+        if args.characters:
+            lines = dict(zip(lines, characters([*lines.values()]), strict=True))
         table.add(str(path), lines)
     return table
