@@ -13,8 +13,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 
-def last_checkpoints(folder: Path, number: int) -> list[Path]:
-    """The latest `number` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
+def last_checkpoints(folder: Path, count: int) -> list[Path]:
+    """The latest `count` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
 
     If there are both kinds, they are ordered by update, and two of the same update count once.
 
@@ -24,29 +24,28 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
     by_epoch = _numbered(folder, r"checkpoint(\d+)")
     by_update = _numbered(folder, r"checkpoint_\d+_(\d+)")
     if by_epoch and by_update:
-        by_update = {
-            **{_updates(path): path for path in list(by_epoch.values())[-number:]},
-            **by_update,
-        }
+        last = list(by_epoch.values())[-count:]
+        by_update = {_updates(path): path for path in last} | by_update
     found = sorted((by_update or by_epoch).items())
-    if len(found) < number:
+    if len(found) < count:
         raise AggdecError(
-            f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for"
+            f"{folder} holds {len(found)} numbered checkpoints, fewer than the {count} asked for"
         )
-    return [path for _, path in found[-number:]]
+    return [path for _, path in found[-count:]]
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
     """The folder's checkpoints with a name of this form, sorted by the number in it."""
-    matches = [
-        (re.fullmatch(pattern, path.stem), path)
+    found = {
+        int(match[1]): path
         for path in folder.glob("checkpoint*.pt")
-    ]
-    return dict(sorted((int(match.group(1)), path) for match, path in matches if match))
+        if (match := re.fullmatch(pattern, path.stem))
+    }
+    return dict(sorted(found.items()))
 
 
 def _updates(path: Path) -> int:
-    """The number of updates before a checkpoint."""
+    """How many updates are before a checkpoint."""
     return int(read_checkpoint(path)["optimizer_history"][-1]["num_updates"])
 
 
@@ -73,9 +72,8 @@ def write_average(paths: Sequence[Path], output: Path) -> None:
             )
         for name, value in weights.items():
             if value.is_floating_point():
-                total[name] = (
-                    total[name] + value.double() if name in total else value.double()
-                )
+                value = value.double()
+                total[name] = total[name] + value if name in total else value
             elif name in total and value.dim() > 0 and not value.equal(total[name]):
                 raise AggdecError(
                     f"{path}: `{name}` differs from that of {paths[0]} and cannot be averaged, as it holds integers: "

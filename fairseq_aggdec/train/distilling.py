@@ -5,9 +5,9 @@ import logging
 import math
 import shutil
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 RECORD = "distillation.json"
 """the file that records how the folder was made"""
 SKIPPED = "distillation.skipped.tsv"
-"""the file with a line for each skipped sentence: split, number, number of source tokens"""
+"""the file with a line for each skipped sentence: split, index, count of source tokens"""
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,15 @@ class Teacher:
         fairseq_aggdec.register()  # in a worker's process nothing else has
         if self.threads:
             torch.set_num_threads(self.threads)
-        data, device = self.data, device_of_environment(self.cpu, self.precision)
-        folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load(
-            self.path, folder, *languages, device, self.precision, decoding=decoding
+            self.path,
+            str(self.data.folder),
+            self.data.source_lang,
+            self.data.target_lang,
+            device_of_environment(self.cpu, self.precision),
+            self.precision,
+            decoding=decoding,
         )
-
-    @cached_property
-    def _sources(self) -> dict[str, Side]:
-        """The sources by split: fairseq reads a whole file when it opens it."""
-        return {}
 
     @property
     def longest_source(self) -> int:
@@ -95,26 +94,26 @@ class Teacher:
         return min(int(model.max_positions()[0]) for model in models) - task.added
 
     def decode(self, shard: BatchShard) -> Decoded:
-        """The targets of a shard's sentences: token numbers, EOS included, joined by spaces."""
-        if shard.split not in self._sources:
-            self._sources[shard.split] = self.data.source(shard.split)
-        sources = self._sources[shard.split]
-        targets = [
-            target
-            for batch in shard.batches
-            for target in self.translate(
-                batch, [sources[sentence] for sentence in batch]
-            )
-        ]
-        return Decoded([" ".join(map(str, target.tolist())) for target in targets])
+        """The targets of a shard's sentences: token ids, EOS included, joined by spaces."""
+        sources = self._source(shard.split)
+        outputs: list[str] = []
+        for batch in shard.batches:
+            targets = self.translate(batch, [sources[sentence] for sentence in batch])
+            outputs += (" ".join(map(str, target.tolist())) for target in targets)
+        return Decoded(outputs)
+
+    @cached_property
+    def _source(self) -> Callable[[str], Side]:
+        """The sources of a split, kept: fairseq reads a whole file when it opens it."""
+        return cache(self.data.source)
 
     @torch.inference_mode()
     def translate(
-        self, numbers: Sequence[int], sources: Sequence[Tokens]
+        self, sentences: Sequence[int], sources: Sequence[Tokens]
     ) -> list[Tokens]:
         """The tokens, EOS included, of the best hypothesis for each source, which depends on no other batch.
 
-        `numbers`: the sentences', for error messages. Raises `AggdecError` where all scores of a sentence were NaN.
+        `sentences`: their ids, for error messages. Raises `AggdecError` where all scores of a sentence were NaN.
         """
         task, models = self._loaded
         # a new one, because what a draft schedule has learnt from other batches decides which near-ties round up
@@ -124,27 +123,20 @@ class Teacher:
         )
         device = next(models[0].parameters()).device
         sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
-        found = dict(
-            zip(
-                sample["id"].tolist(),
-                task.inference_step(generator, models, sample),
-                strict=True,
-            )
-        )
+        decoded = task.inference_step(generator, models, sample)
         # each generator would repeat what the first one has said
         for name in ("tasks", "generation"):
             logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
-        for position, hypotheses in found.items():
-            if not hypotheses:
-                raise AggdecError(
-                    f"sentence {numbers[position]}: the model gives no finite score; try without --fp16"
-                )
         # data has texts alone
         forced = 0 if task.form is None else len(task.form.forced)
-        return [
-            found[position][0]["tokens"][forced:].cpu().numpy()
-            for position in range(len(sources))
-        ]
+        targets: dict[int, Tokens] = {}
+        for place, hypotheses in zip(sample["id"].tolist(), decoded, strict=True):
+            if not hypotheses:
+                raise AggdecError(
+                    f"sentence {sentences[place]}: the model gives no finite score; try without --fp16"
+                )
+            targets[place] = hypotheses[0]["tokens"][forced:].cpu().numpy()
+        return [target for _, target in sorted(targets.items())]
 
 
 def distil(
@@ -164,9 +156,9 @@ def distil(
         teacher: the teacher, not yet loaded, with the original data.
         output: the folder to make; shards are kept beside it, in `OUTPUT.shards`.
         splits: the splits to distil.
-        workers: the number of processes.
+        workers: how many processes.
         max_tokens: the most source tokens of a batch, padding included.
-        batch_size: the most sentences of a batch; None for any number.
+        batch_size: the most sentences of a batch; None: no limit.
         max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
         shard_sentences: the sentences of a shard.
         until: when no further shard is decoded, on the clock of `time.monotonic`; the rest is skipped.
@@ -174,12 +166,12 @@ def distil(
     Raises:
         AggdecError: a file cannot be used, or was made with other settings.
     """
+    # with workers, each loads the teacher; this process asks it for the longest source alone
     loaded = teacher if workers == 1 else replace(teacher, cpu=True, precision="fp32")
+    longest = min(loaded.longest_source, max_source_len or loaded.longest_source)
     made: dict[str, Any] = {
         "teacher": fingerprints(teacher.path),
-        "longest_source": min(
-            loaded.longest_source, max_source_len or loaded.longest_source
-        ),
+        "longest_source": longest,
         "max_tokens": max_tokens,
         "batch_size": batch_size,
         "precision": teacher.precision,
@@ -192,50 +184,43 @@ def distil(
     }
     if _is_there(output, origins):
         return
+    # the batches of all splits, and the folder of what is decoded
     plans: dict[str, BatchPlan] = {}
     shards: list[BatchShard] = []
     for split in splits:
         sources = teacher.data.source(split)
-        plans[split] = plan_batches(
-            sources, made["longest_source"], max_tokens, batch_size
-        )
-        shards += plans[split].shards(split, shard_sentences)
-        batches, skipped = plans[split].batches, len(plans[split].skipped)
+        plan = plan_batches(sources, longest, max_tokens, batch_size)
+        plans[split] = plan
+        shards += plan.shards(split, shard_sentences)
         logger.info(
-            f"{split}: {len(sources):,} sentences, {sum(map(len, batches)):,} different sources in {len(batches):,} "
-            f"batches; {skipped:,} are empty or longer than {made['longest_source']} tokens and are skipped"
+            f"{split}: {len(sources):,} sentences, {sum(map(len, plan.batches)):,} different sources in "
+            f"{len(plan.batches):,} batches; {len(plan.skipped):,} are empty or longer than {longest} tokens and are "
+            "skipped"
         )
     folder = ShardFolder(
         output.with_name(output.name + ".shards"),
         {**made, **search, "shard_sentences": shard_sentences},
         {split: json.dumps(origins[split]["data"], sort_keys=True) for split in splits},
     )
+    # decoding: something of each split always
     rank, ranks = rank_of_environment()
-    if until < math.inf:  # something of each split is always decoded
-        decode_shards(
-            [shard for shard in shards if shard.number == 0],
-            folder,
-            teacher,
-            workers,
-            "sentences",
-        )
+    if until < math.inf:
+        first = [shard for shard in shards if shard.number == 0]
+        decode_shards(first, folder, teacher, workers, "sentences")
     decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
     if ranks > 1:
         logger.info(
             "when all ranks have ended, start the command once more, without RANK, to put them together"
         )
         return
+    # the targets in the order of the data
+    found: dict[str, dict[int, Tokens]] = {split: {} for split in splits}
+    for shard in filter(folder.is_finished, shards):
+        for sentence, line in zip(shard.sentences, folder.read(shard), strict=True):
+            found[shard.split][sentence] = np.array(line.split(), dtype=np.int32)
     targets: dict[str, list[Tokens | None]] = {}
     for split, plan in plans.items():
-        found: dict[int, Tokens] = {}
-        for shard in shards:
-            if shard.split == split and folder.is_finished(shard):
-                outputs = (
-                    np.array(line.split(), dtype=np.int32)
-                    for line in folder.read(shard)
-                )
-                found.update(zip(shard.sentences, outputs, strict=True))
-        targets[split] = [found.get(number) for number in plan.representative]
+        targets[split] = [found[split].get(first) for first in plan.representative]
         skipped = sum(target is None for target in targets[split])
         logger.info(
             f"{split}: {len(targets[split]) - skipped:,} of {len(targets[split]):,} sentences distilled"
@@ -291,43 +276,35 @@ def write_data_bin(
         AggdecError: another process is writing the folder.
     """
     with folder_written_whole(folder) as partial:
-        for path in sorted(data.folder.iterdir()):
+        # what is not distilled stays
+        for path in sorted(filter(Path.is_file, data.folder.iterdir())):
             split = path.name.split(".")[0]
-            if (
-                path.is_file()
-                and split not in distilled
-                and path.name not in (RECORD, SKIPPED)
-            ):
+            if split not in distilled and path.name not in (RECORD, SKIPPED):
                 shutil.copyfile(path, partial / path.name)
-            elif (
-                path.is_file()
-                and split in distilled
-                and not path.name.startswith(f"{split}.{data.pair}.")
-            ):
+            elif split in distilled and not path.match(f"{split}.{data.pair}.*"):
                 logger.warning(
                     f"{path} is not copied: it does not fit the distilled targets"
                 )
-        listed, made = [], {}
+        # pairs, without the skipped ones
+        written = DataBin(partial, data.source_lang, data.target_lang)
+        listed: list[str] = []
+        made = {}
         for split, targets in distilled.items():
-            skipped = [
-                number for number, target in enumerate(targets) if target is None
-            ]
             sources = data.source(split)
-            listed += [
-                f"{split}\t{number}\t{sources.sizes[number]}\n" for number in skipped
-            ]
+            kept: list[int] = []
+            new: list[Tokens] = []
+            for index, target in enumerate(targets):
+                if target is None:
+                    listed.append(f"{split}\t{index}\t{sources.sizes[index]}\n")
+                else:
+                    kept.append(index)
+                    new.append(target)
             made[split] = {
                 "sentences": len(targets),
-                "skipped": len(skipped),
+                "skipped": len(targets) - len(new),
                 **origins[split],
             }
-            kept = {
-                number: target
-                for number, target in enumerate(targets)
-                if target is not None
-            }
-            written = DataBin(partial, data.source_lang, data.target_lang)
-            written.write(split, (sources[number] for number in kept), kept.values())
+            written.write(split, (sources[index] for index in kept), new)
         (partial / SKIPPED).write_text("".join(listed), encoding="utf-8")
         record = json.dumps({"splits": made}, indent=1, sort_keys=True)
         (partial / RECORD).write_text(f"{record}\n", encoding="utf-8")

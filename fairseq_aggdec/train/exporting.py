@@ -82,18 +82,13 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
             "an ordinary model: only a block drafter has a length of drafts"
         )
     options = state["cfg"]["model"]
-    settings = dict(
-        vars(options) if isinstance(options, argparse.Namespace) else options
-    )
+    is_namespace = isinstance(options, argparse.Namespace)
+    settings = dict(vars(options) if is_namespace else options)
     longest = settings["block_size"]
     if not 1 <= length <= longest:
         raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
     settings["decoding_block_size"] = length  # of `NarDrafterConfig`
-    changed = (
-        argparse.Namespace(**settings)
-        if isinstance(options, argparse.Namespace)
-        else settings
-    )
+    changed = argparse.Namespace(**settings) if is_namespace else settings
     return {**state, "cfg": {**state["cfg"], "model": changed}}
 
 
@@ -121,24 +116,14 @@ def slim_state(
 
     A weight that equals its namesake among those of `verifier` is left out.
     """
+    shared = verifier or {}
     weights: dict[str, torch.Tensor] = {}
     for name, value in state["model"].items():
         value = _converted(value, dtype)
-        if (
-            verifier is not None
-            and name in verifier
-            and _converted(verifier[name], dtype).equal(value)
-        ):
+        if name in shared and _converted(shared[name], dtype).equal(value):
             continue
-        twin = next(
-            (
-                w
-                for w in weights.values()
-                if w.shape == value.shape and w.dim() > 1 and w.equal(value)
-            ),
-            None,
-        )
-        weights[name] = value if twin is None else twin
+        twins = (w for w in weights.values() if w.dim() > 1 and w.equal(value))
+        weights[name] = next(twins, value)
     return without_training(
         {
             "args": None,

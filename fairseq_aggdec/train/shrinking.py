@@ -23,7 +23,7 @@ _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
 
 
 def layer_counts(weights: Iterable[str]) -> dict[str, int]:
-    """The number of layers of each side, by the names of a model's weights."""
+    """How many layers each side has, by the names of a model's weights."""
     counts = dict.fromkeys(SIDES, 0)
     for match in filter(None, map(_LAYER.match, weights)):
         counts[match[1]] = max(counts[match[1]], int(match[2]) + 1)
@@ -69,7 +69,7 @@ def rewrite(
 
 
 def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:
-    """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers.
+    """Shrink a checkpoint into a file; returns a line with the old and the new count of layers.
 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
@@ -82,7 +82,7 @@ def shrink_file(checkpoint: Path, output: Path, keep: str) -> str:
 def shrink(state: Mapping[str, Any], keep: str) -> dict[str, Any]:
     """A checkpoint with some of another one's decoder layers, ready to decode and to be trained further.
 
-    The recorded number of layers is changed as well. The state of the deep model's training (optimizer, progress,
+    The recorded count of layers is changed as well. The state of the deep model's training (optimizer, progress,
     averages) is dropped.
 
     Args:
@@ -126,7 +126,7 @@ def _renumbered(weights: Mapping[str, Tensor], kept: list[int]) -> dict[str, Ten
 
 
 def _with_depth(options: Any, layers: int) -> Any:
-    """A model's options, flat or in groups `encoder` and `decoder`, with this number of decoder layers."""
+    """A model's options, flat or in groups `encoder` and `decoder`, with this many decoder layers."""
     if options is None:
         return None
     if isinstance(options, Namespace):

@@ -1,4 +1,4 @@
-"""Runs fairseq-train in a process of its own: all that it says goes to a file, how far it is to the terminal."""
+"""Runs fairseq-train in another process: all that it says goes to a file, how far it is to the terminal."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _END = 20  # seconds that a stopped training has to end by itself
 
 
 def train(arguments: Sequence[str], log: Path, done: int, updates: int) -> int:
-    """Train from update `done` to `updates`, with a progress bar. Returns the number of the last update.
+    """Train from update `done` to `updates`, with a progress bar. Returns how many updates were trained.
 
     See `logged` for the other arguments and what is raised.
     """

@@ -1,4 +1,4 @@
-"""What `aggdec drafter` was asked for, has planned and measured, in a file of its folder: a stopped run goes on."""
+"""What `aggdec drafter` was asked for, has planned and measured, in a file of its folder, to continue a stopped run."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

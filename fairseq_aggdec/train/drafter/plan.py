@@ -3,17 +3,22 @@
 from dataclasses import dataclass, replace
 
 from fairseq_aggdec.bulk.data_bin import DataBin
+from fairseq_aggdec.generation.modes import GAD
 from fairseq_aggdec.train.drafter.recipe import AVERAGED, SAVES, SHARES, TOKENS
 
-SENTENCES, ROUNDS = 100, 2
-"""the most validation sentences that the drafter is measured with, one at a time, and how often each is decoded"""
+SENTENCES = 100
+"""the most validation sentences that the drafter is measured with, one at a time"""
+ROUNDS = 2
+"""how often each of them is decoded"""
 VALIDATION = 200
 """the most validation sentences that are distilled: `accepted` is measured on them"""
 _FEWEST_UPDATES = 20
-_DISTILLATION, _LEAST_DISTILLATION = 1 / 3, 1 / 20
-"""the parts of the time left that go to distillation, which makes no more than training reads once"""
-_MEASURING, _SAVING = 0.15, 0.1
-"""the largest parts of the time left that go to the measurement, and of the training to its checkpoints"""
+_DISTILLATION = (1 / 20, 1 / 3)
+"""the least and the largest part of the time left for distillation, which makes no more than training reads once"""
+_MEASURING = 0.15
+"""the largest part of the time left that goes to the measurement"""
+_SAVING = 0.1
+"""the largest part of the training that goes to its checkpoints"""
 _DECODINGS = ROUNDS * (1 + len(SHARES))
 """how often each sentence is decoded that the drafter is measured with"""
 
@@ -24,7 +29,7 @@ class Measured:
 
     block_size: int
     tokens: float
-    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
+    """mean accepted tokens: committed tokens of an iteration, the verifier's choice after the draft included"""
     speed_up: float
     """over greedy decoding in the same rounds"""
 
@@ -32,6 +37,12 @@ class Measured:
     def needed(self) -> float:
         """Mean accepted tokens with which `gad` would be as fast as greedy decoding: what an iteration costs."""
         return self.tokens / self.speed_up
+
+    @property
+    def cells(self) -> list[str]:
+        """A row of the printed table."""
+        numbers = (f"{number:.2f}" for number in (self.tokens, self.needed))
+        return [GAD, str(self.block_size), *numbers, f"{self.speed_up:.2f}x"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +67,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that the settings come to at the measured speed of the machine."""
+    """How much is done at the measured speed of the machine."""
 
     trial: Trial
     sentences: dict[str, int]
-    """the number of sentences to distil, by split"""
+    """how many sentences to distil, by split"""
     tokens: float
     """of their sources"""
     updates: int
@@ -84,12 +95,8 @@ class Plan:
     def fitting(self, seconds: float) -> "Plan":
         """The plan with as many updates as there is time for, where so much is left to train and to measure."""
         spare = seconds - self.seconds["train"] - self.seconds["measure"]
-        return replace(
-            self,
-            updates=max(
-                _FEWEST_UPDATES, round(self.updates + spare / self.trial.update)
-            ),
-        )
+        updates = round(self.updates + spare / self.trial.update)
+        return replace(self, updates=max(_FEWEST_UPDATES, updates))
 
 
 def plan_of(
@@ -101,35 +108,38 @@ def plan_of(
         data: the original data.
         trial: what was measured.
         seconds: the time left for all stages; None: all sentences are distilled and measured with.
-        updates: the number of updates; None: as many as there is time for.
+        updates: how many; None: as many as there is time for.
     """
-    source, valid = data.source("train"), data.source("valid")
-    share, saves, measured = 1.0, SAVES, min(SENTENCES, len(valid))
+    source = data.source("train")
+    valid = data.source("valid")
+    share = 1.0
+    saves = SAVES
+    measured = min(SENTENCES, len(valid))
     if seconds is not None:
+        # the measurement
         left = seconds - trial.start
-        measured = min(
-            measured, max(1, int(_MEASURING * left / (_DECODINGS * trial.sentence)))
-        )
-        left = max(1.0, left - measured * _DECODINGS * trial.sentence)
-        # of the time, for what training reads once
+        sentence = _DECODINGS * trial.sentence
+        measured = min(measured, max(1, int(_MEASURING * left / sentence)))
+        left = max(1.0, left - measured * sentence)
+        # distillation: the part of the time that makes what training reads once
+        least, most = _DISTILLATION
         read_once = trial.token / (trial.token + trial.update / TOKENS)
-        wanted = min(_DISTILLATION, max(_LEAST_DISTILLATION, read_once)) * left
+        wanted = min(most, max(least, read_once)) * left
         share = min(1.0, wanted / (trial.token * int(source.sizes.sum())))
+        # training's checkpoints
         saves = min(SAVES, max(AVERAGED, int(_SAVING * left / trial.save)))
     pairs = max(1, round(share * len(source)))
     validated = min(VALIDATION, len(valid), max(1, pairs // 5))
     tokens = float(pairs * source.sizes.mean() + validated * valid.sizes.mean())
     sentences = {"train": pairs, "valid": validated}
     plan = Plan(trial, sentences, tokens, updates or _FEWEST_UPDATES, saves, measured)
-    return (
-        plan
-        if updates is not None or seconds is None
-        else plan.fitting(seconds - plan.seconds["distil"])
-    )
+    if updates is None and seconds is not None:
+        return plan.fitting(seconds - plan.seconds["distil"])
+    return plan
 
 
 def describe(plan: Plan, sentences: int) -> str:
-    """The plan as a few lines; `sentences` is the number of training sentences that there are."""
+    """The plan as a few lines; `sentences`: how many training sentences there are."""
     what = {
         "distil": f"{plan.sentences['train']:,} of {sentences:,} training sentences, translated by the verifier",
         "train": f"{plan.updates:,} updates in {'bfloat16' if plan.trial.bf16 else 'single precision'}",
@@ -139,8 +149,8 @@ def describe(plan: Plan, sentences: int) -> str:
     lines = [
         "On this machine:",
         *(
-            f"  {name:8} about {_minutes(plan.seconds[name]):12} {what[name]}"
-            for name in what
+            f"  {name:8} about {_minutes(plan.seconds[name]):12} {text}"
+            for name, text in what.items()
         ),
         "",
         f"What {plan.updates:,} updates will bring is not known: it depends on how easy the output is to foresee, and "

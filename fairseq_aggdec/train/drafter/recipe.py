@@ -17,7 +17,7 @@ from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.train.distilling import Teacher
 
 AVERAGED = 5
-"""the number of last checkpoints of which the drafter is the mean"""
+"""how many last checkpoints the drafter is the mean of"""
 TOKENS = 2000
 """of an update, padding included"""
 SAVES = 20
@@ -25,7 +25,7 @@ SAVES = 20
 LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""
 _LOGGED = 200
-"""the number of log lines, at least"""
+"""log lines, at least"""
 SHARES = (0.4, 0.6, 0.8, 1.0)
 """the block sizes that the drafter is measured at, as shares of the one that it is trained with"""
 _FIXED = (
@@ -54,6 +54,11 @@ class Recipe:
     """whether distillation and training compute in bfloat16"""
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether no GPU computes."""
+        return self.device.type == "cpu"
+
+    @property
     def block_sizes(self) -> list[int]:
         """The sizes that the drafter is measured at."""
         return sorted({max(1, round(share * self.block_size)) for share in SHARES})
@@ -61,11 +66,8 @@ class Recipe:
     def teacher(self, data: DataBin) -> Teacher:
         """The verifier, which distils the data by this plugin's engine, with the output of fairseq's beam of 1.
 
-        An imported model has the lengths and blocked n-grams of its own search, as when it decodes with the drafter.
+        An imported model has the lengths and blocked n-grams of its search, as when it decodes with the drafter.
         """
-        # which decodes in fp32 though it trains in bfloat16
-        is_cpu = self.device.type == "cpu"
-        precision = "bf16" if self.bf16 and not is_cpu else "fp32"
         search = Settings.greedy_search(data.folder)
         search.pop("block_ngrams", None)  # a teacher always blocks them
         return Teacher(
@@ -73,8 +75,9 @@ class Recipe:
             data,
             SearchOptions(beam=1, **search),
             GREEDY,
-            precision,
-            is_cpu,
+            # a CPU decodes in fp32 though it trains in bfloat16
+            "bf16" if self.bf16 and not self.is_cpu else "fp32",
+            self.is_cpu,
         )
 
     def arguments(
@@ -84,8 +87,8 @@ class Recipe:
 
         Args:
             data: distilled data.
-            folder: the folder of the checkpoints; a training that was stopped there goes on.
-            updates: their number, which the learning rate depends on.
+            folder: the folder of the checkpoints; a training that was stopped there continues.
+            updates: how many, which the learning rate depends on.
             saves: how many checkpoints are written.
         """
         options = {
@@ -106,17 +109,10 @@ class Recipe:
             "--log-interval": max(1, min(10, updates // _LOGGED)),
             "--save-dir": folder,
         }
-        flags = [
-            name
-            for name, given in (
-                ("--bf16", self.bf16),
-                ("--cpu", self.device.type == "cpu"),
-            )
-            if given
-        ]
         return [
             str(data.folder),
             *_FIXED,
             *(str(word) for pair in options.items() for word in pair),
-            *flags,
+            *["--bf16"] * self.bf16,
+            *["--cpu"] * self.is_cpu,
         ]

@@ -19,7 +19,7 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
-from fairseq_aggdec.generation.modes import GAD, GREEDY
+from fairseq_aggdec.generation.modes import GREEDY
 from fairseq_aggdec.hub.generation import flags
 from fairseq_aggdec.hub.settings import FILE, Settings
 from fairseq_aggdec.train.averaging import last_checkpoints, write_average
@@ -32,9 +32,12 @@ from fairseq_aggdec.train.drafter.trial import Measure, try_out
 from fairseq_aggdec.train.exporting import keep_draft_length
 from fairseq_aggdec.train.shrinking import layer_counts
 
-_SHARD, _LATE, _LEAST = 100, 1.5, 3.0
-"""sentences that are distilled at a time; how many times its planned time the distillation may take; seconds that are
-trained although all are over"""
+_SHARD = 100
+"""sentences that are distilled at a time"""
+_LATE = 1.5
+"""how many times its planned time the distillation may take"""
+_LEAST = 3.0
+"""seconds that are trained although all are over"""
 
 
 def make_drafter(args: Any, measure: Measure) -> None:
@@ -52,9 +55,8 @@ def make_drafter(args: Any, measure: Measure) -> None:
     data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
     weights = _verifiers_weights(verifier, data)
     fingerprints = [
-        value
-        for split in ("train", "valid")
-        for value in data.fingerprint(split).values()
+        *data.fingerprint("train").values(),
+        *data.fingerprint("valid").values(),
     ]
     settings = {
         "verifier": file_sha256(verifier),
@@ -62,35 +64,24 @@ def make_drafter(args: Any, measure: Measure) -> None:
         "decoder_layers": args.decoder_layers,
         "block_size": args.block_size,
     }
-    layers, width = (
-        layer_counts(weights)["decoder"],
-        weights["decoder.layers.0.fc1.weight"].size(1),
-    )
     device = device_of_environment(args.cpu)
     out.mkdir(parents=True, exist_ok=True)
     with alone_at(out):
         record = open_record(out, Record(settings, args.minutes, args.updates))
-        bf16 = record.plan.trial.bf16 if record.plan else is_bfloat16_fast(device)
         recipe = Recipe(
             verifier,
-            width,
-            min(args.decoder_layers, layers),
+            weights["decoder.layers.0.fc1.weight"].size(1),
+            min(args.decoder_layers, layer_counts(weights)["decoder"]),
             args.block_size,
             device,
-            bf16,
+            record.plan.trial.bf16 if record.plan else is_bfloat16_fast(device),
         )
-        _Stages(
-            out,
-            data,
-            record,
-            recipe,
-            args.begun + 60 * (args.minutes or math.inf),
-            measure,
-        ).run()
+        end = args.begun + 60 * (args.minutes or math.inf)
+        _Stages(out, data, record, recipe, end, measure).run()
 
 
 def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
-    """The weights of a model that can have a drafter, as far as its checkpoint shows.
+    """The weights of a model that can have a drafter, by what its checkpoint shows.
 
     Raises:
         AggdecError: it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
@@ -133,39 +124,30 @@ class _Stages:
         """Run the stages that are not done yet, and print the result."""
         plan = self.record.plan or self._planned()
         print(describe(plan, len(self.data.source("train"))), flush=True)
-        drafter, training = self.folder / DRAFTER, self.folder / "training"
+        drafter = self.folder / DRAFTER
+        training = self.folder / "training"
         if not drafter.is_file():  # else of a run that was stopped while it measured
             data = self._distil(plan)
             if self.end < math.inf and not (training / LAST).is_file():
+                # distillation may have taken longer than planned
                 plan = min(plan, plan.fitting(self._left), key=lambda one: one.updates)
                 self._keep(plan=plan)
             self._train(plan, data)
             # none where every update ends an epoch
-            numbered = len(list(training.glob("checkpoint_*_*.pt")))
-            last = (
-                last_checkpoints(training, min(AVERAGED, numbered))
-                if numbered
-                else [training / LAST]
-            )
+            count = len(list(training.glob("checkpoint_*_*.pt")))
+            last = [training / LAST]
+            if count:
+                last = last_checkpoints(training, min(AVERAGED, count))
             write_average(last, drafter)
         measured = self.record.measured or self._measured(drafter, plan)
         best = max(measured, key=lambda one: one.speed_up)
         keep_draft_length(drafter, best.block_size)
-        heads, rows = (
+        table = tabulate(
+            [[GREEDY, "", "1.00", "", "1.00x"], *(one.cells for one in measured)],
             ["mode", "k", "tokens an iteration", "needed", "over greedy"],
-            [[GREEDY, "", "1.00", "", "1.00x"]],
+            "simple",
+            disable_numparse=True,
         )
-        for one in measured:
-            rows.append(
-                [
-                    GAD,
-                    str(one.block_size),
-                    f"{one.tokens:.2f}",
-                    f"{one.needed:.2f}",
-                    f"{one.speed_up:.2f}x",
-                ]
-            )
-        table = tabulate(rows, heads, "simple", disable_numparse=True)
         print(f"\n{table}\n\n{self._conclusion(drafter, best, plan)}")
 
     def _keep(self, **results: Any) -> None:
@@ -183,14 +165,14 @@ class _Stages:
             file=sys.stderr,
             flush=True,
         )
-        trial, minutes = self.folder / "trial", self.record.minutes
+        trial = self.folder / "trial"
+        minutes = self.record.minutes
         shutil.rmtree(trial, ignore_errors=True)  # of a run that was stopped
         trial.mkdir()
         found = try_out(self.data, self.recipe, trial, minutes, self.measure)
         shutil.rmtree(trial)
-        plan = plan_of(
-            self.data, found, self._left if minutes else None, self.record.updates
-        )
+        left = self._left if minutes else None
+        plan = plan_of(self.data, found, left, self.record.updates)
         self._keep(plan=plan)
         return plan
 
@@ -198,39 +180,34 @@ class _Stages:
         part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
         distilled = self.folder / "distilled"
         most = _LATE * plan.seconds["distil"] if self.end < math.inf else math.inf
-        # the few validation sentences first: what is not decoded in time is left out
-        splits, until = sorted(plan.sentences, reverse=True), time.monotonic() + most
         distil(
             self.recipe.teacher(part),
             distilled,
-            splits,
+            # the few validation sentences first: what is not decoded in time is left out
+            sorted(plan.sentences, reverse=True),
             shard_sentences=_SHARD,
-            until=until,
+            until=time.monotonic() + most,
         )
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:
-        arguments = self.recipe.arguments(
-            data, self.folder / "training", plan.updates, plan.saves
-        )
-        last = self.folder / "training" / LAST
-        before, done, earlier = (
-            read_checkpoint(last) if last.is_file() else None,
-            0,
-            0.0,
-        )
-        if before is not None:
+        folder = self.folder / "training"
+        arguments = self.recipe.arguments(data, folder, plan.updates, plan.saves)
+        # what an earlier run has trained
+        done = 0
+        seconds = 0.0
+        if (folder / LAST).is_file():
+            before = read_checkpoint(folder / LAST)
             done = before["optimizer_history"][-1]["num_updates"]
-            earlier = before["extra_state"]["previous_training_time"]
+            seconds = before["extra_state"]["previous_training_time"]
         if done >= plan.updates:
             return  # stopped before the average was written
         # fairseq counts the time of earlier runs, too, and none before it trains
         if self.end < math.inf:
-            left = self._left - plan.trial.start - plan.seconds["measure"]
-            arguments += [
-                "--stop-time-hours",
-                str((earlier + max(_LEAST, left)) / 3600),
-            ]
+            seconds += max(
+                _LEAST, self._left - plan.trial.start - plan.seconds["measure"]
+            )
+            arguments += ["--stop-time-hours", str(seconds / 3600)]
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
         done = train(arguments, log, done, plan.updates)
@@ -241,49 +218,39 @@ class _Stages:
             )
 
     def _measured(self, drafter: Path, plan: Plan) -> list[Measured]:
-        share, recipe = (
-            min(1.0, max(0.1, self._left / plan.seconds["measure"])),
-            self.recipe,
-        )
-        given, sentences = (
-            (self.data, recipe.verifier, drafter, recipe.device.type),
+        recipe = self.recipe
+        share = min(1.0, max(0.1, self._left / plan.seconds["measure"]))
+        _, measured = self.measure(
+            self.data,
+            recipe.verifier,
+            drafter,
+            recipe.device.type,
             math.ceil(share * plan.measured),
+            recipe.block_sizes,
+            self.end,
         )
-        measured = self.measure(*given, sentences, recipe.block_sizes, self.end)[1]
         self._keep(measured=measured)
         return measured
 
     def _conclusion(self, drafter: Path, best: Measured, plan: Plan) -> str:
         """How to decode with the drafter, and whether it is worth it."""
+        data = self.data
+        verifier = self.recipe.verifier
+        # too long sentences are left out, as by distillation
         words: list[Any] = [
             "fairseq-generate",
-            self.data.folder,
-            "--task",
-            "aggressive_translation",
-        ]
-        words += [
-            "--decoding",
-            GAD,
-            "--path",
-            self.recipe.verifier,
+            data.folder,
+            *"--task aggressive_translation --decoding gad --path".split(),
+            verifier,
             "--drafter-path",
             drafter,
-            "--batch-size",
-            1,
+            *f"--batch-size 1 -s {data.source_lang} -t {data.target_lang}".split(),
+            *"--gen-subset valid --skip-invalid-size-inputs-valid-test".split(),
         ]
-        words += [
-            "-s",
-            self.data.source_lang,
-            "-t",
-            self.data.target_lang,
-            "--gen-subset",
-            "valid",
-        ]
-        words += ["--skip-invalid-size-inputs-valid-test"]  # as distillation does
-        words += ["--cpu"] if self.recipe.device.type == "cpu" else []
-        if (self.data.folder / FILE).is_file():  # an imported model's
-            words += ["--bpe", "hub", "--hub-folder", self.recipe.verifier.parent]
-            words += flags(Settings.greedy_search(self.data.folder))
+        words += ["--cpu"] * self.recipe.is_cpu
+        if (data.folder / FILE).is_file():  # an imported model's
+            words += ["--bpe", "hub", "--hub-folder", verifier.parent]
+            words += flags(Settings.greedy_search(data.folder))
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
         k = best.block_size
         verdict = f"k = {k} is the fastest: without --block-size, {DRAFTER} drafts {k} tokens."

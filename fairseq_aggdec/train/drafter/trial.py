@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -17,11 +18,19 @@ Measure = Callable[
 ]
 """`lab.bench.drafter_speed.drafter_speed`, which the command hands in: training knows no laboratory"""
 
-_LONGEST, _SHARE = 20.0, 1 / 12
-"""seconds of decoding in the trial, at most, and the largest part of --minutes for it"""
-_DISTILLED, _MEASURED = 500, 8  # sentences
-_UPDATES, _TRAINING = 8, 3  # updates of the trial, in three times that time at most
-_FIRST_UPDATES = 2  # slower than others
+_LONGEST = 20.0
+"""seconds of decoding in the trial, at most"""
+_SHARE = 1 / 12
+"""the largest part of --minutes for it"""
+_DISTILLED = 500
+_MEASURED = 8
+"""sentences"""
+_UPDATES = 8
+"""of the trial"""
+_TRAINING = 3
+"""how many times the seconds of decoding it trains, at most"""
+_SLOW = 2
+"""first updates, which are slower than others"""
 
 
 def try_out(
@@ -35,10 +44,10 @@ def try_out(
         AggdecError: the verifier does not fit the data, or cannot be trained from.
     """
     seconds = _LONGEST if minutes is None else min(_LONGEST, 60 * minutes * _SHARE)
-    sample = write_sample(
-        folder / "data-bin", data, {"train": _DISTILLED, "valid": VALIDATION}
-    )
+    sizes = {"train": _DISTILLED, "valid": VALIDATION}
+    sample = write_sample(folder / "data-bin", data, sizes)
     token = _seconds_of_a_token(recipe, sample, seconds)
+    # training: when each update ended
     arguments = [*recipe.arguments(sample, folder, _UPDATES, 1), "--log-interval", "1"]
     arguments += ["--stop-time-hours", str(_TRAINING * seconds / 3600)]
     begun = time.monotonic()
@@ -47,32 +56,32 @@ def try_out(
         for kind, _ in logged(arguments, folder / "train.log")
         if kind == "train_inner"
     ]
-    start, save = ends[0] - begun, time.monotonic() - ends[-1]
-    between = [
-        after - before
-        for before, after in zip(
-            ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False
-        )
-    ]
-    middle, until = (
-        recipe.block_sizes[len(recipe.block_sizes) // 2],
+    start = ends[0] - begun
+    save = time.monotonic() - ends[-1]
+    updates = [after - before for before, after in pairwise(ends[_SLOW - 1 :])]
+    # decoding, with drafts of middle length
+    sentence, (drafter,) = measure(
+        data,
+        recipe.verifier,
+        folder / LAST,
+        recipe.device.type,
+        _MEASURED,
+        [recipe.block_sizes[len(recipe.block_sizes) // 2]],
         time.monotonic() + seconds / 2,
     )
-    given = (data, recipe.verifier, folder / LAST, recipe.device.type)
-    sentence, (drafter,) = measure(*given, _MEASURED, [middle], until)
-    return Trial(
-        token, sentence, median(between or [start]), start, save, drafter, recipe.bf16
-    )
+    update = median(updates or [start])
+    return Trial(token, sentence, update, start, save, drafter, recipe.bf16)
 
 
 def _seconds_of_a_token(recipe: Recipe, data: DataBin, seconds: float) -> float:
     """Seconds of a source token in a batch that is distilled, measured in `seconds` at most."""
-    teacher, sources = recipe.teacher(data), data.source("train")
-    batches = plan_batches(sources, teacher.longest_source, MAX_TOKENS).shards(
-        "train", 1
-    )
+    teacher = recipe.teacher(data)
+    sources = data.source("train")
+    plan = plan_batches(sources, teacher.longest_source, MAX_TOKENS)
+    batches = plan.shards("train", 1)
     teacher.decode(batches[0])  # arranges the weights
-    tokens, begun = 0, time.monotonic()
+    tokens = 0
+    begun = time.monotonic()
     for batch in batches:
         teacher.decode(batch)
         tokens += int(sources.sizes[batch.sentences].sum())
