@@ -17,9 +17,14 @@ def main(*paths: str) -> None:
     )
     for one, other in zip(first, second, strict=True):
         times = ", ".join(
-            f"{run['seconds'] / run['sentences'] * 1e3:.2f}" for run in (one, other)
+            f"{run['times']['seconds'] / run['counts']['sentences'] * 1e3:.2f}"
+            for run in (one, other)
         )
-        differing = [count for count in COUNTS if one[count] != other[count]]
+        differing = [
+            name
+            for name in COUNTS
+            if one["counts"].get(name) != other["counts"].get(name)
+        ]
         print(
             f"{one['mode']} x {one['batch_size']}: {times} ms a sentence",
             *[f"{name} DIFFER" for name in differing],

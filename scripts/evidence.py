@@ -24,27 +24,24 @@ CURVE = {"num_updates", "train_wall", "wall"}, {"nll_loss", "ppl", "accepted"}
 
 
 def timed(path: Path) -> dict:
-    """A record of aggdec bench without what is empty or needless, numbers with four digits."""
+    """A record of aggdec bench without what is needless, numbers with four digits."""
     record = json.loads(
         path.read_text(), parse_float=lambda digits: float(f"{float(digits):.4g}")
     )
-    record["runs"] = [
-        {
-            key: value
-            for key, value in run.items()
-            if value is not None and key not in NEEDLESS
-        }
-        for run in record["runs"]
-    ]
     for run in record["runs"]:
-        if "speed_ups" in run:  # of half a unit each; only those that some sentence has
-            run["speed_ups"] = {
-                f"{number / 2:g}": count
-                for number, count in enumerate(run["speed_ups"])
+        times = run["times"]
+        for part in (run, times, run["counts"]):
+            for name in NEEDLESS & part.keys():
+                del part[name]
+        if "speed_ups" in times:
+            # of half a unit each; only those that some sentence has
+            times["speed_ups"] = {
+                f"{index / 2:g}": count
+                for index, count in enumerate(times["speed_ups"])
                 if count
             }
         if run["batch_size"] > 1:  # all sentences have the time of their batch
-            del run["percentiles"]
+            del times["percentiles"]
     return record
 
 

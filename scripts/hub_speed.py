@@ -21,17 +21,17 @@ from ctranslate2.converters import TransformersConverter
 
 from fairseq_aggdec import register
 from fairseq_aggdec.hub.importing import import_checkpoint
-from fairseq_aggdec.lab.bench import machine
 from fairseq_aggdec.lab.bench.ctranslate2_runner import (
     CTranslate2Runner,
     TranslatorProcess,
 )
-from fairseq_aggdec.lab.bench.modes import Mode, parse_modes
+from fairseq_aggdec.lab.bench.modes import ModeSpec, parse_modes
 from fairseq_aggdec.lab.bench.random_models import random_sentences
 from fairseq_aggdec.lab.bench.record import Record, run_of
 from fairseq_aggdec.lab.bench.rounds import Output, compare
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import OracleSettings, Subject
+from fairseq_aggdec.lab.bench.tables import identical_to_greedy
 
 SYMBOLS = 58_101  # of opus-mt-en-de, <pad> included
 SIDES = ("encoder", "decoder")
@@ -186,8 +186,8 @@ def main() -> None:
         "beam1,beam5,greedy,greedy@int8,speculative,aggressive-beam:5:0", "ctranslate2"
     )
     rivals = [
-        Mode("transformers:greedy", "beam", 1, "transformers"),
-        Mode("transformers:beam5", "beam", 5, "transformers"),
+        ModeSpec("transformers:greedy", "beam", 1, "transformers"),
+        ModeSpec("transformers:beam5", "beam", 5, "transformers"),
     ]
     measured = []
     translators = {
@@ -200,12 +200,12 @@ def main() -> None:
         for translator in translators.values():
             runs.callback(translator.close)
         for size in (1, 8):
-            batches = runs._batches(runs.task, size)
+            batches = runs.batches(runs.task, size)
             dictionaries = runs.task.source_dictionary, runs.task.target_dictionary
             runners = [runs.runner(mode, size) for mode in modes if mode.peer is None]
             runners += [
                 CTranslate2Runner(
-                    translators[mode.precision or "fp32"],
+                    translators[mode.precision],
                     dictionaries,
                     batches,
                     mode,
@@ -223,21 +223,17 @@ def main() -> None:
             results = compare(runners, args.repeats)
             greedy = next(result for result in results if result.mode.is_greedy)
             for result in results:
-                run = run_of(
-                    result, result.mode.precision or "fp32", None, greedy, "fp32"
-                )
+                run = run_of(result, greedy)
                 run.batch_size = size
                 measured.append(run)
                 print(
-                    f"{size} {run.mode:22} {1000 * run.seconds / run.sentences:8.1f} ms a sentence "
-                    f"({1000 * run.fastest / run.sentences:.1f} to {1000 * run.slowest / run.sentences:.1f}), "
-                    f"{run.identical} of {run.sentences} as greedy",
+                    f"{size} {run.mode:22} {run.milliseconds:8.1f} ms a sentence, "
+                    f"{identical_to_greedy(run)} as greedy",
                     file=sys.stderr,
                 )
     Record(
-        title=subject.title, command=" ".join(["python scripts/hub_speed.py", *sys.argv[1:]]), date=machine.now(),
-        commit=machine.commit(), machine=machine.machine(), sentences=len(subject.sentences),
-        source_tokens=sum(map(len, subject.sentences)), edit_ratio=None, runs=measured, search=search,
+        title=subject.title, command=" ".join(["python scripts/hub_speed.py", *sys.argv[1:]]),
+        sentences=len(subject.sentences), source_tokens=sum(map(len, subject.sentences)), runs=measured, search=search,
     ).save(args.json)  # fmt: skip
 
 

@@ -7,15 +7,15 @@ import models  # noqa: F401 - fairseq then knows the stress marker's architectur
 from fairseq_aggdec.cli import verbs
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.lab.bench.measure import measure
-from fairseq_aggdec.lab.bench.modes import Mode, parse_modes
+from fairseq_aggdec.lab.bench.modes import ModeSpec, parse_modes
 
 BY_HAND = (4, 6, 8, 12)
 """longest drafts in tokens"""
 MODES = [
     *parse_modes("beam1,greedy,iad"),
-    Mode("iad, paper's rule", "iad", options={"copies": "paper"}),
+    ModeSpec("iad, paper's rule", "iad", options={"copies": "paper"}),
     *(
-        Mode(f"iad, {longest} at most", "iad", options={"max_draft_len": longest})
+        ModeSpec(f"iad, {longest} at most", "iad", options={"max_draft_len": longest})
         for longest in BY_HAND
     ),
 ]

@@ -11,17 +11,18 @@ def papers(results):
 
 def tokens(place):
     """Tokens of an output, its end counted."""
-    return place.run and place.run.tokens / place.run.sentences
+    counts = place.run and place.run.counts
+    return counts and counts.tokens / counts.sentences
 
 
 def milliseconds(place):
     """Of a sentence, alone."""
-    return place.run and 1000 * place.run.seconds / place.run.sentences
+    return place.run and place.run.milliseconds
 
 
 def as_greedy(place):
     """Sentences with the output of `greedy`."""
-    return place.run and place.run.identical
+    return place.run and place.run.counts.identical
 
 
 COLUMNS = {
@@ -48,7 +49,7 @@ def models(results):
         }
         if record := results.record(at.record):
             by_hand = (run for run in record.runs if run.mode.endswith(" at most"))
-            best = min(by_hand, key=lambda run: run.seconds).mode
+            best = min(by_hand, key=lambda run: run.milliseconds).mode
             row["best by hand"] = cell(
                 at.at(best), milliseconds, form=f"{{:.2f}} ({best[5:]})"
             )

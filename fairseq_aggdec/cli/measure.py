@@ -78,7 +78,7 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
 
     def run(self) -> None:
         """Time the modes, print the table, and refuse outputs of a lossless mode that are not greedy decoding's."""
-        modes = parse_modes(self.modes, self.peers, self.nat_peer)
+        modes = parse_modes(self.modes, self.peers, self.nat_peer, self.precision)
         check_peers(given_settings(self), modes)
         self.start()
         from fairseq_aggdec.lab.bench import measure, tables
@@ -91,10 +91,11 @@ class Bench(options.HalfPrecision, options.SubjectOrRandom):
         finally:  # also where the disk is full
             print(tables.markdown(record))
         refuse_differing(
-            {
-                f"{run.mode} at batch size {run.batch_size}": run.differing or 0
+            [
+                f"{run.mode} at batch size {run.batch_size}"
                 for run in record.runs
-            }
+                if run.counts.differing
+            ]
         )
 
 
@@ -119,8 +120,8 @@ class Tune(options.HalfPrecision, options.Subject, Verb):
     # how far below greedy decoding the high-efficiency setting may be
     loss: Number = 0.5
     beam: Count = 5  # beam of the baseline
-    batch_size: Count = 1  # number of sentences in a batch
-    repeats: Count = 3  # number of rounds, whose median time counts
+    batch_size: Count = 1  # sentences in a batch
+    repeats: Count = 3  # rounds, whose median time counts
 
     def run(self) -> None:
         options.start(self.threads, self.path, self.drafter_path)

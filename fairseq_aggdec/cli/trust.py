@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -78,7 +78,7 @@ class Verify(options.SubjectOrRandom):
     #: large batches
     thorough: Flag = False
     #: comma separated, from greedy, iad, iad++, gad, gad++, speculative, nar, blockwise, aggressive-beam:N, whose lists
-    #: are compared with fairseq's beam of N; +whole behind one verifies whole drafts, also where they save no time
+    #: are compared with fairseq's beam of N; +whole after one verifies whole drafts, also where they save no time
     #: (default: greedy, iad and aggressive-beam:5, with a drafter gad and gad++ or speculative, with proposal heads
     #: blockwise; on a CPU iad, gad and speculative +whole, too)
     modes: Maybe[str] = None
@@ -103,8 +103,6 @@ class Verify(options.SubjectOrRandom):
     against_transformers: Flag = False
     # with --against-transformers: file with one sentence in a line; '-': the standard input
     input: Maybe[str] = None
-    precision: ClassVar[str | None] = None
-    """read where the model is loaded; --precisions replaces it"""
 
     def check(self) -> None:
         if self.against_transformers and not (self.data and self.input):

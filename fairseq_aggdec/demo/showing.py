@@ -15,7 +15,7 @@ from fairseq_aggdec.generation.modes import (
 )
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.machine import describe, machine
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import compare, decode_once
 from fairseq_aggdec.lab.bench.tables import speed_table
@@ -62,7 +62,7 @@ def show(
         model.task,
         model.models,
         batches,
-        Mode.parse(drafting[0]),
+        ModeSpec.parse(drafting[0]),
         retain_iter_history=True,
     )
     found = [
@@ -79,16 +79,14 @@ def show(
     )
     # how fast
     runners = [
-        FairseqRunner(model.task, model.models, batches, Mode.parse(mode))
+        FairseqRunner(model.task, model.models, batches, ModeSpec.parse(mode))
         for mode in modes
     ]
     began, computed = time.monotonic(), time.thread_time()
     results = compare(runners, rounds, began + _SECONDS, _SECONDS)
     share = (time.thread_time() - computed) / (time.monotonic() - began)
     symbols = model.task.target_dictionary.symbols
-    different = References("cpu", lambda mode: "fp32").differences(
-        runners, results, symbols
-    )
+    References("cpu").note_differences(results, symbols)
 
     print(f"\n{title} of {len(sentences)} sentences; {describe(machine())}\n")
     if chosen:
@@ -119,13 +117,10 @@ def show(
             "most from that: take no speed-up from this table, repeat it on a quiet machine"
         )
     greedy = results[modes.index(GREEDY)]
-    runs = [
-        run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32")
-        for result in results
-    ]
+    runs = [run_of(result, greedy) for result in results]
     headers, rows = speed_table(runs, short=True)
     print(f"\n{tabulate(rows, headers)}")
-    refuse_differing({run.mode: run.differing or 0 for run in runs})
+    refuse_differing([run.mode for run in runs if run.counts.differing])
 
 
 def _trace(

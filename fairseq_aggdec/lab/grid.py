@@ -7,7 +7,7 @@ from tabulate import tabulate
 MARKDOWN, TERMINAL, LATEX = "github", "simple", "latex_booktabs"
 """forms of `text_table`; LaTeX needs the package booktabs"""
 DASH = "–"
-"""entry for a number that was not measured"""
+"""entry for what was not measured"""
 
 
 def text_table(

@@ -1,7 +1,8 @@
 """Shows how sentences were decoded, iteration by iteration (papers/000 Tables 2 and 17), as text for a terminal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,12 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.structured_files import parse
 
-_BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = (
-    "\033[34m",
-    "\033[1;31m",
-    "\033[32m",
-    "\033[33m",
-    "\033[2;9m",
-    "\033[0m",
-)
+_BLUE = "\033[34m"
+_RED = "\033[1;31m"
+_GREEN = "\033[32m"
+_YELLOW = "\033[33m"
+_STRUCK = "\033[2;9m"
+_PLAIN = "\033[0m"
 
 
 @dataclass(frozen=True)
@@ -26,20 +25,21 @@ class Segment:
 
     drafted: list[str]
     """accepted draft tokens"""
-    own: list[str]
-    """the verifier's own token after them; empty if the draft ended with EOS"""
-    rejected: list[str] = field(default_factory=list)
-    """rejected draft tokens; empty if drafts were not recorded"""
+    chosen: list[str]
+    """the verifier's choice after them; empty if the draft ended with EOS"""
+    rejected: list[str]
+    """rejected draft tokens"""
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The colour of the verifier's own token, and the iteration in words. Right only if drafts were recorded."""
-        accepted, length = len(self.drafted), len(self.drafted) + len(self.rejected)
+        """The colour of the verifier's choice, and the iteration in words."""
+        accepted = len(self.drafted)
+        length = accepted + len(self.rejected)
         if self.rejected:
             return _RED, f"bifurcation: {accepted} of {length} drafted tokens accepted"
-        if self.own and not self.drafted:
+        if self.chosen and not self.drafted:
             return _YELLOW, "re-decoded: a single step without a draft"
-        ending = "and a bonus token" if self.own else "to the end of the sentence"
+        ending = "and a bonus token" if self.chosen else "to the end of the sentence"
         return _GREEN, f"{length} of {length} drafted tokens accepted, {ending}"
 
 
@@ -48,7 +48,7 @@ class Trace:
     """One decoded sentence; its tokens are symbols of the dictionaries."""
 
     number: int
-    """fairseq's number of the sentence"""
+    """fairseq's id of the sentence"""
     source: list[str]
     parts: list[Segment]
     """the iterations"""
@@ -56,12 +56,13 @@ class Trace:
     @property
     def output(self) -> list[str]:
         """The output tokens, EOS included."""
-        return [token for part in self.parts for token in (*part.drafted, *part.own)]
+        return [token for part in self.parts for token in (*part.drafted, *part.chosen)]
 
     @property
     def summary(self) -> str:
         """The counters in words; EOS counts as a token."""
-        tokens, iterations = len(self.output), len(self.parts)
+        tokens = len(self.output)
+        iterations = len(self.parts)
         accepted = sum(len(part.drafted) for part in self.parts)
         drafted = accepted + sum(len(part.rejected) for part in self.parts)
         return (
@@ -74,22 +75,16 @@ def segments(
     tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]]
 ) -> list[Segment]:
     """Split an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
-    result, begin = [], 0
+    parts = []
+    left = iter(tokens)
     for draft, accepted, committed in zip(
         drafts, stats.accepted, stats.committed, strict=True
     ):
-        end = begin + committed
+        part = list(islice(left, committed))
         # a forced prefix is before the draft
-        middle = begin + accepted if accepted == committed else end - 1
-        result.append(
-            Segment(
-                list(tokens[begin:middle]),
-                list(tokens[middle:end]),
-                list(draft[accepted:]),
-            )
-        )
-        begin = end
-    return result
+        middle = accepted if accepted == committed else committed - 1
+        parts.append(Segment(part[:middle], part[middle:], list(draft[accepted:])))
+    return parts
 
 
 def read_traces(
@@ -99,8 +94,8 @@ def read_traces(
 
     Args:
         path: the file.
-        wanted: numbers of the sentences to return, in this order; None for all, by number.
-        limit: largest number of sentences; None for no limit.
+        wanted: ids of the sentences to return, in this order; None for all, by id.
+        limit: the most sentences; None for no limit.
 
     Raises:
         AggdecError: the file has another format, has no drafts, or lacks a sentence.
@@ -128,11 +123,9 @@ def read_traces(
 
 
 def _trace(record: dict[str, Any]) -> Trace:
-    drafts, output, committed = (
-        record["drafts"],
-        record["output"],
-        record["committed_per_iteration"],
-    )
+    drafts = record["drafts"]
+    output = record["output"]
+    committed = record["committed_per_iteration"]
     if sum(committed) != len(output) or len(drafts) != len(committed):
         raise ValueError("counters do not fit the output")
     stats = SentenceStats(
@@ -161,18 +154,18 @@ def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
                 f"{trace.number}: {trace.summary}",
                 f"  source  {_joined(trace.source)}",
             ]
-            for number, part in enumerate(trace.parts, start=1):
-                own, note = part.kind
-                lines.append(f"  {number:>6}  {_marked(part, own, colour)}  ({note})")
+            for index, part in enumerate(trace.parts, start=1):
+                look, note = part.kind
+                lines.append(f"  {index:>6}  {_marked(part, look, colour)}  ({note})")
             blocks.append("\n".join([*lines, f"  output  {_joined(trace.output)}"]))
     return "\n\n".join(blocks) + "\n"
 
 
-def _marked(part: Segment, own: str, colour: bool) -> str:
-    """Accepted draft tokens, the verifier's own in the colour `own`, and rejected ones, between their marks."""
-    coloured = ((_BLUE, _PLAIN), (own, _PLAIN), (_STRUCK, _PLAIN))
+def _marked(part: Segment, look: str, colour: bool) -> str:
+    """Accepted draft tokens, the verifier's choice in the colour `look`, and rejected ones, between their marks."""
+    coloured = ((_BLUE, _PLAIN), (look, _PLAIN), (_STRUCK, _PLAIN))
     marks = coloured if colour else (("[", "]"), ("", ""), ("/", "/"))
-    pieces = zip(marks, (part.drafted, part.own, part.rejected), strict=True)
+    pieces = zip(marks, (part.drafted, part.chosen, part.rejected), strict=True)
     return " ".join(
         f"{before}{_joined(tokens)}{after}"
         for (before, after), tokens in pieces

@@ -7,7 +7,7 @@ on the papers' numbers is in docs/metrics.md.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256
 from fairseq_aggdec.generation.modes import BEAM, GAD_PLUS, GREEDY
 from fairseq_aggdec.lab.bench.machine import machine
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.rounds import ModeResult
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -31,7 +31,7 @@ from fairseq_aggdec.lab.score.metrics import choose_metrics
 from fairseq_aggdec.lab.score.reference_set import ReferenceSet
 
 TOGETHER = 4
-"""number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
+"""settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
 
 Quality = Callable[[ModeResult], float]
 """gives the score of the outputs of all sentences"""
@@ -47,22 +47,20 @@ def tune(args: Any) -> None:
     metric = choose_metrics([args.metric], test)[args.metric]
 
     def quality(result: ModeResult) -> float:
-        lines = [
-            _words(dictionary, output.tokens)
-            for _, output in sorted(result.outputs.items())
-        ]
+        outputs = sorted(result.outputs.items())
+        lines = [_words(dictionary, output.tokens) for _, output in outputs]
         return round(metric.score(test, lines)[-1], 4)
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
     with Runs(subject) as runs:
+        # first the block size, with one β and τ
         by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
         sweep.measure(args.output, runs, quality, by_size)
-        assert sweep.baselines is not None
         first = [point for point in sweep.points if point.setting in by_size]
-        best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(
-            first, -math.inf
-        )
+        least = sweep.greedy.quality - args.loss
+        best = fastest(first, least) or fastest(first, -math.inf)
         assert best is not None
+        # then β and τ, with that size
         settings = all_settings([best.setting.block_size], args.betas, args.tolerances)
         sweep.measure(args.output, runs, quality, settings)
     print(table(sweep, metric.columns[-1], args.margin, args.loss))
@@ -80,11 +78,21 @@ class Setting:
     """τ: its log-probability is at most τ (nats) below that of the best token"""
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> ModeSpec:
         """The mode of the benchmark."""
-        return Mode.parse(f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}").having(
-            block_size=self.block_size
-        )
+        name = f"{GAD_PLUS}:{self.beta}:{self.tolerance:g}"
+        return ModeSpec.parse(name).having(block_size=self.block_size)
+
+    @property
+    def cells(self) -> list[str]:
+        """The values as they are printed."""
+        if self == NO_DRAFTS:
+            return [""] * 3
+        return [str(self.block_size), str(self.beta), f"{self.tolerance:g}"]
+
+
+NO_DRAFTS = Setting(0, 0, 0.0)
+"""of searches without drafts"""
 
 
 def all_settings(
@@ -95,26 +103,15 @@ def all_settings(
 
 
 @dataclass(frozen=True)
-class Baselines:
-    """Scores and times of the same sentences without drafts."""
-
-    beam: int
-    beam_quality: float
-    beam_seconds: float
-    """seconds for all sentences, median of the rounds"""
-    greedy_quality: float
-    greedy_seconds: float
-    """seconds of greedy decoding in the same rounds"""
-
-
-@dataclass(frozen=True)
 class Point:
-    """A measured setting."""
+    """A search that was measured."""
 
+    search: str
+    """`gad++`, or a search without drafts"""
     setting: Setting
     quality: float
     accepted: float
-    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
+    """mean accepted tokens: committed tokens of an iteration, the verifier's choice after the draft included"""
     seconds: float
     """seconds for all sentences, median of the rounds"""
     greedy_seconds: float
@@ -132,9 +129,14 @@ class Sweep:
 
     conditions: dict[str, Any]
     """settings that must stay the same for points to be comparable"""
-    baselines: Baselines | None = None
-    """None until they are measured"""
+    baselines: list[Point] = field(default_factory=list)
+    """fairseq's beam search and greedy decoding; empty until they are measured"""
     points: list[Point] = field(default_factory=list)
+
+    @property
+    def greedy(self) -> Point:
+        """Greedy decoding, beside beam search."""
+        return self.baselines[1]
 
     @classmethod
     def open(cls, path: Path, conditions: dict[str, Any]) -> "Sweep":
@@ -166,32 +168,48 @@ class Sweep:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
                 output than greedy decoding.
         """
-        beam, batch_size, repeats = (
-            self.conditions[name] for name in ("beam", "batch_size", "repeats")
-        )
-        greedy = runs.runner(Mode.parse(GREEDY), batch_size)
-        if self.baselines is None:
-            searching = runs.runner(Mode.parse(f"{BEAM}{beam}"), batch_size)
-            by_beam, plain = runs.compare_lossless([searching, greedy], repeats)
-            seconds = round(by_beam.seconds, 6), round(plain.seconds, 6)
-            self.baselines = Baselines(
-                beam, quality(by_beam), seconds[0], quality(plain), seconds[1]
-            )
+        if not self.baselines:
+            greedy, beam = self._timed(runs, quality, [NO_DRAFTS])
+            self.baselines = [beam, greedy]
         known = {point.setting for point in self.points}
         missing = [
             setting for setting in dict.fromkeys(settings) if setting not in known
         ]
         for first in range(0, len(missing), TOGETHER):
             chosen = missing[first : first + TOGETHER]
-            drafted = [runs.runner(setting.mode, batch_size) for setting in chosen]
-            plain, *results = runs.compare_lossless([greedy, *drafted], repeats)
-            for setting, result in zip(chosen, results, strict=True):
-                accepted = run_of(result, "").mean_accepted_tokens or 0.0
-                seconds = round(result.seconds, 6), round(plain.seconds, 6)
-                self.points.append(
-                    Point(setting, quality(result), round(accepted, 4), *seconds)
-                )
+            self.points += self._timed(runs, quality, chosen)[1:]
             structured_files.write(path, self)
+
+    def _timed(
+        self, runs: Runs, quality: Quality, settings: Sequence[Setting]
+    ) -> list[Point]:
+        """Greedy decoding and these settings, timed in the same rounds; `NO_DRAFTS`: fairseq's beam search."""
+        given = self.conditions
+        beam = ModeSpec.parse(f"{BEAM}{given['beam']}")
+        modes = [ModeSpec.parse(GREEDY)]
+        modes += (beam if each == NO_DRAFTS else each.mode for each in settings)
+        runners = [
+            runs.runner(
+                replace(mode, precision=given["precision"]), given["batch_size"]
+            )
+            for mode in modes
+        ]
+        results = runs.compare_lossless(runners, given["repeats"])
+        points = []
+        for setting, result in zip([NO_DRAFTS, *settings], results, strict=True):
+            mode = result.mode
+            accepted = run_of(result).counts.mean_accepted_tokens or 1.0
+            points.append(
+                Point(
+                    f"beam {mode.beam}" if mode.row.is_fairseqs else mode.decoding,
+                    setting,
+                    quality(result),
+                    round(accepted, 4),
+                    round(result.seconds, 6),
+                    round(results[0].seconds, 6),
+                )
+            )
+        return points
 
 
 def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
@@ -212,53 +230,23 @@ def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
 
     `quality`: the metric's name; `margin`, `loss`: of the rule that chooses settings.
     """
-    baselines = sweep.baselines
-    assert baselines is not None
-    greedy_speed = baselines.beam_seconds / baselines.greedy_seconds
+    beam, greedy = sweep.baselines
+    chosen = {
+        "high-quality": fastest(sweep.points, greedy.quality + margin),
+        "high-efficiency": fastest(sweep.points, greedy.quality - loss),
+    }
+    in_order = sorted(sweep.points, key=lambda point: point.setting)
     rows = [
         [
-            f"beam {baselines.beam}",
-            "",
-            "",
-            "",
-            "1.00",
-            f"{baselines.beam_quality:.2f}",
-            "1.00x",
-            "",
-        ],
-        [
-            GREEDY,
-            "",
-            "",
-            "",
-            "1.00",
-            f"{baselines.greedy_quality:.2f}",
-            f"{greedy_speed:.2f}x",
-            "",
-        ],
-    ]
-    chosen = {
-        "high-quality": fastest(sweep.points, baselines.greedy_quality + margin),
-        "high-efficiency": fastest(sweep.points, baselines.greedy_quality - loss),
-    }
-    for point in sorted(sweep.points, key=lambda point: point.setting):
-        setting = point.setting
-        cells = [
-            str(setting.block_size),
-            str(setting.beta),
-            f"{setting.tolerance:g}",
+            point.search,
+            *point.setting.cells,
             f"{point.accepted:.2f}",
+            f"{point.quality:.2f}",
+            f"{point.speed_up / beam.speed_up:.2f}x",
+            ", ".join(name for name, best in chosen.items() if best == point),
         ]
-        called = ", ".join(name for name, best in chosen.items() if best == point)
-        rows.append(
-            [
-                GAD_PLUS,
-                *cells,
-                f"{point.quality:.2f}",
-                f"{point.speed_up * greedy_speed:.2f}x",
-                called,
-            ]
-        )
+        for point in [beam, greedy, *in_order]
+    ]
     lines = [text_table(["", "k", "β", "τ", "Tok.", quality, "speed", "chosen"], rows)]
     lines += [
         f"{name}: none of these settings"
@@ -276,19 +264,18 @@ def _read(args: Any) -> tuple[Subject, ReferenceSet, Any]:
         raise AggdecError(
             f"{args.gen_subset} of {args.data} has no target side to compare with"
         )
-    numbers = range(len(subject.sentences))
     sources = [
         _words(task.source_dictionary, sentence) for sentence in subject.sentences
     ]
     references = [
-        _words(task.target_dictionary, dataset.tgt[number].tolist())
-        for number in numbers
+        _words(task.target_dictionary, dataset.tgt[index].tolist())
+        for index in range(len(sources))
     ]
     return subject, ReferenceSet(sources, [references]), task.target_dictionary
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
-    """The words of token numbers, with subwords joined and without EOS."""
+    """The words of token ids, with subwords joined and without EOS."""
     return str(
         dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")
     ).split()
@@ -307,7 +294,7 @@ def _conditions(args: Any, subject: Subject, test: ReferenceSet) -> dict[str, An
         "batch_size": args.batch_size,
         "repeats": args.repeats,
         "device": subject.device,
-        "precision": subject.precision,
+        "precision": args.precision or "fp32",
         "threads": torch.get_num_threads(),
         "machine": machine(),
     }

@@ -16,7 +16,7 @@ import torch
 
 from fairseq_aggdec import load
 from fairseq_aggdec.hub.importing import import_checkpoint
-from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
+from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 
 MODELS = Path(__file__).parent / "models"
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
@@ -59,9 +59,9 @@ class Imported:
         """what transformers gives for a few sentences"""
         self.forward = [row for row in self.rows if row["target_lang"] not in ENGLISH]
         """those of one pair of languages"""
-        self._loaded: dict[tuple[str, ...], InTheirNumbers] = {}
+        self._loaded: dict[tuple[str, ...], InTheirIds] = {}
 
-    def of(self, row: dict[str, Any], **options: Any) -> InTheirNumbers:
+    def of(self, row: dict[str, Any], **options: Any) -> InTheirIds:
         pair = tuple(row[side].strip("<>") for side in ("source_lang", "target_lang"))
         if pair not in self._loaded or options:
             source, target = (name or None for name in pair)
@@ -69,7 +69,7 @@ class Imported:
             if self.name == "marian_multi":
                 source = "eng" if target == "deu" else "deu"
             model = load.hub(self.folder, source, target, **options)
-            self._loaded[pair] = InTheirNumbers(MODELS / self.name, model)
+            self._loaded[pair] = InTheirIds(MODELS / self.name, model)
         return self._loaded[pair]
 
 

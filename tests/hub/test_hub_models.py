@@ -15,7 +15,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.verify.against_transformers import InTheirNumbers
+from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.fuzzing.checking import mended_ngram_blocker
 from tests.hub.compare import MODELS, NAMES, Imported, differences
@@ -59,7 +59,7 @@ def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(
 
 
 def by_fairseq(
-    ours: InTheirNumbers, rows: Sequence[dict[str, Any]], search: dict[str, Any]
+    ours: InTheirIds, rows: Sequence[dict[str, Any]], search: dict[str, Any]
 ) -> list[list[list[int]]]:
     """What fairseq's own generator finds, best first, where encoder and decoder get what they got in transformers."""
     task, models, names = (

@@ -42,7 +42,8 @@ def test_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "sign_digits_sr" / "table"
     for model in ("regular-2", "fine-tuned-2"):
         assert [
-            run.same_pixels for run in load_record(table / model / "record.json").runs
+            run.counts.same_pixels
+            for run in load_record(table / model / "record.json").runs
         ][:2] == [1.0, 1.0]
         assert (table / model / "pictures.png").is_file()
     assert "Mean accepted block" in (table / "table.md").read_text(encoding="utf-8")

@@ -47,11 +47,12 @@ def _runs(name: str, batch_size: int = 1) -> dict[str, Run]:
 
 
 def _faster(run: Run | None, baseline: Run | None, digits: int = 2) -> str:
-    return f"{baseline.seconds / run.seconds:.{digits}f}x" if run and baseline else ""
+    return f"{run.speed_up_over(baseline):.{digits}f}x" if run and baseline else ""
 
 
 def _seconds(run: Run) -> str:
-    return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
+    times = run.times
+    return f"{times.seconds:.2f} s ({times.fastest:.2f}-{times.slowest:.2f})"
 
 
 def _parts(names: Sequence[str]) -> Iterator[list[str]]:
@@ -88,7 +89,7 @@ def beside(*names: str) -> Table:
         gains = [
             _faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")
         ]
-        tokens = f"{runs[mode].mean_accepted_tokens:.2f}"
+        tokens = f"{runs[mode].counts.mean_accepted_tokens:.2f}"
         rows.append(
             [
                 label,
@@ -109,9 +110,9 @@ def _duration(run: Run | None) -> str:
     if run is None:
         return ""
     return (
-        f"{1e3 * run.seconds / run.sentences:,.0f} ms"
-        if run.sentences < 10
-        else f"{run.seconds:.2f} s"
+        f"{run.milliseconds:,.0f} ms"
+        if run.counts.sentences < 10
+        else f"{run.times.seconds:.2f} s"
     )
 
 
@@ -121,7 +122,8 @@ def modes(name: str) -> Table:
     rows = [
         [
             f"`{mode}`", _per_sentence(run), _faster(run, runs["beam5"]), _faster(run, runs["greedy"]),
-            f"{run.mean_iterations:.2f}" if run.iterations else "", f"{run.bleu:.2f}",
+            f"{run.counts.mean_iterations:.2f}" if run.counts.iterations else "",
+            f"{run.counts.bleu:.2f}",
         ]
         for mode, run in runs.items()
     ]  # fmt: skip
@@ -168,9 +170,10 @@ def milliseconds(*names: str) -> Table:
 def _per_sentence(run: Run | None) -> str:
     if run is None:
         return ""
+    times = run.times
     median, least, most = (
-        1e3 * seconds / run.sentences
-        for seconds in (run.seconds, run.fastest, run.slowest)
+        1e3 * seconds / run.counts.sentences
+        for seconds in (times.seconds, times.fastest, times.slowest)
     )
     digits = 0 if median >= 20 else 1
     return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
@@ -187,7 +190,8 @@ def beams(*names: str) -> Table:
                 label, str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
                 f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
                 *(_faster(runs.get(f"ctranslate2:beam5{precision}"), stock) for precision in ("", "@int8")),
-                f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(ahead.differing or 0),
+                f"{plain.counts.mean_iterations:.1f}", f"{ahead.counts.mean_iterations:.1f}",
+                str(ahead.counts.differing or 0),
             ])  # fmt: skip
     return [
         "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "`--int8`",

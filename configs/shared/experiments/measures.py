@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.results import Decoding, Measure, Place
 from experiments.training_log import Validation, seconds_to_reach
-from fairseq_aggdec.lab.bench.record import Run
+from fairseq_aggdec.lab.bench.record import Counts, Run
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,15 @@ def _of_run(number: Callable[[Run], float | None]) -> Measure:
     return lambda place: None if place.run is None else number(place.run)
 
 
-def _counted(number: Callable[[Decoding | Run], float | None]) -> Measure:
+def _counted(number: Callable[[Decoding | Counts], float | None]) -> Measure:
     """A number of the whole test set, or if it has no counters of the timed sentences."""
-    return lambda place: (
-        None if (found := place.decoding or place.run) is None else number(found)
-    )
+
+    def measure(place: Place) -> float | None:
+        if place.decoding is not None:
+            return number(place.decoding)
+        return None if place.run is None else number(place.run.counts)
+
+    return measure
 
 
 def _of_training(number: Callable[[list[Validation]], float]) -> Measure:
@@ -65,17 +69,17 @@ accepted_without_eos = _counted(
 """the same without EOS, as "Tok." of the papers: their published code stops counting before it"""
 accepted_block = _counted(lambda found: found.mean_accepted_block)
 """mean tokens committed by a pass that verifies a block (k-hat of papers/004)"""
-seconds = _of_run(lambda run: run.seconds)
+seconds = _of_run(lambda run: run.times.seconds)
 """seconds of all timed sentences"""
-timed_bleu = _of_run(lambda run: run.bleu)
+timed_bleu = _of_run(lambda run: run.counts.bleu)
 """sacrebleu's BLEU of the timed sentences"""
-host_mib = _of_run(lambda run: _mib(run.host_bytes))
+host_mib = _of_run(lambda run: _mib(run.counts.host_bytes))
 """peak resident memory of a process in MiB"""
-device_mib = _of_run(lambda run: _mib(run.device_bytes))
+device_mib = _of_run(lambda run: _mib(run.counts.device_bytes))
 """peak memory on the GPU in MiB"""
-psnr = _of_run(lambda run: run.psnr)
+psnr = _of_run(lambda run: run.counts.psnr)
 """peak signal-to-noise ratio of the images of a mode, in dB"""
-greedy_pixels = _of_run(lambda run: run.same_pixels)
+greedy_pixels = _of_run(lambda run: run.counts.same_pixels)
 """share of the pixels that are those of greedy decoding"""
 updates = _of_training(lambda training: training[-1].update)
 """updates of a drafter's training"""
@@ -88,7 +92,7 @@ best_accepted = _of_training(_best)
 def speed_up(place: Place) -> float | None:
     """Seconds of the baseline over those of the mode."""
     slow, fast = place.baseline, place.run
-    return None if slow is None or fast is None else slow.seconds / fast.seconds
+    return None if slow is None or fast is None else fast.speed_up_over(slow)
 
 
 def decoding_seconds(place: Place) -> float | None:
@@ -108,9 +112,11 @@ def module_ms(*modules: str, an_iteration: bool = False) -> Measure:
     def measure(place: Place) -> float | None:
         run = place.run
         spent = _module_seconds(place, modules)
-        if run is None or spent is None or (an_iteration and not run.iterations):
+        if run is None or spent is None:
             return None
-        return 1e3 * spent / ((run.iterations or 0) if an_iteration else run.sentences)
+        counts = run.counts
+        parts = counts.iterations if an_iteration else counts.sentences
+        return 1e3 * spent / parts if parts else None
 
     return measure
 
@@ -126,12 +132,8 @@ def module_percent(*modules: str) -> Measure:
 
 
 def _module_seconds(place: Place, modules: tuple[str, ...]) -> float | None:
-    run = place.run
-    return (
-        sum(run.modules.get(name, 0.0) for name in modules or run.modules)
-        if run and run.modules
-        else None
-    )
+    spent = place.run and place.run.times.modules
+    return sum(spent.get(name, 0.0) for name in modules or spent) if spent else None
 
 
 def bicubic_psnr(place: Place) -> float | None:

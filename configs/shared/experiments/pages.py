@@ -207,7 +207,7 @@ def _own_page(
     ):
         parts.append(f"Scores of {counts} sentences")
     if runs := [run for place, _ in results.used if (run := place.run) is not None]:
-        timed = "/".join(dict.fromkeys(str(run.sentences) for run in runs))
+        timed = "/".join(dict.fromkeys(str(run.counts.sentences) for run in runs))
         parts.append(
             f"times of the first {timed} of them"
             if counts
@@ -307,7 +307,7 @@ def _page(
         for place, _ in results.used
     }
     refuse_differing(
-        {name: run.differing or 0 for name, run in runs.items() if run is not None}
+        [name for name, run in runs.items() if run and run.counts.differing]
     )
     outputs = {
         (place.set, f"{place.label}{place.results.ending}"): place.decoding

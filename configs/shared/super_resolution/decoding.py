@@ -16,9 +16,8 @@ from PIL import Image
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.bench import machine
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.record import Record, run_of
 from fairseq_aggdec.lab.bench.rounds import ModeResult, compare
 from fairseq_aggdec.lab.grid import text_table
@@ -108,7 +107,9 @@ def decode(
         if name == APPROXIMATE:
             options["accept_distance"] = args.accept_distance
         runners.append(
-            FairseqRunner(task, [model], batches, Mode(name, decoding, options=options))
+            FairseqRunner(
+                task, [model], batches, ModeSpec(name, decoding, options=options)
+            )
         )
     results = compare(runners, args.repeats)
     inputs, originals = (
@@ -116,24 +117,17 @@ def decode(
         list(dataset.tgt.images[: len(numbers)]),
     )
     outputs = {result.mode.name: _images(task, result) for result in results}
-    runs = [
-        run_of(result, "fp32", greedy=results[0], greedy_precision="fp32")
-        for result in results
-    ]
+    runs = [run_of(result, results[0]) for result in results]
     for run in runs:
         run.batch_size = args.batch_size
-        run.psnr = psnr(outputs[run.mode], originals)
-        run.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
+        run.counts.psnr = psnr(outputs[run.mode], originals)
+        run.counts.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
     title = f"{args.gen_subset} of {args.data} by {args.path}"
     record = Record(
         title=f"{title}, {task.sizes}, {len(numbers)} images, ε = {args.accept_distance:g}",
         command=command,
-        date=machine.now(),
-        commit=machine.commit(),
-        machine=machine.machine(),
         sentences=len(numbers),
         source_tokens=(task.sizes.input_tokens + 1) * len(numbers),
-        edit_ratio=None,  # no mode copies from its input
         runs=runs,
         bicubic_psnr=psnr(
             [_enlarged(image, task.sizes.output_size) for image in inputs], originals
@@ -158,16 +152,20 @@ def table(record: Record) -> str:
     greedy, *_ = record.runs
     rows = [["bicubic", "", "", "", "", f"{record.bicubic_psnr:.2f}", ""]]
     for run in record.runs:
-        blocks, milliseconds = (
-            run.mean_accepted_block or 0.0,
-            1000 * run.seconds / run.sentences,
+        counts = run.counts
+        rows.append(
+            [
+                run.mode,
+                f"{counts.mean_iterations:.1f}",
+                f"{counts.mean_accepted_block or 0.0:.2f}",
+                f"{run.milliseconds:.0f}",
+                f"{run.speed_up_over(greedy):.2f}x",
+                f"{counts.psnr:.2f}",
+                f"{counts.same_pixels:.1%}",
+            ]
         )
-        counted = [f"{run.mean_iterations:.1f}", f"{blocks:.2f}", f"{milliseconds:.0f}"]
-        rows.append([
-            run.mode, *counted, f"{greedy.seconds / run.seconds:.2f}x", f"{run.psnr:.2f}", f"{run.same_pixels:.1%}",
-        ])  # fmt: skip
-    counts = ["iterations", "mean accepted block", "ms an image", "speed-up"]
-    return text_table(["decoding", *counts, "PSNR, dB", "greedy's pixels"], rows)
+    heads = ["iterations", "mean accepted block", "ms an image", "speed-up"]
+    return text_table(["decoding", *heads, "PSNR, dB", "greedy's pixels"], rows)
 
 
 def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Runs CTranslate2 on the same checkpoint (by its own converter for fairseq), the same sentences and length limits.
+"""Runs CTranslate2 on the same checkpoint (by its converter for fairseq), the same sentences and length limits.
 
-It has a process of its own. In one process with PyTorch, its threads join PyTorch's OpenMP library. That library then
+It runs in another process. In one process with PyTorch, its threads join PyTorch's OpenMP library. That library then
 has more threads than processors, no longer waits actively, and slows every mode (docs/tried.md).
 """
 
@@ -18,7 +18,7 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.rounds import Output
 from fairseq_aggdec.process import shorten_waits
 
@@ -107,14 +107,14 @@ class TranslatorProcess:
 
 
 class CTranslate2Runner:
-    """One mode of CTranslate2. Token numbers are turned into symbols and back outside the timed call."""
+    """One mode of CTranslate2. Token ids are turned into symbols and back outside the timed call."""
 
     def __init__(
         self,
         translator: TranslatorProcess,
         dictionaries: tuple[Dictionary, Dictionary],
         batches: Sequence[Mapping[str, Any]],
-        mode: Mode,
+        mode: ModeSpec,
         generation: Mapping[str, Any],
     ) -> None:
         """
@@ -128,7 +128,7 @@ class CTranslate2Runner:
         source, target = dictionaries
         self._translator = translator
         self.pid = translator.pid
-        self._indices = {symbol: number for number, symbol in enumerate(target.symbols)}
+        self._indices = target.indices
         self._eos = target.eos()
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
@@ -139,10 +139,8 @@ class CTranslate2Runner:
             for batch in rows
         ]
         # the length limit of outputs as fairseq computes it, in tokens without EOS
-        slope, constant = (
-            generation.get("max_len_a", 0),
-            generation.get("max_len_b", 200),
-        )
+        slope = generation.get("max_len_a", 0)
+        constant = generation.get("max_len_b", 200)
         self._max_len = [int(slope * len(batch[0]) + constant) for batch in rows]
         self._options = {
             "beam_size": mode.beam,
@@ -152,19 +150,19 @@ class CTranslate2Runner:
             "max_input_length": 0,  # no limit: sources are truncated before
         }
 
-    def decode(self, number: int) -> list[list[str]]:
+    def decode(self, index: int) -> list[list[str]]:
         shorten_waits(True)  # of this process's threads, which use the same processors
         # after max_len tokens, fairseq takes one more step for EOS
-        options = {"max_decoding_length": self._max_len[number] + 1, **self._options}
-        return self._translator.translate(self._texts[number], options)
+        options = {"max_decoding_length": self._max_len[index] + 1, **self._options}
+        return self._translator.translate(self._texts[index], options)
 
-    def outputs(self, number: int, decoded: list[list[str]]) -> dict[int, Output]:
-        longest = self._max_len[number]
+    def outputs(self, index: int, decoded: list[list[str]]) -> dict[int, Output]:
+        longest = self._max_len[index]
         return {
             sentence: Output(
                 [*(self._indices[symbol] for symbol in symbols[:longest]), self._eos]
             )
-            for sentence, symbols in zip(self.batches[number], decoded, strict=True)
+            for sentence, symbols in zip(self.batches[index], decoded, strict=True)
         }
 
     def wait(self) -> None:

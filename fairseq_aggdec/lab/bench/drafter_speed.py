@@ -7,7 +7,7 @@ from pathlib import Path
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.generation.modes import GAD, GREEDY
 from fairseq_aggdec.hub.settings import Settings
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.record import run_of
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
@@ -35,21 +35,27 @@ def drafter_speed(
     chosen = [
         sources[number].tolist() for number in range(min(sentences, len(sources)))
     ]
-    languages = (data.source_lang, data.target_lang)
     subject = Subject(
-        str(verifier), str(data.folder), chosen, *languages, str(drafter), max(block_sizes), device,
+        str(verifier),
+        str(data.folder),
+        chosen,
+        data.source_lang,
+        data.target_lang,
+        str(drafter),
+        max(block_sizes),
+        device,
         search=Settings.greedy_search(data.folder),
-    )  # fmt: skip
+    )
     with Runs(subject) as runs:
-        runners = [runs.runner(Mode.parse(GREEDY), 1)]
+        runners = [runs.runner(ModeSpec.parse(GREEDY), 1)]
         runners += [
-            runs.runner(Mode.parse(GAD).having(block_size=size), 1)
+            runs.runner(ModeSpec.parse(GAD).having(block_size=size), 1)
             for size in block_sizes
         ]
         greedy, *results = runs.compare_lossless(runners, ROUNDS, until)
     found = []
     for size, result in zip(block_sizes, results, strict=True):
-        tokens = run_of(result, subject.precision).mean_accepted_tokens or 0.0
+        tokens = run_of(result).counts.mean_accepted_tokens or 0.0
         found.append(
             Measured(size, round(tokens, 3), round(greedy.seconds / result.seconds, 3))
         )

@@ -21,7 +21,7 @@ MARKERS = "osD^vP*X<>"
 
 
 def draw(record: Record, folder: Path, stem: str) -> list[Path]:
-    """Draw all figures that a record has the numbers for, into files whose names begin with `stem`; their paths."""
+    """Draw all figures that a record has measurements for, into files whose names begin with `stem`; their paths."""
     paths = []
     with matplotlib.rc_context(_STYLE):
         for name, make in FIGURES.items():
@@ -57,15 +57,17 @@ def save(figure: Figure, path: Path, tight: bool = False) -> None:
 
 def edit_ratio_figure(record: Record) -> Figure | None:
     """Speed-up over `greedy` of groups of sentences against edit ratio, for modes that copy (papers/000 Figure 5)."""
-    runs = [
-        run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio
-    ]
-    if not runs:
+    groups = {
+        run.mode: points
+        for run in record.at(min(record.batch_sizes))
+        if (points := run.times.speed_up_by_edit_ratio)
+    }
+    if not groups:
         return None
     figure, axis = _figure("edit ratio", "speed-up over greedy, median")
-    for run, colour, marker in zip(runs, cycle(_COLOURS), cycle(MARKERS), strict=False):
-        ratios, speed_ups = zip(*(run.speed_up_by_edit_ratio or ()), strict=True)
-        axis.plot(ratios, speed_ups, color=colour, marker=marker, label=run.mode)
+    looks = zip(cycle(_COLOURS), cycle(MARKERS), strict=False)
+    for (mode, points), (colour, marker) in zip(groups.items(), looks, strict=False):
+        axis.plot(*zip(*points, strict=True), color=colour, marker=marker, label=mode)
     axis.axhline(1.0, color="grey", linewidth=0.8)
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False)
@@ -74,8 +76,8 @@ def edit_ratio_figure(record: Record) -> Figure | None:
 
 def sentences_figure(record: Record) -> Figure | None:
     """The distribution of single sentences' speed-ups (papers/000 Figure 8)."""
-    runs = [run for run in record.runs if run.speed_ups]
-    if not runs:
+    counts = {run.mode: found for run in record.runs if (found := run.times.speed_ups)}
+    if not counts:
         return None
     baseline = next(
         name for name in BASELINES if any(run.mode == name for run in record.at(1))
@@ -83,10 +85,9 @@ def sentences_figure(record: Record) -> Figure | None:
     figure, axis = _figure(
         f"speed-up over {baseline}, one sentence at a time", "sentences"
     )
-    for run, colour in zip(runs, cycle(_COLOURS), strict=False):
-        counts = run.speed_ups or []
-        edges = [SPEED_UP_STEP * edge for edge in range(len(counts) + 1)]
-        axis.stairs(counts, edges, color=colour, label=run.mode)
+    for (mode, found), colour in zip(counts.items(), cycle(_COLOURS), strict=False):
+        edges = [SPEED_UP_STEP * edge for edge in range(len(found) + 1)]
+        axis.stairs(found, edges, color=colour, label=mode)
     axis.legend(frameon=False)
     return figure
 
@@ -110,35 +111,32 @@ def batch_size_figure(record: Record) -> Figure | None:
     modes = list(dict.fromkeys(run.mode for run in record.runs))
     name = next((name for name in BASELINES if name in modes), modes[0])
     baseline = {run.batch_size: run for run in record.runs if run.mode == name}
-    largest_size = max(sizes)
-    largest = baseline[largest_size]
-    looks = zip(
-        cycle(_COLOURS),
-        cycle(MARKERS),
-        ["-"] * len(_COLOURS) + ["--"] * len(modes),
-        strict=False,
-    )
+    largest = baseline[max(sizes)]
+    # more modes than colours: dashed
+    lines = ["-"] * len(_COLOURS) + ["--"] * len(modes)
+    looks = zip(cycle(_COLOURS), cycle(MARKERS), lines, strict=False)
     for mode, (colour, marker, line) in zip(modes, looks, strict=False):
         runs = sorted(
             (run for run in record.runs if run.mode == mode),
             key=lambda run: run.batch_size,
         )
-        look: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "linestyle": line,
-            "markersize": 4,
-        }
         at = [run.batch_size for run in runs]
-        left.plot(
-            at, [largest.seconds / run.seconds for run in runs], label=mode, **look
-        )
-        right.plot(
-            at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look
-        )
-    milliseconds = 1e3 * largest.seconds / largest.sentences
+        for axis, speed_ups in (
+            (left, [run.speed_up_over(largest) for run in runs]),
+            (right, [run.speed_up_over(baseline[run.batch_size]) for run in runs]),
+        ):
+            axis.plot(
+                at,
+                speed_ups,
+                color=colour,
+                marker=marker,
+                linestyle=line,
+                markersize=4,
+                label=mode if axis is left else None,
+            )
+    # axes
     left.set_title(
-        f"speed-up over {name}, batch size {largest_size} ({milliseconds:.3g} ms a sentence)",
+        f"speed-up over {name}, batch size {max(sizes)} ({largest.milliseconds:.3g} ms a sentence)",
         fontsize=9,
     )
     left.set_yscale("log")
@@ -166,4 +164,4 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "sentences": sentences_figure,
     "batch_sizes": batch_size_figure,
 }
-"""how a file's name ends, and the function that draws it; it returns None where the record lacks the numbers"""
+"""how a file's name ends, and the function that draws it; it returns None where the record lacks the measurements"""

@@ -18,7 +18,7 @@ _LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "numpy", "ctranslate2")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, number of threads, the engine's kernels, GPU and library versions."""
+    """Processor, threads, the engine's kernels, GPU and library versions."""
     facts: dict[str, Any] = {
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -13,9 +13,9 @@ from tqdm import tqdm
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.bench import machine
+from fairseq_aggdec.generation.modes import IAD
 from fairseq_aggdec.lab.bench.memory import peak_memory
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.module_times import profile
 from fairseq_aggdec.lab.bench.record import (
     BASELINES,
@@ -31,7 +31,7 @@ from fairseq_aggdec.lab.bench.subject import Subject, chosen_subject
 from fairseq_aggdec.lab.score.bleu import detokenised_bleu
 
 
-def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
+def measure(args: Any, modes: Sequence[ModeSpec], command: str) -> Record:
     """Measure what the options of `aggdec bench` ask for, and print differences of lossless modes on stderr.
 
     `args` are already checked; `modes` are all modes, those of other programs included; `command` is the command line.
@@ -39,43 +39,24 @@ def measure(args: Any, modes: Sequence[Mode], command: str) -> Record:
     Raises:
         AggdecError: files or options cannot be used.
     """
-    with chosen_subject(args, modes) as chosen:
-        subject = replace(chosen, copies=args.copies)
+    modes = [mode.having(copies=args.copies) for mode in modes]
+    with chosen_subject(args, modes) as subject:
         references = _references(args.reference, subject) if args.reference else []
-        measured: list[Run] = []
-        ratios: list[float] = []
+        record = Record(
+            subject.title,
+            command,
+            sentences=len(subject.sentences),
+            source_tokens=sum(map(len, subject.sentences)),
+            search=dict(subject.search),
+        )
         with Runs(subject) as runs:
             for size in args.batch_sizes:
-                found, ratios = _measure(
-                    runs, modes, size, args.repeats, args.profile, references
-                )
-                measured += found
-        for mode in tqdm(
-            modes if args.memory else (),
-            desc="memory",
-            unit="mode",
-            disable=None,
-            leave=False,
-        ):
-            peaks = peak_memory(
-                subject, mode, args.batch_sizes, torch.get_num_threads()
-            )
-            for run, peak in zip(
-                (run for run in measured if run.mode == mode.name), peaks, strict=True
-            ):
-                run.host_bytes, run.device_bytes = peak
-    return Record(
-        title=subject.title,
-        command=command,
-        date=machine.now(),
-        commit=machine.commit(),
-        machine=machine.machine(),
-        sentences=len(subject.sentences),
-        source_tokens=sum(map(len, subject.sentences)),
-        edit_ratio=round(mean(ratios), 4),
-        runs=measured,
-        search=dict(subject.search),
-    )
+                measured, ratios = _measure(runs, modes, size, args, references)
+                record.runs += measured
+                record.edit_ratio = round(mean(ratios), 4)
+        if args.memory:
+            _measure_memory(record, subject, modes, args.batch_sizes)
+    return record
 
 
 def _references(path: Path, subject: Subject) -> list[str]:
@@ -90,72 +71,77 @@ def _references(path: Path, subject: Subject) -> list[str]:
 
 def _measure(
     runs: Runs,
-    modes: Sequence[Mode],
+    modes: Sequence[ModeSpec],
     batch_size: int,
-    repeats: int,
-    profiled: bool,
+    args: Any,
     references: Sequence[str],
 ) -> tuple[list[Run], list[float]]:
     """Time all modes at one batch size, and compare the lossless ones with their references.
 
-    `profiled`: whether to time the modules of this plugin's modes as well, in another round; `references`: of the
-    split, for BLEU. Returns a run for each mode, and the edit ratio of each sentence.
+    `references`: of the split, for BLEU. Returns a run for each mode, and the edit ratio of each sentence.
     """
-    runners = [runs.runner(mode, batch_size) for mode in modes]
-    results = compare(runners, repeats)
+    results = compare([runs.runner(mode, batch_size) for mode in modes], args.repeats)
     # a long run that is stopped has not been for nothing
     times = ", ".join(
         f"{result.mode.name} {result.seconds:.3g} s" for result in results
     )
     print(f"batch size {batch_size}: {times}", file=sys.stderr)
+    # what lossless modes are compared with, where it is not timed
     untimed = [runs.runner(mode, batch_size) for mode in runs.references.missing(modes)]
     decoded = [*results, *compare(untimed, repeats=1)]
-    different = runs.differences([*runners, *untimed], decoded)
+    runs.note_differences(decoded)
     ratios = _edit_ratios(runs, results, batch_size)
-    baseline = next(
-        (
-            result
-            for name in BASELINES
-            for result in results
-            if result.mode.name == name
-        ),
-        None,
-    )
-    found = []
-    for runner, result in zip(runners, results, strict=True):
-        mode, precision = result.mode, runs.precision(result.mode)
+    by_name = {result.mode.name: result for result in results}
+    baseline = next((by_name[name] for name in BASELINES if name in by_name), None)
+    measured = []
+    for result in results:
+        mode = result.mode
         # `greedy` in this precision, or in another one where that was not decoded
-        every = [other for other in decoded if other.mode.is_greedy]
         greedy = min(
-            every,
-            key=lambda other: runs.precision(other.mode) != precision,
+            (other for other in decoded if other.mode.is_greedy),
+            key=lambda other: other.mode.precision != mode.precision,
             default=None,
         )
-        known = None if greedy is None else runs.precision(greedy.mode)
-        run = run_of(result, precision, different.get(mode.name), greedy, known)
+        run = run_of(result, greedy)
         run.batch_size = batch_size  # the result has that of its largest batch
-        if profiled and run.implementation == "fairseq_aggdec":
-            run.modules = profile(runner)
+        if args.profile and run.implementation == "fairseq_aggdec":
+            run.times.modules = profile(result.runner)
         if references:
-            run.bleu = _bleu(runs, result, references)
-        if mode.row.copies and greedy in results and known == precision:
-            run.speed_up_by_edit_ratio = by_edit_ratio(
-                ratios, result.speed_ups_over(greedy)
-            )
-        if mode.row.drafter and baseline is not None and batch_size == 1:
-            run.speed_ups = counted(result.speed_ups_over(baseline))
-        found.append(run)
-    return found, ratios
+            run.counts.bleu = _bleu(runs, result, references)
+        # sentence by sentence
+        is_beside = greedy in results and run.counts.compared_with == mode.precision
+        if mode.row.copies and greedy and is_beside:
+            speed_ups = result.speed_ups_over(greedy)
+            run.times.speed_up_by_edit_ratio = by_edit_ratio(ratios, speed_ups)
+        if mode.row.drafter and baseline and batch_size == 1:
+            run.times.speed_ups = counted(result.speed_ups_over(baseline))
+        measured.append(run)
+    return measured, ratios
+
+
+def _measure_memory(
+    record: Record,
+    subject: Subject,
+    modes: Sequence[ModeSpec],
+    batch_sizes: Sequence[int],
+) -> None:
+    """Add the peak memory of each mode to its runs."""
+    for mode in tqdm(modes, desc="memory", unit="mode", disable=None, leave=False):
+        peaks = peak_memory(subject, mode, batch_sizes, torch.get_num_threads())
+        of_mode = (run for run in record.runs if run.mode == mode.name)
+        for run, peak in zip(of_mode, peaks, strict=True):
+            run.counts.host_bytes, run.counts.device_bytes = peak
 
 
 def _bleu(runs: Runs, result: ModeResult, references: Sequence[str]) -> float:
-    task, outputs = runs.task, result.outputs
+    task = runs.task
+    outputs = sorted(result.outputs.items())
     lines = [
-        task.target_dictionary.string(torch.tensor(outputs[n].tokens), "subword_nmt")
-        for n in sorted(outputs)
+        task.target_dictionary.string(torch.tensor(output.tokens), "subword_nmt")
+        for _, output in outputs
     ]
     return detokenised_bleu(
-        lines, [[references[number] for number in sorted(outputs)]], task.languages[1]
+        lines, [[references[sentence] for sentence, _ in outputs]], task.languages[1]
     )
 
 
@@ -164,14 +150,16 @@ def _edit_ratios(
 ) -> list[float]:
     """Edit ratio of each sentence: from the text that `iad` copies from to the output of `greedy` or the first mode."""
     result = next((result for result in results if result.mode.is_greedy), results[0])
-    source, target = (
-        runs.task.source_dictionary.symbols,
-        runs.task.target_dictionary.symbols,
+    source = runs.task.source_dictionary.symbols
+    target = runs.task.target_dictionary.symbols
+    iad = replace(ModeSpec.parse(IAD), precision=result.mode.precision)
+    texts = runs.oracle_texts(iad, batch_size) or dict(
+        enumerate(runs.subject.sentences)
     )
     return [
         edit_ratio(
             [source[token] for token in text[:-1]],
-            [target[token] for token in result.outputs[n].tokens[:-1]],
+            [target[token] for token in result.outputs[sentence].tokens[:-1]],
         )
-        for n, text in sorted(runs.copied_texts(result.mode, batch_size).items())
+        for sentence, text in sorted(texts.items())
     ]

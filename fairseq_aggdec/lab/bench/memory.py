@@ -1,4 +1,4 @@
-"""Measures the peak memory of each mode (papers/000 Table 16), each in a process of its own to tell them apart."""
+"""Measures the peak memory of each mode (papers/000 Table 16), each in another process to tell them apart."""
 
 import logging
 import multiprocessing
@@ -15,7 +15,7 @@ import torch
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.rounds import WARM_UP_BATCHES
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
@@ -25,7 +25,7 @@ Peak = tuple[int, int | None]
 
 
 def peak_memory(
-    subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int
+    subject: Subject, mode: ModeSpec, batch_sizes: Sequence[int], threads: int
 ) -> list[Peak]:
     """Peak memory of a process that decodes a few batches in one mode, at each batch size in turn.
 
@@ -36,7 +36,7 @@ def peak_memory(
     """
     context = multiprocessing.get_context("spawn")
     try:
-        # before fairseq sets up its own logging
+        # before fairseq sets up its logging
         quiet = partial(logging.basicConfig, level=logging.WARNING)
         with ProcessPoolExecutor(1, mp_context=context, initializer=quiet) as pool:
             return pool.submit(_peaks, subject, mode, batch_sizes, threads).result()
@@ -47,7 +47,7 @@ def peak_memory(
 
 
 def _peaks(
-    subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int
+    subject: Subject, mode: ModeSpec, batch_sizes: Sequence[int], threads: int
 ) -> list[Peak]:
     """Run `peak_memory` in the new process."""
     import fairseq_aggdec
@@ -68,8 +68,8 @@ def _peaks(
                 # the peak is now the present use
                 (process / "clear_refs").write_text("5")
             longest = range(len(runner.batches))[-WARM_UP_BATCHES:]
-            for number in longest:
-                runner.decode(number)
+            for index in longest:
+                runner.decode(index)
             runner.wait()
             peaks.append(
                 (

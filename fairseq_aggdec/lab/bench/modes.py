@@ -1,7 +1,7 @@
 """The decoding modes that the benchmark can run, and their names on the command line."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,29 +21,33 @@ PEERS = {
 }
 """the modes that a name in --peers stands for"""
 
-_OWN = {
+_PLAIN = {
     name: mode
     for name, mode in MODES.items()
     if not mode.has_beam and not mode.alternatives
 }
+"""modes of this plugin without a beam"""
 WHOLE = "+whole"
-CUT = tuple(name for name, mode in _OWN.items() if mode.reads("drafts"))
+CUT = tuple(name for name, mode in _PLAIN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
-_WITH_CRITERION = (
-    re.escape(decoding_modes.IAD_PLUS),
-    re.escape(decoding_modes.GAD_PLUS),
-)
+_RANK = r"(?P<top_beta>[1-9]\d*)"
 _FORMS = (
     rf"(?P<decoding>{BEAM})(?P<beam>[1-9]\d*)",
     rf"(?P<decoding>{decoding_modes.AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
-    rf"(?P<decoding>{decoding_modes.BLOCKWISE})(:(?P<rank>[1-9]\d*))?",
-    rf"(?P<decoding>{'|'.join(_WITH_CRITERION)})(:(?P<rank>[1-9]\d*):(?P<distance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>{decoding_modes.BLOCKWISE})(:{_RANK})?",
+    rf"(?P<decoding>[ig]ad\+\+)(:{_RANK}:(?P<tolerance>\d+(\.\d+)?))?",
     rf"(?P<decoding>{decoding_modes.SPECULATIVE}):(?P<drafter>[^:]+)",
-    rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
+    rf"(?P<decoding>{'|'.join(map(re.escape, _PLAIN))})",
 )
 """the names of modes without peer, +whole and precision"""
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "top_beta": int,
+    "tolerance": float,
+    "drafter": str,
+}
+"""fields of `Decoding` that a name may give"""
 KNOWN = (
-    f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
+    f"beam5, beam1 (any beam), {', '.join(_PLAIN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
     f"blockwise:BETA, speculative:DRAFTER-PATH, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, "
     "aggressive-beam:5:PREFIXES (at most PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each "
     "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
@@ -51,7 +55,7 @@ KNOWN = (
 """the modes, for help texts and errors"""
 
 
-_OTHER = decoding_modes.Mode(
+_NAT = decoding_modes.Mode(
     "nat", "a non-autoregressive model of fairseq", acceptance="none"
 )
 
@@ -63,9 +67,9 @@ class NatPeer:
     label: str
     path: str
     iterations: int = 10
-    """largest number of decoder passes, the first included: fairseq's --iter-decode-max-iter plus 1"""
+    """the most decoder passes, the first included: fairseq's --iter-decode-max-iter plus 1"""
     length_beam: int = 1
-    """number of lengths that are tried: fairseq's --iter-decode-with-beam"""
+    """how many lengths are tried: fairseq's --iter-decode-with-beam"""
 
     @classmethod
     def parse(cls, text: str) -> "NatPeer":
@@ -83,7 +87,7 @@ class NatPeer:
                 "one model's, without a colon"
             )
         label, path, *numbers = match.groups()
-        if label in _OWN or re.fullmatch(r"beam\d*", label):
+        if label in _PLAIN or re.fullmatch(r"beam\d*", label):
             raise AggdecError(
                 f"--nat-peer {text}: {label} is a mode's name; give the model another label"
             )
@@ -96,91 +100,92 @@ class NatPeer:
 
 
 @dataclass(frozen=True)
-class Mode:
-    """One way to decode."""
+class ModeSpec:
+    """What is decoded how: a mode of this plugin or another program, with its settings and its precision."""
 
     name: str
     decoding: str
-    """a value of --decoding; or `beam` for fairseq's own beam search or that of `peer`, `nat` for the model of `nat`"""
+    """a value of --decoding; or `beam` for fairseq's beam search or that of `peer`, `nat` for the model of `nat`"""
     beam: int = 1
     """width of the search"""
     peer: str | None = None
     """another program that decodes, such as `ctranslate2`"""
-    precision: str | None = None
-    """one of `PRECISIONS`; None for the precision of the benchmark"""
+    precision: str = "fp32"
+    """one of `PRECISIONS`"""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    """further fields of `Decoding`, in place of those of the benchmark"""
+    """further fields of `Decoding`"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
     """a non-autoregressive model that decodes instead of the checkpoint"""
 
     @classmethod
-    def parse(cls, name: str) -> "Mode":
+    def parse(cls, name: str, precision: str = "fp32") -> "ModeSpec":
         """Read [PEER:]MODE[:NUMBER...][+whole][@PRECISION]; the number of `beam` has no colon.
+
+        `precision`: where the name does not say it.
 
         Raises:
             AggdecError: no such mode.
         """
-        rest, at, precision = name.partition("@")
-        whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
+        rest, at, given_precision = name.partition("@")
+        has_peer = rest.startswith(f"{CTRANSLATE2}:")
+        is_whole = rest.endswith(WHOLE)
         rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
-        match = next(
-            filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None
-        )
-        decoding = match["decoding"] if match else ""
-        row = MODES.get(decoding, _OTHER)
+        matches = (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)
+        given = next((match.groupdict() for match in matches if match), {})
+        decoding = given.get("decoding", "")
+        row = MODES.get(decoding, _NAT)
+        # what no mode is called
         if (
-            match is None
-            or (at and precision not in PRECISIONS)
-            or (whole and (peer or decoding not in CUT))
-            or (peer and not (row.is_greedy or row.is_fairseqs))
+            not given
+            or (at and given_precision not in PRECISIONS)
+            or (is_whole and (has_peer or decoding not in CUT))
+            or (has_peer and not (row.is_greedy or row.is_fairseqs))
         ):
             raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
-        given = match.groupdict()
-        if precision == "exact" and (peer or row.has_beam):
+        # precisions that a search lacks
+        if given_precision == "exact" and (has_peer or row.has_beam):
             raise AggdecError(
                 f"mode {name}: only this plugin's modes without a beam can be bit-exact"
             )
-        if precision == "int8" and row.is_fairseqs and not peer:
+        if given_precision == "int8" and row.is_fairseqs and not has_peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
-        numbers = [
-            kind(given[group])
-            for group, kind in (("rank", int), ("distance", float))
-            if given.get(group)
-        ]
-        options: dict[str, Any] = dict(
-            zip(decoding_modes.CRITERION_OPTIONS, numbers, strict=False)
-        )
-        if given.get("drafter"):
-            options["drafter"] = given["drafter"]
-        if whole:
+        options = {
+            option: read(given[option])
+            for option, read in _OPTIONS.items()
+            if given.get(option)
+        }
+        if is_whole:
             options["drafts"] = "whole"
-        budget = None if given.get("budget") is None else int(given["budget"])
-        peer_name = CTRANSLATE2 if peer else None
         return cls(
             name,
             decoding,
             int(given.get("beam") or 1),
-            peer_name,
-            precision or None,
+            CTRANSLATE2 if has_peer else None,
+            given_precision or precision,
             options,
-            budget,
+            int(given["budget"]) if given.get("budget") else None,
         )
 
     @property
     def row(self) -> decoding_modes.Mode:
         """The value of --decoding with its properties; of a non-autoregressive model one that has none of them."""
-        return MODES.get(self.decoding, _OTHER)
+        return MODES.get(self.decoding, _NAT)
 
-    def having(self, **options: Any) -> "Mode":
-        """The same with these fields of `Decoding`."""
-        return replace(self, options={**self.options, **options})
+    def having(self, **options: Any) -> "ModeSpec":
+        """The same with these fields of `Decoding`, those that the mode reads and its name does not give."""
+        read = {name: value for name, value in options.items() if self.row.reads(name)}
+        return replace(self, options={**read, **self.options})
 
     @property
     def search(self) -> str:
         """The name without the precision."""
         return self.name.partition("@")[0]
+
+    def decodes_as(self, other: "ModeSpec") -> bool:
+        """Whether both search alike in the same precision."""
+        return (self.search, self.precision) == (other.search, other.precision)
 
     @property
     def is_greedy(self) -> bool:
@@ -204,9 +209,14 @@ class Mode:
 
 
 def parse_modes(
-    modes: str, peers: str = "", nat_peers: Sequence[str] = ()
-) -> list[Mode]:
+    modes: str,
+    peers: str = "",
+    nat_peers: Sequence[str] = (),
+    precision: str | None = None,
+) -> list[ModeSpec]:
     """Read comma-separated lists of modes, and of keys of `PEERS` or modes of peers, and texts for `NatPeer.parse`.
+
+    `precision`: of modes whose names do not say it; None: fp32.
 
     Raises:
         AggdecError: an unknown or malformed name, the same one twice, or none at all.
@@ -221,7 +231,8 @@ def parse_modes(
     for name in labels:
         if labels.count(name) > 1:
             raise AggdecError(f"--modes, --peers and --nat-peer: {name} is given twice")
+    kept = precision or "fp32"
     return [
-        *map(Mode.parse, names),
-        *(Mode(peer.label, _OTHER.name, nat=peer) for peer in others),
+        *(ModeSpec.parse(name, kept) for name in names),
+        *(ModeSpec(peer.label, _NAT.name, precision=kept, nat=peer) for peer in others),
     ]

@@ -1,11 +1,11 @@
 """Runs fairseq's non-autoregressive models, by its task `translation_lev` and its generator, on the same sentences."""
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.models.nat import CMLMNATransformerModel, FairseqNATModel
 from fairseq.tasks.translation_lev import (
@@ -15,7 +15,8 @@ from fairseq.tasks.translation_lev import (
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
+from fairseq_aggdec.lab.bench.fairseq_runner import SampleRunner
+from fairseq_aggdec.lab.bench.modes import ModeSpec, NatPeer
 from fairseq_aggdec.lab.bench.rounds import Output
 from fairseq_aggdec.models.architectures import option_of, recorded_options
 from fairseq_aggdec.process import shorten_waits
@@ -24,13 +25,13 @@ from fairseq_aggdec.tasks import loading
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
 
 
-class NatRunner:
+class NatRunner(SampleRunner):
     """One non-autoregressive model, with the batches on its device."""
 
     def __init__(
         self,
         loaded: Loaded,
-        mode: Mode,
+        mode: ModeSpec,
         sentences: Sequence[torch.Tensor],
         batch_size: int,
     ) -> None:
@@ -38,7 +39,7 @@ class NatRunner:
         Args:
             loaded: from `load_nat`.
             mode: a mode with `nat`.
-            sentences: sources as token numbers, EOS included.
+            sentences: sources as token ids, EOS included.
             batch_size: sentences in a batch.
 
         Raises:
@@ -50,19 +51,10 @@ class NatRunner:
             raise AggdecError(
                 f"{mode.nat.option}: {type(self._model).__name__} predicts no lengths: leave the length beam out"
             )
-        device = next(self._model.parameters()).device
         batches = loading.batches_of(
             self._task, sentences, batch_size, by_length=batch_size > 1
         )
-        self._batches = [
-            utils.apply_to_sample(lambda tensor: tensor.to(device), batch)
-            for batch in batches
-        ]
-        self.mode = mode
-        self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.wait: Callable[[], None] = (
-            torch.cuda.synchronize if device.type == "cuda" else lambda: None
-        )
+        super().__init__(mode, self._model, batches)
         settings = Namespace(
             # fairseq does not count the first pass
             iter_decode_max_iter=mode.nat.iterations - 1,
@@ -72,23 +64,23 @@ class NatRunner:
         )
         self._generator = self._task.build_generator([self._model], settings)
 
-    def decode(self, number: int) -> list[list[dict[str, Any]]]:
+    def decode(self, index: int) -> list[list[dict[str, Any]]]:
         shorten_waits(False)
         return self._task.inference_step(
-            self._generator, [self._model], self._batches[number]
+            self._generator, [self._model], self.samples[index]
         )
 
     def outputs(
-        self, number: int, decoded: list[list[dict[str, Any]]]
+        self, index: int, decoded: list[list[dict[str, Any]]]
     ) -> dict[int, Output]:
         """See `ModeRunner.outputs`; BOS, with which these models' outputs begin, is left out."""
         bos = self._task.target_dictionary.bos()
-        found = {}
-        for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True):
+        outputs = {}
+        for sentence, (best, *_) in zip(self.batches[index], decoded, strict=True):
             tokens = best["tokens"].tolist()
             kept = tokens[1:] if tokens[:1] == [bos] else tokens
-            found[sentence] = Output(kept, hypothesis=best, passes=best["steps"] + 1)
-        return found
+            outputs[sentence] = Output(kept, hypothesis=best, passes=best["steps"] + 1)
+        return outputs
 
 
 def load_nat(
@@ -116,11 +108,9 @@ def load_nat(
         data=data, source_lang=source_lang, target_lang=target_lang
     )
     # by default these refer to the whole configuration of a fairseq command, which does not exist here
-    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = (
-        "train",
-        None,
-        1,
-    )
+    config.train_subset = "train"
+    config.dataset_impl = None
+    config.required_seq_len_multiple = 1
     task = TranslationLevenshteinTask.setup_task(config)
     for side, dictionary in (
         ("encoder", task.source_dictionary),

@@ -62,7 +62,7 @@ def write_random_model(
         size: the model's size; a drafter has the same width.
         drafter_layers, small_layers: decoder layers of a block drafter, and of an ordinary model that drafts; 0: none.
         block_size: the block drafter's.
-        vocabulary: number of symbols in the dictionary.
+        vocabulary: symbols in the dictionary.
         trained_in: weights are numbers of this precision, as those of a model that was trained in it are.
 
     Raises:
@@ -78,8 +78,8 @@ def write_random_model(
     )
     folder.mkdir(parents=True, exist_ok=True)
     symbols = Dictionary()
-    for number in range(vocabulary - len(symbols)):
-        symbols.add_symbol(f"w{number}")
+    for index in range(vocabulary - len(symbols)):
+        symbols.add_symbol(f"w{index}")
     for language in (SOURCE, TARGET):
         symbols.save(str(folder / f"dict.{language}.txt"))
     dictionaries: Any = SimpleNamespace(
@@ -120,9 +120,9 @@ def _transformer(
 def _shared(checkpoint: Path) -> dict[str, torch.Tensor]:
     """The weights that a drafter takes from its verifier."""
     return {
-        k: v
-        for k, v in read_checkpoint(checkpoint)["model"].items()
-        if k.startswith(_SHARED)
+        name: weight
+        for name, weight in read_checkpoint(checkpoint)["model"].items()
+        if name.startswith(_SHARED)
     }
 
 
@@ -163,7 +163,7 @@ def vary_outputs(model: FairseqEncoderDecoderModel) -> None:
             # less weight for what all tokens of a sentence have in common
             projection.weight.mul_(0.1)
     last = decoder.layers[-1].fc2.weight
-    # without the mean, which all tokens have in common, and so large that the token's own embedding counts little
+    # without the mean, which all tokens have in common, and so large that the embedding of the token counts little
     last.sub_(last.mean(dim=1, keepdim=True)).mul_(1000)
 
 

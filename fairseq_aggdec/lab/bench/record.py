@@ -1,7 +1,7 @@
 """The record of a benchmark as JSON: medians, spread and counts of each mode, from which all tables are made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,11 +11,10 @@ import numpy as np
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BEAM, GREEDY
+from fairseq_aggdec.lab.bench import machine
 from fairseq_aggdec.lab.bench.rounds import ModeResult
-from fairseq_aggdec.lab.verify.differences import Difference
 
 PERCENTILES = (50, 95, 99)
-_SHARES = tuple(map(str, PERCENTILES))
 BASELINES = (f"{BEAM}5", f"{BEAM}1", GREEDY)
 """modes over which others are faster, the widest beam first"""
 SPEED_UP_STEP = 0.5
@@ -23,15 +22,9 @@ _GROUPS = 8  # of sentences, in `by_edit_ratio`
 
 
 @dataclass
-class Run:
-    """One mode at one batch size. Counts are sums over all sentences."""
+class Times:
+    """How long a mode takes."""
 
-    mode: str
-    implementation: str
-    """`fairseq`, `fairseq_aggdec` or a peer"""
-    precision: str
-    batch_size: int
-    sentences: int
     rounds: int
     """how often the sentences were decoded"""
     seconds: float
@@ -42,6 +35,30 @@ class Run:
     """seconds of the slowest round"""
     percentiles: dict[str, float]
     """seconds of a sentence (of its whole batch, median of the rounds), by `PERCENTILES`"""
+    speed_up_by_edit_ratio: list[list[float]] | None = None
+    """speed-up over `greedy` of about eight groups of sentences: mean edit ratio, median speed-up"""
+    speed_ups: list[int] | None = None
+    """at batch size 1, how many sentences have a speed-up from 0 to 0.5, from 0.5 to 1, ... over the first of
+    `BASELINES` that was timed"""
+    modules: dict[str, float] | None = None
+    """seconds by module, from one further round"""
+
+    @property
+    def are_possible(self) -> bool:
+        """Whether a measurement can have them."""
+        return (
+            self.rounds > 0
+            and 0 < self.fastest <= self.seconds <= self.slowest
+            and set(self.percentiles) == set(map(str, PERCENTILES))
+            and (self.modules is None or sum(self.modules.values()) > 0)
+        )
+
+
+@dataclass
+class Counts:
+    """What was counted of a mode's outputs: sums over all sentences, and scores."""
+
+    sentences: int
     tokens: int
     """tokens of the outputs, EOS counted"""
     iterations: int | None = None
@@ -60,39 +77,16 @@ class Run:
     """of a lossless mode, outputs that rounding made different; None if the mode was not compared"""
     differing: int | None = None
     """of a lossless mode, outputs that differ for another reason; None if the mode was not compared"""
-    speed_up_by_edit_ratio: list[list[float]] | None = None
-    """speed-up over `greedy` of about eight groups of sentences: mean edit ratio, median speed-up"""
-    speed_ups: list[int] | None = None
-    """at batch size 1, number of sentences with a speed-up from 0 to 0.5, from 0.5 to 1, ... over the first of
-    `BASELINES` that was timed"""
     bleu: float | None = None
     """BLEU of all sentences, 0 to 100"""
     psnr: float | None = None
     """peak signal-to-noise ratio of images in dB, mean over images"""
     same_pixels: float | None = None
     """share of the images' pixels that are the same as with `greedy`"""
-    modules: dict[str, float] | None = None
-    """seconds by module, from one further round"""
     host_bytes: int | None = None
     """peak resident memory of a process that runs this mode alone"""
     device_bytes: int | None = None
     """peak memory that PyTorch allocated on the GPU in that process"""
-
-    def __post_init__(self) -> None:
-        in_order = 0 < self.fastest <= self.seconds <= self.slowest and set(
-            self.percentiles
-        ) == set(_SHARES)
-        if (
-            min(self.sentences, self.rounds) < 1
-            or not in_order
-            or not sum((self.modules or {"": 1.0}).values()) > 0
-        ):
-            raise AggdecError(f"{self.mode}: times or counters that no measurement has")
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Output tokens per second, EOS counted."""
-        return self.tokens / self.seconds
 
     @property
     def mean_iterations(self) -> float | None:
@@ -101,15 +95,13 @@ class Run:
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Mean committed tokens of an iteration, the verifier's own and EOS included.
+        """Mean committed tokens of an iteration, the verifier's choice after the draft and EOS included.
 
         None for other programs.
         """
-        return (
-            None
-            if not self.iterations or self.accepted is None
-            else self.tokens / self.iterations
-        )
+        if not self.iterations or self.accepted is None:
+            return None
+        return self.tokens / self.iterations
 
     @property
     def mean_accepted_block(self) -> float | None:
@@ -124,19 +116,45 @@ class Run:
 
 
 @dataclass
+class Run:
+    """One mode at one batch size: what ran, its times and its counts."""
+
+    mode: str
+    implementation: str
+    """`fairseq`, `fairseq_aggdec` or a peer"""
+    precision: str
+    batch_size: int
+    times: Times
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        if self.counts.sentences < 1 or not self.times.are_possible:
+            raise AggdecError(f"{self.mode}: times or counters that no measurement has")
+
+    @property
+    def milliseconds(self) -> float:
+        """Of a sentence, the median of the rounds."""
+        return 1e3 * self.times.seconds / self.counts.sentences
+
+    def speed_up_over(self, baseline: "Run") -> float:
+        """How many times faster than another mode it is."""
+        return baseline.times.seconds / self.times.seconds
+
+
+@dataclass
 class Record:
     """All that one call of `aggdec bench` measured."""
 
     title: str
     """the test set and the model"""
     command: str
-    date: str
-    commit: str | None
-    machine: dict[str, Any]
-    sentences: int
-    source_tokens: int
+    date: str = field(default_factory=machine.now)
+    commit: str | None = field(default_factory=machine.commit)
+    machine: dict[str, Any] = field(default_factory=machine.machine)
+    sentences: int = 0
+    source_tokens: int = 0
     """tokens of all sources, EOS counted"""
-    edit_ratio: float | None
+    edit_ratio: float | None = None
     """mean over sentences of the edit distance between the text that `iad` copies from and the output of `greedy` (of
     the first mode without it), divided by the length of that text; None for images"""
     runs: list[Run] = field(default_factory=list)
@@ -155,8 +173,15 @@ class Record:
         return [run for run in self.runs if run.batch_size == batch_size]
 
     def save(self, path: Path) -> None:
-        """Write JSON with one line for each field and each run."""
-        structured_files.write(path, self)
+        """Write JSON with one line for each field and each run; what was not measured is left out."""
+
+        def known(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            # an absent commit would be taken for that of the reader
+            return {
+                n: value for n, value in pairs if value is not None or n == "commit"
+            }
+
+        structured_files.write(path, asdict(self, dict_factory=known))
 
 
 def load_record(path: Path) -> Record:
@@ -173,80 +198,69 @@ def load_record(path: Path) -> Record:
     )
 
 
-def run_of(
-    result: ModeResult,
-    precision: str,
-    differences: Sequence[Difference] | None = None,
-    greedy: ModeResult | None = None,
-    greedy_precision: str | None = None,
-) -> Run:
+def run_of(result: ModeResult, greedy: ModeResult | None = None) -> Run:
     """The part of a mode's result that is recorded; times are rounded to microseconds.
 
-    Args:
-        result, precision: of the mode.
-        differences: of a lossless mode, from its reference; None if it was not compared.
-        greedy: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
-        greedy_precision: its precision.
+    `greedy`: the result of `greedy`, if it was decoded, in the same precision if it was decoded in that.
     """
-    outputs = [result.outputs[number] for number in sorted(result.outputs)]
-    stats = [output.stats for output in outputs if output.stats is not None]
-    passes = [output.passes for output in outputs if output.passes is not None]
-    drafts = [length for sentence in stats for length in sentence.drafted]
-    waits = result.sentence_latencies
-    run = Run(
-        mode=result.mode.name,
-        implementation=result.mode.implementation,
-        precision=precision,
-        batch_size=result.batch_size,
-        sentences=len(outputs),
-        rounds=len(result.rounds),
+    rounds = [round(seconds, 6) for seconds in result.rounds]
+    latencies = result.sentence_latencies
+    times = Times(
+        rounds=len(rounds),
         seconds=round(result.seconds, 6),
-        fastest=round(min(result.rounds), 6),
-        slowest=round(max(result.rounds), 6),
+        fastest=min(rounds),
+        slowest=max(rounds),
         percentiles={
-            str(share): round(float(np.percentile(waits, share)), 8)
+            str(share): round(float(np.percentile(latencies, share)), 8)
             for share in PERCENTILES
         },
-        tokens=sum(len(output.tokens) for output in outputs),
     )
+    outputs = result.outputs.values()
+    counts = Counts(len(outputs), sum(len(output.tokens) for output in outputs))
+    # iterations and drafts, of programs that count them
+    stats = [output.stats for output in outputs if output.stats is not None]
+    passes = [output.passes for output in outputs if output.passes is not None]
     if len(stats) == len(outputs):
-        run.iterations = sum(sentence.iterations for sentence in stats)
-        run.drafted, run.accepted = (
-            sum(drafts),
-            sum(sum(sentence.accepted) for sentence in stats),
-        )
-        run.longest_draft = max(drafts, default=0)
+        drafts = [length for sentence in stats for length in sentence.drafted]
+        counts.iterations = sum(sentence.iterations for sentence in stats)
+        counts.drafted = sum(drafts)
+        counts.accepted = sum(sum(sentence.accepted) for sentence in stats)
+        counts.longest_draft = max(drafts, default=0)
     elif passes:
-        run.iterations = sum(passes)
-    if differences is not None:
-        run.near_ties = sum(difference.near_tie for difference in differences)
-        run.differing = len(differences) - run.near_ties
+        counts.iterations = sum(passes)
+    # whether it is what it promises, and what `greedy` says
+    if result.differences is not None:
+        counts.near_ties = sum(found.near_tie for found in result.differences)
+        counts.differing = len(result.differences) - counts.near_ties
     if greedy is not None:
-        run.identical = sum(
-            output.tokens == greedy.outputs[n].tokens
-            for n, output in result.outputs.items()
+        counts.identical = sum(
+            output.tokens == greedy.outputs[sentence].tokens
+            for sentence, output in result.outputs.items()
         )
-        run.compared_with = greedy_precision
-    return run
+        counts.compared_with = greedy.mode.precision
+    mode = result.mode
+    return Run(
+        mode.name, mode.implementation, mode.precision, result.batch_size, times, counts
+    )
 
 
 def by_edit_ratio(
     edit_ratios: Sequence[float], speed_ups: Sequence[float]
 ) -> list[list[float]]:
     """Mean edit ratio and median speed-up of about eight groups of sentences; those of one edit ratio share a group."""
-    ratios, faster = np.array(edit_ratios), np.array(speed_ups)
+    ratios = np.array(edit_ratios)
+    faster = np.array(speed_ups)
     edges = np.unique(np.quantile(ratios, np.linspace(0, 1, _GROUPS + 1)))
-    group = np.searchsorted(edges[1:-1], ratios, side="right")
-    chosen = [group == number for number in np.unique(group)]
+    groups = np.searchsorted(edges[1:-1], ratios, side="right")
+    members = [groups == group for group in np.unique(groups)]
     return [
         [round(float(ratios[rows].mean()), 4), round(median(faster[rows].tolist()), 4)]
-        for rows in chosen
+        for rows in members
     ]
 
 
 def counted(speed_ups: Sequence[float]) -> list[int]:
-    """The number of sentences in each interval of `Run.speed_ups`."""
-    counts: list[int] = np.bincount(
-        (np.array(speed_ups) / SPEED_UP_STEP).astype(int)
-    ).tolist()
+    """How many sentences are in each interval of `Times.speed_ups`."""
+    intervals = (np.array(speed_ups) / SPEED_UP_STEP).astype(int)
+    counts: list[int] = np.bincount(intervals).tolist()
     return counts

@@ -1,6 +1,6 @@
 """Times all modes on the same batches, in turns.
 
-Batch after batch is decoded; CTranslate2 does so in a process of its own, which waits while others decode. The modes
+Batch after batch is decoded; CTranslate2 does so in another process, which waits while others decode. The modes
 take turns, round by round, so that a machine that slows down slows all of them. Before the first round, each mode
 decodes a few batches untimed. The device is waited for before each reading of the clock.
 """
@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any, Protocol
 
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
+from fairseq_aggdec.lab.verify.differences import Difference
 from fairseq_aggdec.progress import Progress
 
 WARM_UP_BATCHES = 3
@@ -27,7 +28,7 @@ class Output:
     """One decoded sentence."""
 
     tokens: list[int]
-    """token numbers of the target dictionary, EOS included"""
+    """token ids of the target dictionary, EOS included"""
     stats: SentenceStats | None = None
     """counters; None for other programs"""
     hypothesis: dict[str, Any] | None = None
@@ -38,22 +39,49 @@ class Output:
     """decoder passes of a non-autoregressive model; None for all others"""
 
 
+class ModeRunner(Protocol):
+    """One mode, ready to decode its batches."""
+
+    mode: ModeSpec
+    batches: list[list[int]]
+    """ids of the sentences in each batch"""
+
+    def decode(self, index: int) -> Any:
+        """Decode one batch; this call is timed."""
+
+    def outputs(self, index: int, decoded: Any) -> dict[int, Output]:
+        """The result of `decode` for a batch, by sentence id."""
+
+    def wait(self) -> None:
+        """Wait until the device has finished its work."""
+
+
 @dataclass
 class ModeResult:
     """Results of one mode for all sentences."""
 
-    mode: Mode
-    batches: list[list[int]]
-    """numbers of the sentences in each batch, in the order of decoding"""
+    runner: ModeRunner
     latencies: list[list[float]] = field(default_factory=list)
     """seconds of each batch, one list for each round"""
     outputs: dict[int, Output] = field(default_factory=dict)
-    """outputs of the last round, by sentence number"""
+    """outputs of the last round, by sentence id"""
+    differences: list[Difference] | None = None
+    """of a lossless mode, from the outputs that it promises; None if it was not compared"""
+
+    @property
+    def mode(self) -> ModeSpec:
+        """The mode."""
+        return self.runner.mode
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether outputs differ from those that the mode promises, and rounding does not explain it."""
+        return any(not found.near_tie for found in self.differences or ())
 
     @property
     def batch_size(self) -> int:
         """Sentences in the largest batch."""
-        return max(map(len, self.batches), default=0)
+        return max(map(len, self.runner.batches), default=0)
 
     @property
     def rounds(self) -> list[float]:
@@ -67,41 +95,55 @@ class ModeResult:
 
     @property
     def sentence_latencies(self) -> list[float]:
-        """Seconds of each sentence by its number: the time of its whole batch, median of the rounds."""
+        """Seconds of each sentence by its id: the time of its whole batch, median of the rounds."""
         times = map(median, zip(*self.latencies, strict=True))
-        by_number = {
-            n: time
-            for batch, time in zip(self.batches, times, strict=True)
-            for n in batch
+        by_sentence = {
+            sentence: time
+            for batch, time in zip(self.runner.batches, times, strict=True)
+            for sentence in batch
         }
-        return [by_number[number] for number in sorted(by_number)]
+        return [time for _, time in sorted(by_sentence.items())]
 
     def speed_ups_over(self, other: "ModeResult") -> list[float]:
-        """Speed-up of each sentence over another mode, by its number."""
+        """Speed-up of each sentence over another mode, by its id."""
         pairs = zip(other.sentence_latencies, self.sentence_latencies, strict=True)
         return [slow / fast for slow, fast in pairs]
 
     @property
     def lists(self) -> dict[int, list[int]]:
-        """`Output.lists` by sentence number."""
-        return {number: output.lists for number, output in self.outputs.items()}
+        """`Output.lists` by sentence id."""
+        return {sentence: output.lists for sentence, output in self.outputs.items()}
+
+    def add_round(
+        self, after_batch: Callable[[int], Any], until: float = math.inf
+    ) -> None:
+        """Decode all batches, timed.
+
+        `after_batch` is called with the count of each batch's sentences; after `until`, on the clock of
+        `time.monotonic`, no further one is decoded.
+        """
+        runner = self.runner
+        latencies = []
+        for index, batch in enumerate(runner.batches):
+            runner.wait()
+            began = time.perf_counter()
+            decoded = runner.decode(index)
+            runner.wait()
+            latencies.append(time.perf_counter() - began)
+            self.outputs.update(runner.outputs(index, decoded))
+            after_batch(len(batch))
+            if time.monotonic() > until:
+                break
+        self.latencies.append(latencies)
 
 
-class ModeRunner(Protocol):
-    """One mode, ready to decode its batches."""
-
-    mode: Mode
-    batches: list[list[int]]
-    """numbers of the sentences in each batch"""
-
-    def decode(self, number: int) -> Any:
-        """Decode one batch; this call is timed."""
-
-    def outputs(self, number: int, decoded: Any) -> dict[int, Output]:
-        """The result of `decode` for a batch, by sentence number."""
-
-    def wait(self) -> None:
-        """Wait until the device has finished its work."""
+def decode_once(
+    runner: ModeRunner, after_batch: Callable[[int], Any] = lambda count: None
+) -> ModeResult:
+    """The result of one round, without a warm-up."""
+    result = ModeResult(runner)
+    result.add_round(after_batch)
+    return result
 
 
 def compare(
@@ -114,36 +156,34 @@ def compare(
 
     Args:
         runners: one runner for each mode.
-        repeats: number of rounds over all batches.
+        repeats: how many rounds over all batches.
         until: when no further round begins, on the clock of `time.monotonic`.
         most: seconds of the first runner's first round; what it does not reach is left out of all runners' batches.
 
     Returns:
         one result for each mode, in the given order.
     """
-    results = [ModeResult(runner.mode, runner.batches) for runner in runners]
-    steps = (
-        None
-        if most < math.inf
-        else repeats * sum(len(runner.batches) for runner in runners)
-    )
+    results = list(map(ModeResult, runners))
+    steps = None
+    if most == math.inf:
+        steps = repeats * sum(len(runner.batches) for runner in runners)
     with Progress(steps, " batches") as bar:
+        # untimed: engines arrange weights, caches are filled
         for runner in runners:
             bar.set_description(f"{runner.mode.name}, warming up", refresh=False)
             warm_up(runner)
-        for number in range(repeats):
-            if number > 0 and time.monotonic() > until:
+        # in turns: a machine that slows down slows all modes
+        for index in range(repeats):
+            if index > 0 and time.monotonic() > until:
                 break
-            for runner, result in zip(runners, results, strict=True):
+            for result in results:
                 bar.set_description(
-                    f"{runner.mode.name}, batch size {result.batch_size}", refresh=False
+                    f"{result.mode.name}, batch size {result.batch_size}", refresh=False
                 )
-                run_once(
-                    runner, result, lambda _: bar.update(), time.monotonic() + most
-                )
+                result.add_round(lambda _: bar.update(), time.monotonic() + most)
                 if most < math.inf:
-                    for other in runners:
-                        del other.batches[len(result.latencies[0]) :]
+                    for runner in runners:
+                        del runner.batches[len(result.latencies[0]) :]
                     most = math.inf
     for result in results:
         fastest, slowest = min(result.rounds), max(result.rounds)
@@ -159,42 +199,8 @@ def compare(
 def warm_up(runner: ModeRunner) -> None:
     """Decode the first batches, untimed; fewer where they take seconds."""
     until = time.monotonic() + 3
-    for number in range(len(runner.batches))[:WARM_UP_BATCHES]:
-        runner.decode(number)
+    for index in range(len(runner.batches))[:WARM_UP_BATCHES]:
+        runner.decode(index)
         if time.monotonic() > until:
             break
     runner.wait()
-
-
-def run_once(
-    runner: ModeRunner,
-    result: ModeResult,
-    after_batch: Callable[[int], Any],
-    until: float = math.inf,
-) -> None:
-    """Time one round over all batches, and add its times and outputs to `result`.
-
-    `after_batch` is called with the number of sentences of each batch; after `until`, on the clock of
-    `time.monotonic`, no further one is decoded.
-    """
-    latencies = []
-    for number, batch in enumerate(runner.batches):
-        runner.wait()
-        began = time.perf_counter()
-        decoded = runner.decode(number)
-        runner.wait()
-        latencies.append(time.perf_counter() - began)
-        result.outputs.update(runner.outputs(number, decoded))
-        after_batch(len(batch))
-        if time.monotonic() > until:
-            break
-    result.latencies.append(latencies)
-
-
-def decode_once(
-    runner: ModeRunner, after_batch: Callable[[int], Any] = lambda count: None
-) -> ModeResult:
-    """The result of one round, without a warm-up."""
-    result = ModeResult(runner.mode, runner.batches)
-    run_once(runner, result, after_batch)
-    return result

@@ -1,9 +1,10 @@
-"""Runs modes on one subject: for `aggdec bench`, `verify`, `tune` and `drafter`."""
+"""Makes the runners of modes on one subject, and compares them: for `aggdec bench`, `verify`, `tune` and `drafter`."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,8 +13,7 @@ from typing import Any
 import torch
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.generation.modes import AGGRESSIVE, IAD, MODES, SMALL_MODEL
-from fairseq_aggdec.generation.modes import Mode as DecodingMode
+from fairseq_aggdec.generation.modes import AGGRESSIVE, GREEDY, SMALL_MODEL
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.lab.bench import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.bench.ctranslate2_runner import (
@@ -21,13 +21,13 @@ from fairseq_aggdec.lab.bench.ctranslate2_runner import (
     TranslatorProcess,
 )
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode, NatPeer
+from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, ModeSpec, NatPeer
 from fairseq_aggdec.lab.bench.nat_runner import NatRunner
 from fairseq_aggdec.lab.bench.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.bench.rounds import ModeResult, ModeRunner, compare, decode_once
 from fairseq_aggdec.lab.bench.subject import Subject, check_device
-from fairseq_aggdec.lab.verify.differences import Difference, kept_in
-from fairseq_aggdec.lab.verify.references import GREEDY, References, refuse_differing
+from fairseq_aggdec.lab.verify.differences import kept_in
+from fairseq_aggdec.lab.verify.references import References, refuse_differing
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.draft_file import draft_tokens
 
@@ -45,43 +45,40 @@ class Runs(ExitStack):
         check_device(subject.device)
         super().__init__()
         self.subject = subject
-        self.references = References(
-            subject.device, self.precision, subject.block_ngrams
-        )
-        self._made: dict[tuple[Hashable, ...], Any] = {}
-
-    def precision(self, mode: Mode) -> str:
-        """The precision in which a mode computes."""
-        return mode.precision or self.subject.precision
+        self.references = References(subject.device, subject.block_ngrams)
+        self._task: Any = None
+        # what is made once, for the same arguments
+        self._models = cache(self._load_models)
+        self._nat = cache(self._load_nat)
+        self.callback(self._models.cache_clear)
+        self.callback(self._nat.cache_clear)
+        self._translator = cache(self._start_ctranslate2)
+        self._greedy = cache(self._greedy_outputs)
 
     @property
     def task(self) -> Any:
         """A task, for its dictionaries, which do not depend on the precision."""
-        loaded = [made[0] for (kind, *_), made in self._made.items() if kind == "task"]
-        return loaded[0] if loaded else self.load("fp32")[0]
+        return self._task or self.load("fp32")[0]
 
     def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
-        """The task and the models of a precision, with an engine and a drafter of their own.
+        """The task and the models of a precision, with their engine and their drafter.
 
         Args:
             precision: one of `PRECISIONS`.
-            stock: whether fairseq's own search decodes, which needs the whole model in that precision.
+            stock: whether fairseq's search decodes, which needs the whole model in that precision.
             beam: beam of the search, where models must be loaded separately for it.
 
         Raises:
             AggdecError: the engine does not have this precision.
         """
-        kept = (
-            "bf16"
-            if stock and precision == "bf16"
-            else kept_in(precision, self.subject.device)
-        )
-        engines = None if kept == precision else precision
-        return self._once(
-            lambda: self._load(kept, engines), "task", kept, engines, beam
-        )
+        kept = kept_in(precision, self.subject.device)
+        if stock and precision == "bf16":
+            kept = "bf16"
+        return self._models(kept, None if kept == precision else precision, beam)
 
-    def runner(self, mode: Mode, batch_size: int, shuffled: bool = False) -> ModeRunner:
+    def runner(
+        self, mode: ModeSpec, batch_size: int, shuffled: bool = False
+    ) -> ModeRunner:
         """The runner of a mode.
 
         Args:
@@ -92,47 +89,34 @@ class Runs(ExitStack):
         Raises:
             AggdecError: the mode cannot decode the subject.
         """
-        precision, subject = self.precision(mode), self.subject
+        subject = self.subject
+        # other programs
         if mode.nat is not None:
-            peer = mode.nat
-            loaded = self._once(
-                lambda: self._load_nat(peer, precision), "nat", peer.path, precision
-            )
+            loaded = self._nat(mode.nat, mode.precision)
             return NatRunner(loaded, mode, self._sentences(), batch_size)
         if mode.peer == CTRANSLATE2:
-            translator = self._once(
-                lambda: self._start_ctranslate2(precision), CTRANSLATE2, precision
-            )
-            dictionaries = (self.task.source_dictionary, self.task.target_dictionary)
             return CTranslate2Runner(
-                translator,
-                dictionaries,
-                self._batches(self.task, batch_size),
+                self._translator(mode.precision),
+                (self.task.source_dictionary, self.task.target_dictionary),
+                self.batches(self.task, batch_size),
                 mode,
                 subject.generation,
             )
-        task, models = self.load(precision, stock=mode.row.is_fairseqs)
+        # this plugin's modes and fairseq's search
+        task, models = self.load(mode.precision, stock=mode.row.is_fairseqs)
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
             # fairseq's search sets the beam size of BART models, and they keep it
-            task, models = self.load(precision, stock=True, beam=mode.beam)
-        batches = self._batches(task, batch_size, shuffled)
-        texts = self._oracle_texts(mode.row, precision, batch_size)
-        given = {"drafts": subject.drafts, "copies": subject.copies}
-        options: dict[str, Any] = {
-            name: value for name, value in given.items() if mode.row.reads(name)
-        }
+            task, models = self.load(mode.precision, stock=True, beam=mode.beam)
+        batches = self.batches(task, batch_size, shuffled)
+        texts = self.oracle_texts(mode, batch_size)
         if mode.row.drafter == SMALL_MODEL and subject.small_drafter is not None:
-            options["drafter"] = subject.small_drafter
-        mode = mode.having(**{**options, **mode.options})
+            mode = mode.having(drafter=subject.small_drafter)
         return FairseqRunner(task, models, batches, mode, texts, **subject.generation)
 
-    def differences(
-        self, runners: Sequence[ModeRunner], results: Sequence[ModeResult]
-    ) -> dict[str, list[Difference]]:
-        """`References.differences` of results of these runners."""
-        return self.references.differences(
-            runners, results, self.task.target_dictionary.symbols
-        )
+    def note_differences(self, results: Sequence[ModeResult]) -> None:
+        """`References.note_differences` of modes of this subject."""
+        symbols = self.task.target_dictionary.symbols
+        self.references.note_differences(results, symbols)
 
     def compare_lossless(
         self, runners: Sequence[ModeRunner], repeats: int, until: float = math.inf
@@ -143,50 +127,73 @@ class Runs(ExitStack):
             AggdecError: an output differs, and rounding does not explain it.
         """
         results = compare(runners, repeats, until)
-        different = self.differences(runners, results)
-        refuse_differing(
-            {
-                mode: sum(not one.near_tie for one in found)
-                for mode, found in different.items()
-            }
-        )
+        self.note_differences(results)
+        refuse_differing([result.mode.name for result in results if result.has_faults])
         return results
 
-    def copied_texts(self, mode: Mode, batch_size: int) -> Texts:
-        """The texts that `iad` copies from, as token numbers of the source dictionary, EOS included."""
-        texts = self._oracle_texts(MODES[IAD], self.precision(mode), batch_size)
-        return dict(enumerate(self.subject.sentences)) if texts is None else texts
-
-    def _once(self, make: Callable[[], Any], *key: Hashable) -> Any:
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
-    def _load(self, kept: str, engines: str | None) -> Loaded:
-        """The models with weights in one precision; `engines`: the precision that only the engines have, if any."""
-        subject = self.subject
-        decoding = Decoding(
-            AGGRESSIVE,
-            drafter=subject.drafter_path,
-            block_size=subject.block_size,
-            block_ngrams=subject.block_ngrams,
-            int8=engines == "int8",
-            bit_exact=engines == "exact",
-            bf16=engines == "bf16",
+    def oracle_texts(self, mode: ModeSpec, batch_size: int) -> Texts | None:
+        """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
+        settings = self.subject.oracle
+        row = mode.row
+        if settings is None or not (row.copies or row.needs_drafter):
+            return None
+        dictionary = self.task.target_dictionary
+        vocabulary = range(dictionary.nspecial, len(dictionary))  # ordinary symbols
+        outputs = self._greedy(mode.precision, batch_size)
+        if row.copies:
+            return texts_to_copy(outputs, settings.edit_ratio, vocabulary)
+        return texts_to_propose(
+            outputs, settings.accepted, self.subject.block_size, vocabulary
         )
-        languages = (subject.source_lang, subject.target_lang)
+
+    def batches(
+        self, task: Any, size: int, shuffled: bool = False
+    ) -> list[dict[str, Any]]:
+        """The sentences as fairseq's samples of at most `size`."""
+        count = len(self.subject.sentences)
+        order = Random(1).sample(range(count), count) if shuffled else None
+        batches = loading.batches_of(
+            task, self._sentences(), size, by_length=size > 1, order=order
+        )
+        lines = self.subject.draft_lines
+        for batch in batches if lines else ():
+            batch["drafts"] = [
+                draft_tokens(lines[sentence], task.target_dictionary)
+                for sentence in batch["id"].tolist()
+            ]
+        return batches
+
+    def _sentences(self) -> list[torch.Tensor]:
+        return [torch.tensor(sentence) for sentence in self.subject.sentences]
+
+    def _load_models(self, kept: str, engines: str | None, beam: int) -> Loaded:
+        """The models with weights in one precision.
+
+        `engines`: the precision that only the engines have, if any; `beam`: see `load`.
+        """
+        subject = self.subject
         task, models = loading.load(
             subject.path,
             subject.data,
-            *languages,
+            subject.source_lang,
+            subject.target_lang,
             task_name=subject.task,
-            decoding=decoding,
+            decoding=Decoding(
+                AGGRESSIVE,
+                drafter=subject.drafter_path,
+                block_size=subject.block_size,
+                block_ngrams=subject.block_ngrams,
+                int8=engines == "int8",
+                bit_exact=engines == "exact",
+                bf16=engines == "bf16",
+            ),
         )
         self.callback(task.release)
         if subject.drafter_path:
             task.load_drafter(subject.drafter_path, models)
         for model in models:
             model.to(device=subject.device, dtype=loading.DTYPES[kept])
+        self._task = task
         return task, models
 
     def _load_nat(self, peer: NatPeer, precision: str) -> nat_runner.Loaded:
@@ -196,14 +203,16 @@ class Runs(ExitStack):
         )
         return task, model.to(device=subject.device, dtype=loading.DTYPES[precision])
 
+    @cached_property
+    def _folder(self) -> Path:
+        """For converted models."""
+        kept = self.subject.keep
+        return Path(kept or self.enter_context(TemporaryDirectory(prefix="aggdec-")))
+
     def _start_ctranslate2(self, precision: str) -> TranslatorProcess:
         subject = self.subject
-        folder = subject.keep or self._once(
-            lambda: self.enter_context(TemporaryDirectory(prefix="aggdec-bench-")),
-            "folder",
-        )
         converted = ctranslate2_runner.convert(
-            subject.path, subject.data, self.task.languages, Path(folder)
+            subject.path, subject.data, self.task.languages, self._folder
         )
         translator = TranslatorProcess(
             converted, precision, subject.device, torch.get_num_threads()
@@ -211,49 +220,7 @@ class Runs(ExitStack):
         self.callback(translator.close)
         return translator
 
-    def _sentences(self) -> list[torch.Tensor]:
-        return [torch.tensor(sentence) for sentence in self.subject.sentences]
-
-    def _batches(
-        self, task: Any, size: int, shuffled: bool = False
-    ) -> list[dict[str, Any]]:
-        count = len(self.subject.sentences)
-        order = Random(1).sample(range(count), count) if shuffled else None
-        batches = loading.batches_of(
-            task, self._sentences(), size, by_length=size > 1, order=order
-        )
-        lines, dictionary = self.subject.drafts_of_own, task.target_dictionary
-        for batch in batches if lines else ():
-            batch["drafts"] = [
-                draft_tokens(lines[number], dictionary)
-                for number in batch["id"].tolist()
-            ]
-        return batches
-
-    def _oracle_texts(
-        self, row: DecodingMode, precision: str, batch_size: int
-    ) -> Texts | None:
-        """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
-        settings = self.subject.oracle
-        if settings is None or not (row.copies or row.needs_drafter):
-            return None
-        dictionary = self.task.target_dictionary
-        vocabulary = range(dictionary.nspecial, len(dictionary))  # ordinary symbols
-        outputs = self._once(
-            lambda: self._greedy_outputs(precision, batch_size),
-            "outputs",
-            precision,
-            batch_size,
-        )
-        if row.copies:
-            return texts_to_copy(outputs, settings.edit_ratio, vocabulary)
-        return texts_to_propose(
-            outputs, settings.accepted, self.subject.block_size, vocabulary
-        )
-
     def _greedy_outputs(self, precision: str, batch_size: int) -> Texts:
-        runner = self.runner(replace(GREEDY, precision=precision), batch_size)
-        return {
-            number: output.tokens
-            for number, output in decode_once(runner).outputs.items()
-        }
+        greedy = replace(ModeSpec.parse(GREEDY), precision=precision)
+        outputs = decode_once(self.runner(greedy, batch_size)).outputs
+        return {sentence: output.tokens for sentence, output in outputs.items()}

@@ -5,7 +5,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.generation.options import given_search_options
-from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.lab.bench.modes import CTRANSLATE2, ModeSpec
 
 SOURCE_OPTIONS = ("truncate_source", "max_source_positions")
 """options of the task, which reads the sources"""
@@ -23,7 +23,7 @@ def given_settings(args: Any) -> dict[str, Any]:
     }
 
 
-def check_peers(given: Mapping[str, Any], modes: Sequence[Mode]) -> None:
+def check_peers(given: Mapping[str, Any], modes: Sequence[ModeSpec]) -> None:
     """Refuse search options that another program does not have: its outputs would not be comparable.
 
     `given`: from `given_settings`. Raises `AggdecError`, which names the mode and the options that it lacks.

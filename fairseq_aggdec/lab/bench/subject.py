@@ -13,9 +13,9 @@ from fairseq.data import data_utils
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPY_RULES, SMALL_MODEL
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, SMALL_MODEL
 from fairseq_aggdec.lab.bench import random_models
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.search_settings import (
     OTHER_OPTIONS,
     SOURCE_OPTIONS,
@@ -46,20 +46,14 @@ class Subject:
     path: str
     data: str
     sentences: Sequence[Sequence[int]]
-    """sources as token numbers, EOS included"""
+    """sources as token ids, EOS included"""
     source_lang: str | None = None
     target_lang: str | None = None
     drafter_path: str | None = None
     block_size: int = 0
     device: str = "cpu"
-    precision: str = "fp32"
-    """precision of modes whose names do not give one"""
     search: Mapping[str, Any] = field(default_factory=dict)
     """options of the search and of reading the sources that differ from the defaults, see `given_settings`"""
-    drafts: str = "auto"
-    """the value of --drafts, for modes whose names do not say `+whole`"""
-    copies: str = COPY_RULES[0]
-    """the value of --copies"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
     small_drafter: str | None = None
@@ -68,10 +62,10 @@ class Subject:
     """folder for models converted for other programs; None for a temporary one"""
     task: str = "translation"
     """fairseq's name of the task"""
-    drafts_of_own: Sequence[str] = ()
+    draft_lines: Sequence[str] = ()
     """for each sentence, subwords that `iad` copies in place of the source; none: it copies the source"""
     of_split: int = 0
-    """number of sentences of the whole split; 0 for a random model"""
+    """sentences of the whole split; 0 for a random model"""
     name: str = ""
     """the split or the random model in words, for the title of a report"""
 
@@ -105,7 +99,7 @@ def check_device(device: str) -> None:
 
 @contextmanager
 def chosen_subject(
-    args: Any, modes: Sequence[Mode], sentences: int | None = None
+    args: Any, modes: Sequence[ModeSpec], sentences: int | None = None
 ) -> Iterator[Subject]:
     """The subject of `aggdec bench` or `verify`; a random model is in a temporary folder, where --keep names none.
 
@@ -124,14 +118,15 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
 
     Args:
         args: the command's options: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`,
-            `target_lang`, `device`, `precision` and, where the command has them, `task`, `draft_file`, `block_size`
-            and those of `given_settings`.
+            `target_lang`, `device` and, where the command has them, `task`, `draft_file`, `block_size` and those of
+            `given_settings`.
         sentences: see `chosen_subject`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
     """
-    search, limit = given_settings(args), args.limit or sentences
+    search = given_settings(args)
+    limit = args.limit or sentences
     of_task = {name: search[name] for name in SOURCE_OPTIONS if name in search}
     task_name = getattr(args, "task", "translation")
     task, _ = loading.load(
@@ -142,21 +137,23 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
         task_name=task_name,
         **of_task,
     )
+    # the split's sources
     if task_name == "translation":
         task.load_dataset(args.gen_subset)
         sources = task.dataset(args.gen_subset).src
         if isinstance(sources, TemplatedDataset):
             sources = sources.dataset  # texts, to which it adds the template
     else:
-        # its own data set would have languages' tokens, which it adds to the sentences of a batch, too
+        # the data set of the task would have languages' tokens, which it adds to the sentences of a batch, too
         sources = _raw_sources(Path(args.data), args.gen_subset, task, task_name)
     longest = of_task.get("max_source_positions", math.inf)
-    for number, size in enumerate(sources.sizes[:limit].tolist()):
+    for sentence, size in enumerate(sources.sizes[:limit].tolist()):
         if size > longest:  # fairseq-generate refuses it, too
             raise AggdecError(
-                f"sentence {number} has {size} tokens, more than --max-source-positions {longest}: add "
+                f"sentence {sentence} has {size} tokens, more than --max-source-positions {longest}: add "
                 "--truncate-source, or raise it"
             )
+    # a draft for each of them
     draft_file = getattr(args, "draft_file", None)
     drafts = read_text_lines(draft_file) if draft_file else []
     if draft_file and len(drafts) != len(sources):
@@ -167,16 +164,15 @@ def read_subject(args: Any, sentences: int | None = None) -> tuple[Subject, Any]
     subject = Subject(
         path=args.path,
         data=args.data,
-        sentences=[sources[number].tolist() for number in range(len(sources))[:limit]],
+        sentences=[sources[index].tolist() for index in range(len(sources))[:limit]],
         source_lang=source_lang,
         target_lang=target_lang,
         task=task_name,
         of_split=len(sources),
-        drafts_of_own=drafts[:limit],
+        draft_lines=drafts[:limit],
         drafter_path=args.drafter_path,
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
-        precision=args.precision or "fp32",
         search=search,
         name=f"{args.gen_subset} of {args.data} by {args.path}",
     )
@@ -201,7 +197,7 @@ def _raw_sources(folder: Path, split: str, task: Any, task_name: str) -> Any:
 
 
 def _random_subject(
-    args: Any, modes: Sequence[Mode], folder: Path, sentences: int
+    args: Any, modes: Sequence[ModeSpec], folder: Path, sentences: int
 ) -> Subject:
     """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences."""
     if args.keep:
@@ -226,7 +222,6 @@ def _random_subject(
         small_drafter=None if model.small is None else str(model.small),
         block_size=block_size if {BLOCK_MODEL, SMALL_MODEL} & drafters else 0,
         device=args.device,
-        precision=args.precision or "fp32",
         search={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
         oracle=OracleSettings(args.edit_ratio, args.accepted),
         keep=str(folder),

@@ -13,7 +13,7 @@ Table = tuple[list[str], list[list[str]]]
 
 def markdown(record: Record) -> str:
     """A header, then for each batch size the tables of speeds and of modules."""
-    repeats = record.runs[0].rounds if record.runs else 0
+    repeats = record.runs[0].times.rounds if record.runs else 0
     lines = [
         f"{record.title}, {repeats} rounds",
         describe(record.machine),
@@ -39,24 +39,21 @@ Column = tuple[str, Callable[[Run], str]]
 """the header of a column, and the function that gives the cell of a run"""
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
-
-
-def _megabytes(count: int | None) -> str:
-    return "" if count is None else f"{count / 1e6:.0f}"
-
-
 def _times(run: Run, of_sentence: bool) -> str:
     """Seconds of a round, or milliseconds of a sentence."""
-    unit = 1e3 / run.sentences if of_sentence else 1
+    times = run.times
+    unit = 1e3 / run.counts.sentences if of_sentence else 1
     # a demonstration of one sentence takes milliseconds
-    digits = 2 if unit * run.seconds >= 0.1 else 4
-    return f"{unit * run.seconds:.{digits}f} ({unit * run.fastest:.{digits}f}-{unit * run.slowest:.{digits}f})"
+    digits = 2 if unit * times.seconds >= 0.1 else 4
+    median, least, most = (
+        f"{unit * seconds:.{digits}f}"
+        for seconds in (times.seconds, times.fastest, times.slowest)
+    )
+    return f"{median} ({least}-{most})"
 
 
 def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
-    """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode of one batch size.
+    """Times, speed-ups, counters and how many outputs are `greedy`'s, a row for each mode of one batch size.
 
     `short`: whether to leave out percentiles, throughput and memory, and to give the times of a sentence.
     """
@@ -72,19 +69,17 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     ]
     if not short:
         columns += [_latency(share) for share in PERCENTILES]
-        columns.append(
-            ("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
-        )
+        columns.append(("tokens\nper second", _tokens_per_second))
     columns += [
-        ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
-        ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
+        _count("iterations\nper sentence", "mean_iterations", 2),
+        _count("mean accepted\ntokens", "mean_accepted_tokens", 2),
         ("identical\nto greedy", identical_to_greedy),
     ]
     optional: list[Column] = [
-        ("BLEU", lambda run: _number(run.bleu, 2)),
-        ("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
-        ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
-        ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
+        _count("BLEU", "bleu", 2),
+        _count("longest\ndraft", "longest_draft", 0),
+        _count("peak memory\nMB", "host_bytes", 0, 1e6),
+        _count("on the device\nMB", "device_bytes", 0, 1e6),
     ]
     if not short:
         columns += [
@@ -95,39 +90,59 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     ]
 
 
+def _tokens_per_second(run: Run) -> str:
+    """Output tokens per second, EOS counted."""
+    return f"{run.counts.tokens / run.times.seconds:.0f}"
+
+
+def _count(header: str, name: str, digits: int, unit: float = 1) -> Column:
+    """A column of a field of `Counts`, empty where it was not counted, or where nothing whole was."""
+
+    def cell(run: Run) -> str:
+        value = getattr(run.counts, name)
+        is_empty = value is None or (digits == 0 and value == 0)
+        return "" if is_empty else f"{value / unit:.{digits}f}"
+
+    return header, cell
+
+
 def _latency(share: int) -> Column:
-    return (f"p{share}\nms", lambda run: f"{1e3 * run.percentiles[str(share)]:.1f}")
+    return (
+        f"p{share}\nms",
+        lambda run: f"{1e3 * run.times.percentiles[str(share)]:.1f}",
+    )
 
 
 def _speed_up(baseline: Run) -> Column:
     return (
         f"speed-up\nover {baseline.mode}",
-        lambda run: f"{baseline.seconds / run.seconds:.2f}x",
+        lambda run: f"{run.speed_up_over(baseline):.2f}x",
     )
 
 
 def identical_to_greedy(run: Run) -> str:
-    """Number of outputs identical to those of `greedy`; a precision is named where that was decoded in another one."""
-    if run.identical is None:
+    """How many outputs are those of `greedy`; a precision is named where that was decoded in another one."""
+    counts = run.counts
+    if counts.identical is None:
         return ""
-    note = "" if run.compared_with == run.precision else f" ({run.compared_with})"
-    if run.near_ties:
-        note += f" ({run.near_ties} near-tie{'s' * (run.near_ties > 1)})"
-    return f"{run.identical} of {run.sentences}{note}"
+    note = "" if counts.compared_with == run.precision else f" ({counts.compared_with})"
+    if counts.near_ties:
+        note += f" ({counts.near_ties} near-tie{'s' * (counts.near_ties > 1)})"
+    return f"{counts.identical} of {counts.sentences}{note}"
 
 
 def module_table(runs: Sequence[Run]) -> Table:
     """Milliseconds per sentence and share of the time, by module (papers/000 Table 15)."""
-    profiled = [(run, run.modules) for run in runs if run.modules]
+    profiled = [(run, run.times.modules) for run in runs if run.times.modules]
     modules = list(dict.fromkeys(module for _, times in profiled for module in times))
     rows = []
     for run, times in profiled:
-        total, sentences = sum(times.values()), run.sentences
+        total = sum(times.values())
         cells = [
-            f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})"
-            if m in times
+            f"{1e3 * times[module] / run.counts.sentences:.2f} ({times[module] / total:.0%})"
+            if module in times
             else ""
-            for m in modules
+            for module in modules
         ]
         rows.append([run.mode, *cells])
     return ["mode", *modules], rows

@@ -1,6 +1,5 @@
 """`aggdec verify --against-transformers`: greedy search of an imported model, compared with that of transformers."""
 
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,52 +11,56 @@ from fairseq_aggdec.generation.modes import GREEDY
 from fairseq_aggdec.hub.importing import imported
 from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.hub.tokenizers import read_tokenizer, symbol
+from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
+from fairseq_aggdec.lab.bench.modes import ModeSpec
+from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.tasks.loading import batches_of
 
 
-class InTheirNumbers:
-    """A model that `load.hub` has loaded, whose tokens have transformers' numbers."""
+class InTheirIds:
+    """A model that `load.hub` has loaded, whose tokens have transformers' ids."""
 
     def __init__(self, folder: Path, model: Model) -> None:
         """`folder`: the downloaded one."""
         tokenizer = read_tokenizer(folder)
         self.model = model
         self.source, self.target = (
-            {symbol(token, number): number for number, token in enumerate(tokens)}
+            {symbol(token, place): place for place, token in enumerate(tokens)}
             for tokens in (tokenizer.tokens, tokenizer.target_tokens)
         )
 
     def inputs(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """What the encoder gets of each text."""
-        for batch in batches_of(
-            self.model.task, [self.model.encode(text) for text in texts], 1
-        ):
+        symbols = self.model.task.source_dictionary.symbols
+        for batch in self._batches(texts, 1):
             tokens = batch["net_input"]["src_tokens"][0].tolist()
-            yield [
-                self.source[self.model.task.source_dictionary[token]]
-                for token in tokens
-            ]
+            yield [self.source[symbols[token]] for token in tokens]
 
     def outputs(self, texts: Sequence[str], size: int) -> list[dict[str, Any]]:
         """The greedy output of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
-        model, task = self.model, self.model.task
-        search = Namespace(**{**model.search, "beam": 1})
-        generator = task.build_generator(
-            model.models, search, decoding=task.decoding.with_mode(GREEDY)
+        model = self.model
+        symbols = model.task.target_dictionary.symbols
+        search = {name: value for name, value in model.search.items() if name != "beam"}
+        runner = FairseqRunner(
+            model.task,
+            model.models,
+            self._batches(texts, size),
+            ModeSpec.parse(GREEDY),
+            **search,
         )
-        best: dict[int, dict[str, Any]] = {}
-        for batch in batches_of(task, [model.encode(text) for text in texts], size):
-            found = task.inference_step(generator, model.models, batch)
-            best |= dict(
-                zip(batch["id"].tolist(), (own[0] for own in found), strict=True)
-            )
-        for own in best.values():
-            own["output"] = [
-                self.target[task.target_dictionary[token]]
-                for token in own["tokens"].tolist()
-            ]
-        return [best[number] for number in range(len(texts))]
+        found = sorted(decode_once(runner).outputs.items())
+        return [
+            {
+                **(output.hypothesis or {}),
+                "output": [self.target[symbols[token]] for token in output.tokens],
+            }
+            for _, output in found
+        ]
+
+    def _batches(self, texts: Sequence[str], size: int) -> list[dict[str, Any]]:
+        model = self.model
+        return batches_of(model.task, [model.encode(text) for text in texts], size)
 
 
 def differences(
@@ -70,7 +73,7 @@ def differences(
 
     Args:
         folder: the downloaded one.
-        languages: of source and target; None: the model's own.
+        languages: of source and target; None: the model's.
         texts: each a sentence.
         size: of the batches, of this package.
 
@@ -85,18 +88,21 @@ def differences(
         ) from error
     tokenizer = AutoTokenizer.from_pretrained(folder)
     theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model, settings = Model.hub(folder, *languages), Settings.read(imported(folder))
-    ours, before, lines = InTheirNumbers(folder, model), [], []
+    model = Model.hub(folder, *languages)
+    settings = Settings.read(imported(folder))
+    ours = InTheirIds(folder, model)
+    # the languages: in the text, before it, or as the first token of the output
+    before = []
     if "{source}" in settings.source:
         tokenizer.src_lang = model.source_lang
     elif model.target_lang in settings.languages and "{target}" in settings.source:
-        # else in the text
         before = [ours.source[settings.languages[model.target_lang]]]
     forced = [
         ours.target[model.task.target_dictionary[token]]
         for token in model.task.form.forced
     ]
     first = {"forced_bos_token_id": forced[0]} if forced else {}
+    lines = []
     for text, tokens, found in zip(
         texts, ours.inputs(texts), ours.outputs(texts, size), strict=True
     ):
@@ -106,12 +112,12 @@ def differences(
                 f"'{text[:60]}': the encoder reads {tokens}, in transformers {expected}"
             )
             continue
-        output = theirs.generate(
-            torch.tensor([expected]), num_beams=1, do_sample=False, **first
-        )[0, 1:].tolist()
+        ids = torch.tensor([expected])
+        output = theirs.generate(ids, num_beams=1, do_sample=False, **first)
+        wanted = output[0, 1:].tolist()
         # fairseq ends an output that its limit cuts short
-        if output not in (found["output"], found["output"][:-1]):
+        if wanted not in (found["output"], found["output"][:-1]):
             lines.append(
-                f"'{text[:60]}': the output is {found['output']}, in transformers {output}"
+                f"'{text[:60]}': the output is {found['output']}, in transformers {wanted}"
             )
     return lines

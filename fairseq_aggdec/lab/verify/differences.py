@@ -21,12 +21,12 @@ NEAR_TIES = {"fp16": 0.1, "bf16": 0.5}
 
 
 def stock_computes(precision: str, device: str) -> bool:
-    """Whether this precision converts the whole model on this device, so that fairseq's own search can run it."""
+    """Whether this precision converts the whole model on this device, so that fairseq's search can run it."""
     return precision in ("fp32", "fp16") or (precision == "bf16" and device != "cpu")
 
 
 def kept_in(precision: str, device: str) -> str:
-    """The precision of the model's own weights: in the others the engine alone computes."""
+    """The precision of the model's weights: in the others the engine alone computes."""
     kept = "fp16" if precision == "exact" and device != "cpu" else precision
     return kept if stock_computes(kept, device) else "fp32"
 
@@ -37,7 +37,7 @@ def near_tie_of(precision: str, device: str) -> float:
 
 
 Gap = Callable[[int, Sequence[int], int, int], float]
-"""number of the sentence, tokens before the difference, expected token, found token -> log-probability of the expected
+"""id of the sentence, tokens before the difference, expected token, found token -> log-probability of the expected
 token minus that of the found one"""
 
 Decode = Callable[[dict[str, Any], "Tensor | None"], list[list[dict[str, Any]]]]
@@ -49,7 +49,7 @@ class Difference:
     """The first difference between two outputs of a sentence."""
 
     sentence: int
-    """number of the sentence"""
+    """id of the sentence"""
     position: int
     """position of the token, from 0"""
     expected: int
@@ -98,7 +98,7 @@ def differences(
     """The first difference of each sentence that has one.
 
     Args:
-        expected: the reference's outputs by sentence number, EOS included.
+        expected: the reference's outputs by sentence id, EOS included.
         found: outputs of another mode.
         gap: called only for sentences that differ.
         near_tie: a smaller gap is a near-tie.
@@ -162,7 +162,7 @@ def beam_gap_of(
     for all tokens of a sentence.
 
     Args:
-        decode: fairseq's own search, with the beam in question.
+        decode: fairseq's search, with the beam in question.
         samples: of each sentence, a batch of it alone, as it was decoded; where its length limit depends on others,
             their batch, of whose sentences the nearest candidates count.
         search: the `search` of fairseq's generator.
@@ -171,10 +171,10 @@ def beam_gap_of(
 
     def gap(sentence: int, *tokens: object) -> float:
         found = [math.inf]
-        own_step = search.step
+        unchanged_step = search.step
 
         def step(*args: Any, **kwargs: Any) -> Any:
-            best = own_step(*args, **kwargs)
+            best = unchanged_step(*args, **kwargs)
             # NaN between two scores of minus infinity
             apart = (best[0][:, :-1] - best[0][:, 1:]).flatten()
             found.extend(apart[apart.isfinite()].tolist())

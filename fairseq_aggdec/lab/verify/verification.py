@@ -1,6 +1,6 @@
-"""Compares every mode in every precision with its reference, on the user's own model and machine.
+"""Compares every mode in every precision with its reference, on the user's model and machine.
 
-The reference is fairseq's own search if fairseq can compute in that precision: with a beam of one, and for
+The reference is fairseq's search if fairseq can compute in that precision: with a beam of one, and for
 aggressive-beam with a beam of the same width. Otherwise (int8) it is `greedy` in the same precision, and
 aggressive-beam is not compared. Bit-exact decoding promises more: its tokens and scores are compared bit by bit with
 those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches; `greedy` is also
@@ -10,33 +10,27 @@ compared with fairseq's beam of one.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import BEAM, GREEDY
 from fairseq_aggdec.lab.bench import machine
-from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.bench.modes import WHOLE, Mode
+from fairseq_aggdec.lab.bench.modes import WHOLE, ModeSpec
 from fairseq_aggdec.lab.bench.rounds import ModeResult, decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.lab.verify.differences import Difference
-from fairseq_aggdec.lab.verify.references import (
-    BEAM_ONE,
-    EXACT,
-    GREEDY,
-    References,
-    in_words,
-)
+from fairseq_aggdec.lab.verify.references import EXACT, References, in_words
 from fairseq_aggdec.progress import Progress
 
 ALONE = "greedy on each sentence alone"
 """name of the reference of bit-exact decoding"""
 _SHOWN = 20
-"""number of differences in the text; the JSON has all"""
+"""differences in the text, at most; the JSON has all"""
 _TITLES = {
     False: "Sentences with the reference's output",
     True: "Under --bit-exact: sentences with the tokens and scores, to the last bit, of greedy on each alone",
@@ -44,7 +38,7 @@ _TITLES = {
 """titles of the two tables; True of that of bit-exact decoding"""
 _REMEDIES = {
     False: "Take sentences that it can draft for",
-    True: "On a CPU, batches are drafted for where that saves time: +whole behind the mode verifies whole drafts",
+    True: "On a CPU, batches are drafted for where that saves time: +whole after the mode verifies whole drafts",
 }
 """advice if no draft token was accepted; True if that happened in batches only"""
 
@@ -64,7 +58,7 @@ class Check:
     """whether the mode promises the reference's output"""
     sentences: int
     identical: int = 0
-    """number of sentences with the same tokens, and if the reference is `ALONE` with the same scores to the last bit"""
+    """sentences with the same tokens, and if the reference is `ALONE` with the same scores to the last bit"""
     near_ties: int = 0
     differing: int = 0
     drafted: int | None = None
@@ -174,16 +168,13 @@ def _table(checks: Sequence[Check]) -> str:
     """A table with a row for each precision and mode, and a column for each way to make batches."""
     in_order = sorted(checks, key=lambda check: (check.shuffled, check.batch_size))
     columns = list(dict.fromkeys(check.batches for check in in_order))
-    names = (
-        ["precision", "mode"]
-        if checks[0].to_the_bit
-        else ["precision", "mode", "reference"]
-    )
+    names = ["precision", "mode", "reference"]
+    if checks[0].to_the_bit:
+        names.remove("reference")  # it is the same for all
     rows: dict[tuple[str, ...], dict[str, Check]] = {}
     for check in checks:
-        rows.setdefault(tuple(getattr(check, name) for name in names), {})[
-            check.batches
-        ] = check
+        row = rows.setdefault(tuple(getattr(check, name) for name in names), {})
+        row[check.batches] = check
     cells = [
         [
             *key,
@@ -200,11 +191,8 @@ def _cell(check: Check) -> str:
     if check.near_ties:
         parts.append(f"{check.near_ties} near-tie{'s' * (check.near_ties > 1)}")
     if check.differing:
-        parts.append(
-            f"{check.differing} DIFFER"
-            if check.lossless
-            else f"{check.differing} differ (not lossless)"
-        )
+        said = "DIFFER" if check.lossless else "differ (not lossless)"
+        parts.append(f"{check.differing} {said}")
     return ", ".join(parts)
 
 
@@ -212,25 +200,27 @@ def _accepted(checks: Sequence[Check]) -> str:
     """Acceptance rate over all batch sizes."""
     if any(check.drafted is None for check in checks):
         return ""
-    drafted, accepted = (
-        sum(check.drafted or 0 for check in checks),
-        sum(check.accepted or 0 for check in checks),
-    )
+    drafted = sum(check.drafted or 0 for check in checks)
+    accepted = sum(check.accepted or 0 for check in checks)
     return f"{accepted / max(1, drafted):.0%} of {drafted:,}"
 
 
-class _Way(NamedTuple):
-    """One way to decode all sentences."""
+class _Decoding(NamedTuple):
+    """All sentences, decoded in a mode; the arguments of `Runs.runner`."""
 
-    mode: Mode
+    mode: ModeSpec
     batch_size: int
     shuffled: bool = False
 
 
 def verify(
-    subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool,
+    subject: Subject,
+    modes: Sequence[ModeSpec],
+    precisions: Sequence[str],
+    sizes: Sequence[int],
+    must_run: bool,
     command: str = "",
-) -> Verification:  # fmt: skip
+) -> Verification:
     """Decode and compare all modes, and show the progress and the time left on stderr.
 
     Args:
@@ -252,17 +242,16 @@ def verify(
         raise AggdecError(
             f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}"
         )
+    # what is decoded once, though it is compared several times
     outputs = {
-        precision: count * len({way for pair in each for way in pair})
+        precision: count * len({decoding for pair in each for decoding in pair})
         for precision, each in pairs.items()
     }
     done = Verification(subject.title, command, subject.generation)
     with Progress(sum(outputs.values())) as progress:
         for precision in precisions:
             try:
-                done.checks += _checks(
-                    replace(subject, precision=precision), pairs[precision], progress
-                )
+                done.checks += _checks(subject, pairs[precision], progress)
             except AggdecError as error:
                 if must_run or precision == "fp32":
                     raise
@@ -272,95 +261,87 @@ def verify(
 
 
 def _pairs(
-    modes: Sequence[Mode], precision: str, device: str, sizes: Sequence[int]
-) -> Iterator[tuple[_Way, _Way]]:
-    """What is compared: a way to decode, and the way of its reference."""
-    if precision == EXACT:
-        yield from ((_Way(GREEDY, size), _Way(BEAM_ONE, size)) for size in sizes)
-        alone = _Way(GREEDY, 1)
-        for mode in (
-            mode for mode in modes if mode.is_lossless and not mode.row.has_beam
-        ):
-            for way in (
-                _Way(mode, size, shuffled)
-                for shuffled in (False, True)
-                for size in sizes
-            ):
-                if way != alone and (way.batch_size > 1 or not way.shuffled):
-                    yield way, alone
+    modes: Sequence[ModeSpec], precision: str, device: str, sizes: Sequence[int]
+) -> Iterator[tuple[_Decoding, _Decoding]]:
+    """What is compared in a precision: a decoding, and that of its reference."""
+    modes = [replace(mode, precision=precision) for mode in modes]
+    if precision != EXACT:
+        for mode, size in product(modes, sizes):
+            reference = References(device).of(mode)
+            # without a beam of fairseq's, none is compared
+            if reference and (reference.row.is_fairseqs or not mode.row.has_beam):
+                yield _Decoding(mode, size), _Decoding(reference, size)
         return
-    references = References(device, lambda mode: precision)
-    for mode in modes:
-        reference = references.of(mode)
-        if reference is not None and (
-            reference.row.is_fairseqs or not mode.row.has_beam
-        ):
-            yield from ((_Way(mode, size), _Way(reference, size)) for size in sizes)
+    greedy, beam_one = (
+        replace(ModeSpec.parse(name), precision=precision)
+        for name in (GREEDY, f"{BEAM}1")
+    )
+    for size in sizes:
+        yield _Decoding(greedy, size), _Decoding(beam_one, size)
+    alone = _Decoding(greedy, 1)
+    for mode, shuffled, size in product(modes, (False, True), sizes):
+        decoding = _Decoding(mode, size, shuffled)
+        is_promised = mode.is_lossless and not mode.row.has_beam
+        if is_promised and decoding != alone and (size > 1 or not shuffled):
+            yield decoding, alone
 
 
 def _checks(
-    subject: Subject, pairs: Sequence[tuple[_Way, _Way]], progress: Progress
+    subject: Subject, pairs: Sequence[tuple[_Decoding, _Decoding]], progress: Progress
 ) -> list[Check]:
     """The checks of one precision; its models are freed afterwards."""
     with Runs(subject) as runs:
 
         @cache
-        def decoded(way: _Way) -> tuple[FairseqRunner, ModeResult]:
-            name = f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}"
+        def decoded(decoding: _Decoding) -> ModeResult:
+            mode, size, _ = decoding
+            name = f"{mode.precision}, {mode.name}, batch size {size}"
             progress.set_description(name, refresh=False)
-            runner = runs.runner(*way)
-            assert isinstance(runner, FairseqRunner)
-            return runner, decode_once(runner, progress.update)
+            return decode_once(runs.runner(*decoding), progress.update)
 
         return [
-            _check(runs, way, decoded(way)[1], *decoded(reference))
-            for way, reference in pairs
+            _check(runs, decoding, decoded(decoding), decoded(reference))
+            for decoding, reference in pairs
         ]
 
 
 def _check(
-    runs: Runs,
-    way: _Way,
-    found: ModeResult,
-    reference: FairseqRunner,
-    expected: ModeResult,
+    runs: Runs, decoding: _Decoding, found: ModeResult, expected: ModeResult
 ) -> Check:
     """The result of a mode beside its reference."""
-    mode, precision = way.mode, runs.subject.precision
-    to_the_bit = precision == EXACT and reference.mode.is_greedy
-    name = ALONE if to_the_bit else in_words(reference.mode)
+    mode = decoding.mode
+    to_the_bit = mode.precision == EXACT and expected.mode.is_greedy
     check = Check(
         mode.name,
-        precision,
-        way.batch_size,
-        way.shuffled,
-        name,
+        mode.precision,
+        decoding.batch_size,
+        decoding.shuffled,
+        ALONE if to_the_bit else in_words(expected.mode),
         mode.is_lossless,
         len(expected.outputs),
     )
-    where = f"{mode.name} in {precision}, {check.batches}"
+    where = f"{mode.name} in {mode.precision}, {check.batches}"
+    # drafts
     if mode.row.drafter is not None and mode.row.verifies:
-        stats = [
-            output.stats
-            for output in found.outputs.values()
-            if output.stats is not None
-        ]
+        stats = [output.stats for output in found.outputs.values() if output.stats]
         check.drafted = sum(sum(sentence.drafted) for sentence in stats)
         check.accepted = sum(sum(sentence.accepted) for sentence in stats)
+    # tokens
     if check.lossless:
-        different = runs.references.compare(
-            reference, expected.lists, found.lists, precision
-        )
+        different = runs.references.compare(expected, found)
         check.differences = sorted(different, key=lambda one: one.near_tie)
         check.near_ties = sum(one.near_tie for one in different)
         check.differing = len(different) - check.near_ties
         symbols = runs.task.target_dictionary.symbols
-        check.lines = [one.describe(where, name, symbols) for one in check.differences]
-    else:  # differences are expected: only their number is given
+        check.lines = [
+            one.describe(where, check.reference, symbols) for one in check.differences
+        ]
+    else:  # differences are expected: they are only counted
+        lists = found.lists
         check.differing = sum(
-            output.lists != found.outputs[n].lists
-            for n, output in expected.outputs.items()
+            tokens != lists[sentence] for sentence, tokens in expected.lists.items()
         )
+    # scores
     if to_the_bit:
         others = [f"{where}: {line}" for line in _other_scores(expected, found)]
         check.differing += len(others)

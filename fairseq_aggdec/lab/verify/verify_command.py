@@ -8,14 +8,16 @@ from typing import Any
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import kind_of
 from fairseq_aggdec.generation.modes import COPIES, HEADS, MODES
-from fairseq_aggdec.lab.bench.modes import CUT, WHOLE, Mode, parse_modes
+from fairseq_aggdec.lab.bench.modes import CUT, WHOLE, ModeSpec, parse_modes
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject, chosen_subject
 from fairseq_aggdec.lab.verify.references import EXACT
 from fairseq_aggdec.lab.verify.verification import Verification, verify
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
-_SENTENCES, _THOROUGH_SENTENCES, _RANDOM_SENTENCES = 20, 100, 8
+_SENTENCES = 20
+_THOROUGH_SENTENCES = 100
+_RANDOM_SENTENCES = 8
 _RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 
 
@@ -33,13 +35,9 @@ def run(args: Any, command: str) -> Verification:
     )
     given = _RANDOM_MODES if args.modes is None and args.random_model else args.modes
     modes = [] if given is None else _modes(given)
-    sentences = (
-        _RANDOM_SENTENCES
-        if args.random_model
-        else _THOROUGH_SENTENCES
-        if args.thorough
-        else _SENTENCES
-    )
+    sentences = _THOROUGH_SENTENCES if args.thorough else _SENTENCES
+    if args.random_model:
+        sentences = _RANDOM_SENTENCES
     with chosen_subject(args, modes, sentences) as subject:
         if not subject.sentences:
             raise AggdecError(
@@ -47,7 +45,8 @@ def run(args: Any, command: str) -> Verification:
             )
         modes = modes or _modes(_default_modes(subject))
         if args.random_model:
-            subject = replace(_uneven(subject), drafts="whole")
+            subject = _uneven(subject)
+            modes = [mode.having(drafts="whole") for mode in modes]
         batches = ["alone" if size == 1 else f"in batches of {size}" for size in sizes]
         counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
         counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
@@ -67,7 +66,7 @@ def _precisions(device: str, thorough: bool, bit_exact: bool | None) -> list[str
     ]
 
 
-def _modes(names: str) -> list[Mode]:
+def _modes(names: str) -> list[ModeSpec]:
     """The modes to compare.
 
     Raises:
@@ -75,7 +74,7 @@ def _modes(names: str) -> list[Mode]:
     """
     modes = parse_modes(names)
     for mode in modes:
-        if mode.precision is not None:
+        if mode.search != mode.name:
             raise AggdecError(
                 f"--modes {mode.name}: name precisions by --precisions, which all modes are decoded in"
             )
@@ -111,9 +110,8 @@ def _default_modes(subject: Subject) -> str:
 def _uneven(subject: Subject) -> Subject:
     """Cut the sentences of a random model, and its outputs, to different lengths, so that rows leave their batches."""
     sentences: list[Sequence[int]] = []
-    for number, sentence in enumerate(subject.sentences):
+    for index, sentence in enumerate(subject.sentences):
         *words, end = sentence
-        sentences.append(
-            [*words[: 1 + (len(words) - 1 + 7 * number) % len(words)], end]
-        )
+        length = 1 + (len(words) - 1 + 7 * index) % len(words)
+        sentences.append([*words[:length], end])
     return replace(subject, sentences=sentences, search={"match_source_len": True})

@@ -383,7 +383,7 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(pair: Path) -> 
     path = pair / "bench/bench.json"
     record = load_record(path)
     (run,) = (run for run in record.runs if run.mode == "gad")
-    run.differing = 1
+    run.counts.differing = 1
     record.save(path)
     with pytest.raises(
         AggdecError, match=r"bench/bench, gad: not the output of greedy decoding"

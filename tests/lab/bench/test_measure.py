@@ -10,7 +10,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench.modes import Mode
+from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.module_times import MODULES
 from fairseq_aggdec.lab.bench.record import load_record
 from fairseq_aggdec.lab.bench.rounds import decode_once
@@ -29,50 +29,41 @@ def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_s
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(SIZES, "base", TINY)
-    options = "--random-model base --limit 4 --length 8 --block-size 6 --repeats 2 --batch-sizes 1,2 --no-memory"
-    aggdec(
-        [
-            "bench",
-            *options.split(),
-            "--modes",
-            ",".join(MODES),
-            "--json",
-            str(tmp_path / "out.json"),
-        ]
+    path = tmp_path / "out.json"
+    options = (
+        "--random-model base --limit 4 --length 8 --block-size 6 --repeats 2 --batch-sizes 1,2 --no-memory "
+        f"--modes {','.join(MODES)} --json {path}"
     )
-    record, text = load_record(tmp_path / "out.json"), capsys.readouterr().out
-    assert text.strip() == markdown(record)
-    assert [(run.mode, run.batch_size) for run in record.runs] == [
-        (mode, size) for size in (1, 2) for mode in MODES
-    ]
-    iad = record.runs[3]
-    row = next(line for line in text.splitlines() if line.startswith("| iad "))
-    assert f"{record.runs[2].seconds / iad.seconds:.2f}x" in row
-    assert f"{1e3 * iad.percentiles['95']:.1f}" in row
-    assert sum(iad.speed_ups or ()) == 4
+    aggdec(["bench", *options.split()])
+    record = load_record(path)
+    assert capsys.readouterr().out.strip() == markdown(record)
     for size in (1, 2):
         runs = {run.mode: run for run in record.at(size)}
+        assert list(runs) == MODES
         for run in runs.values():
-            assert (run.modules is None) == (run.implementation == "fairseq")
-            assert run.modules is None or min(run.modules.values()) > 0, (
-                "a call within a timed call counts once"
-            )
-        greedy, gad = runs["greedy"], runs["gad"]
+            modules = run.times.modules
+            assert (modules is None) == (run.implementation == "fairseq")
+            # a call within a timed call counts once
+            assert modules is None or min(modules.values()) > 0
+        greedy, gad = runs["greedy"].counts, runs["gad"].counts
         assert greedy.tokens == greedy.iterations == 9 * 4
         for mode in ("beam1", "iad", "gad", "iad@int8"):
-            assert (runs[mode].identical, runs[mode].compared_with) == (
-                4,
-                runs[mode].precision,
-            )
-        assert (gad.differing, runs["beam1"].differing) == (0, None)
-        drafts = size == 1  # in a batch of so small a model a draft does not pay
+            counts = runs[mode].counts
+            assert counts.identical == 4
+            assert counts.compared_with == runs[mode].precision
+        assert (gad.differing, runs["beam1"].counts.differing) == (0, None)
+        # in a batch of so small a model a draft does not pay
+        drafts = size == 1
         assert ((gad.iterations or 0) < greedy.iterations) == drafts
         assert gad.longest_draft == (6 if drafts else 0)
         assert (gad.accepted or 0) <= (gad.drafted or 0)
-    assert sorted(record.runs[4].modules or ()) == sorted([*MODULES, "rest"])
+    alone = {run.mode: run.times for run in record.at(1)}
+    assert sum(alone["iad"].speed_ups or ()) == 4
+    assert sorted(alone["gad"].modules or ()) == sorted([*MODULES, "rest"])
 
 
 SEARCH = "--lenpen 2 --unkpen 0.5 --min-len 4 --max-len-a 0.5 --max-len-b 6"
+LONG = "--min-len 12 --max-len-b 20 --no-repeat-ngram-size 2"
 NGRAMS = "--no-repeat-ngram-size 2 --block-ngrams"
 CUT = "--truncate-source --max-source-positions 9"
 NAMES = {
@@ -87,20 +78,13 @@ NAMES = {
 
 def subject_of(model: ToyModel, options: str) -> Subject:
     fairseq_aggdec.register()
-    given = [
-        str(model.data),
-        "--path",
-        str(model.checkpoint),
-        "--limit",
-        "12",
-        *options.split(),
-    ]
-    return read_subject(parse(["bench", *given]))[0]
+    given = f"{model.data} --path {model.checkpoint} --limit 12 {options}"
+    return read_subject(parse(["bench", *given.split()]))[0]
 
 
 def outputs(runs: Runs, name: str, batch_size: int) -> list[list[int]]:
-    found = decode_once(runs.runner(Mode.parse(name), batch_size)).outputs
-    return [found[number].tokens for number in sorted(found)]
+    found = decode_once(runs.runner(ModeSpec.parse(name), batch_size)).outputs
+    return [output.tokens for _, output in sorted(found.items())]
 
 
 def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
@@ -110,7 +94,7 @@ def test_all_modes_search_as_they_are_told(toy_model_dir: ToyModel) -> None:
         for beam, names in ((1, ("beam1", "greedy", "iad")), (3, ("beam3",))):
             lists = [
                 by_fairseq(models, task.target_dictionary, one, beam, **NAMES)
-                for one in runs._batches(task, 1)
+                for one in runs.batches(task, 1)
             ]
             expected = [found[0][0]["tokens"].tolist() for found in lists]
             assert all(len(tokens) >= 5 for tokens in expected)
@@ -124,21 +108,13 @@ def test_repeated_ngrams_are_banned_in_our_modes_and_peers(
     toy_model_dir: ToyModel,
 ) -> None:
     """fairseq's own blocker does nothing here."""
-    with Runs(
-        subject_of(toy_model_dir, f"--min-len 12 --max-len-b 20 {NGRAMS}")
-    ) as runs:
-        greedy, stock = outputs(runs, "greedy", 2), outputs(runs, "beam1", 2)
-        assert (
-            outputs(runs, "iad", 2)
-            == outputs(runs, "ctranslate2:greedy", 2)
-            == greedy
-            != stock
+    with Runs(subject_of(toy_model_dir, f"{LONG} --block-ngrams")) as runs:
+        greedy, iad, peer, stock = (
+            outputs(runs, name, 2)
+            for name in ("greedy", "iad", "ctranslate2:greedy", "beam1")
         )
-    with Runs(
-        subject_of(
-            toy_model_dir, "--min-len 12 --max-len-b 20 --no-repeat-ngram-size 2"
-        )
-    ) as runs:
+    assert iad == peer == greedy != stock
+    with Runs(subject_of(toy_model_dir, LONG)) as runs:
         assert outputs(runs, "greedy", 2) == outputs(runs, "beam1", 2) == stock
 
 
@@ -149,51 +125,29 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
     assert [list(sentence) for sentence in cut] == [
         [*sentence[:-1][:8], whole[0][-1]] for sentence in whole
     ]
-    with pytest.raises(
-        AggdecError, match=r"has .* more than --max-source-positions 9: add --trunc"
-    ):
+    with pytest.raises(AggdecError, match=r"more than --max-source-positions 9: add"):
         subject_of(toy_model_dir, "--max-source-positions 9")
     options = f"{SEARCH} {NGRAMS} {CUT}"
+    path = tmp_path / "bench.json"
     line = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --limit 12 --modes greedy,iad --no-memory {options}"
-    aggdec(
-        [
-            "bench",
-            *line.split(),
-            "--repeats",
-            "1",
-            "--json",
-            str(tmp_path / "bench.json"),
-        ]
-    )
-    content = json.loads((tmp_path / "bench.json").read_text())
-    assert content["search"] == {
-        "lenpen": 2.0, "unkpen": 0.5, "max_len_a": 0.5, "max_len_b": 6, "min_len": 4, "no_repeat_ngram_size": 2,
-        "block_ngrams": True, "truncate_source": True, "max_source_positions": 9,
-    }  # fmt: skip
+    aggdec(["bench", *line.split(), "--repeats", "1", "--json", str(path)])
+    content = json.loads(path.read_text())
+    search = {"lenpen": 2.0, "unkpen": 0.5, "max_len_a": 0.5, "max_len_b": 6}
+    search |= {"min_len": 4, "no_repeat_ngram_size": 2, "block_ngrams": True}
+    search |= {"truncate_source": True, "max_source_positions": 9}
+    assert content["search"] == search
     assert options in content["command"]
-    printed = capsys.readouterr().out
-    assert (
-        "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4 --no-rep"
-        in printed
-    )
+    said = "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4"
+    assert said in capsys.readouterr().out
     assert content["source_tokens"] == sum(map(len, cut))
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            "--unkpen 1 --peers ctranslate2:greedy",
-            "mode ctranslate2:greedy cannot honour --unkpen: leave out",
-        ),
-        (
-            "--no-repeat-ngram-size 3 --peers ctranslate2",
-            "mode ctranslate2:greedy always bans .*add --block-ngrams",
-        ),
-        (
-            "--lenpen 2 --min-len 5 --nat-peer x=y",
-            "mode x cannot honour --lenpen, --min-len",
-        ),
+        ("--unkpen 1 --peers ctranslate2:greedy", "greedy cannot honour --unkpen: lea"),
+        ("--no-repeat-ngram-size 3 --peers ctranslate2", "bans .*add --block-ngrams"),
+        ("--lenpen 2 --min-len 5 --nat-peer x=y", "x cannot honour --lenpen, --min-"),
     ],
 )
 def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(

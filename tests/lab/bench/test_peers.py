@@ -13,8 +13,8 @@ from fairseq.data import Dictionary, data_utils
 import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.bench import ctranslate2_runner
-from fairseq_aggdec.lab.bench.modes import Mode, NatPeer
+from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, convert
+from fairseq_aggdec.lab.bench.modes import ModeSpec, NatPeer
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -28,14 +28,12 @@ def test_ctranslate2_says_what_greedy_says(tmp_path: Path) -> None:
     """Two programs, one model (like BART's; others: test_measure.py): the conversion and the limits are right."""
     with Runs(tiny_subject(tiny_model(tmp_path, TINY_BART, drafter_layers=0))) as runs:
         ours, theirs = (
-            decode_once(runs.runner(Mode.parse(name), 2))
+            decode_once(runs.runner(ModeSpec.parse(name), 2))
             for name in ("greedy", "ctranslate2:greedy")
         )
-    for number, output in ours.outputs.items():
-        assert (theirs.outputs[number].tokens, theirs.outputs[number].stats) == (
-            output.tokens,
-            None,
-        )
+    for sentence, output in ours.outputs.items():
+        other = theirs.outputs[sentence]
+        assert (other.tokens, other.stats) == (output.tokens, None)
         assert len(output.tokens) == LENGTH + 1
 
 
@@ -45,15 +43,9 @@ def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
     """The former's options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
     state = torch.load(tiny.checkpoint, weights_only=False)
     flat = vars(state["cfg"]["model"])
-    names = (
-        "embed_dim",
-        "ffn_embed_dim",
-        "attention_heads",
-        "layers",
-        "normalize_before",
-    )
+    names = "embed_dim ffn_embed_dim attention_heads layers normalize_before"
     groups = {
-        side: {name: flat[f"{side}_{name}"] for name in names}
+        side: {name: flat[f"{side}_{name}"] for name in names.split()}
         for side in ("encoder", "decoder")
     }
     unread = {
@@ -61,28 +53,24 @@ def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
     }
     state["cfg"]["model"] = {**flat, **unread, **groups, "_name": "transformer"}
     torch.save(state, tmp_path / "model.pt")
-    where = (str(tiny.folder), ("src", "tgt"))
-    assert (
-        ctranslate2_runner.convert(str(tmp_path / "model.pt"), *where, tmp_path)
-        / "model.bin"
-    ).is_file()
+    data = str(tiny.folder)
+    languages = ("src", "tgt")
+    made = convert(str(tmp_path / "model.pt"), data, languages, tmp_path)
+    assert (made / "model.bin").is_file()
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
-        ctranslate2_runner.convert(str(tiny.drafter), *where, empty)
+        convert(str(tiny.drafter), data, languages, empty)
     assert not list(empty.iterdir())
 
 
 def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
     for mode, reason in (
-        (
-            "ctranslate2:greedy@fp16",
-            r"ctranslate2 in fp16 on cpu: ValueError: Requested float16",
-        ),
+        ("ctranslate2:greedy@fp16", r"fp16 on cpu: ValueError: Requested float16"),
         ("greedy@bf16", r"bf16 is for GPUs: on a CPU take --int8"),
     ):
         with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=reason):
-            runs.runner(Mode.parse(mode), 2).decode(0)
+            runs.runner(ModeSpec.parse(mode), 2).decode(0)
 
 
 def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(
@@ -90,15 +78,12 @@ def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(
 ) -> None:
     """In the process of the other modes its threads would slow them."""
     with Runs(tiny_subject(tiny)) as runs:
-        runner = runs.runner(Mode.parse("ctranslate2:beam5@int8"), 4)
-        assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
+        runner = runs.runner(ModeSpec.parse("ctranslate2:beam5@int8"), 4)
+        assert isinstance(runner, CTranslate2Runner)
         assert sorted(decode_once(runner).outputs) == list(range(5))
         assert runner.pid != os.getpid()
         os.kill(runner.pid, signal.SIGKILL)
-        with pytest.raises(
-            AggdecError,
-            match=r"ctranslate2 in int8 on cpu: its process ended; if it was killed",
-        ):
+        with pytest.raises(AggdecError, match=r"int8 on cpu: its process ended; if it"):
             runner.decode(0)
     assert not multiprocessing.active_children()
 
@@ -128,23 +113,18 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     source = data_utils.load_indexed_dataset(
         str(toy_data / "valid.src-tgt.src"), dictionary
     )
-    subject = Subject(
-        "unread.pt",
-        str(toy_data),
-        [sentence.tolist() for sentence in source],
-        "src",
-        "tgt",
-    )
+    sentences = [sentence.tolist() for sentence in source]
+    subject = Subject("unread.pt", str(toy_data), sentences, "src", "tgt")
     with Runs(subject) as runs:
-        mode = Mode("peer", "nat", nat=NatPeer("peer", str(checkpoint), PASSES, beam))
+        mode = ModeSpec(
+            "peer", "nat", nat=NatPeer("peer", str(checkpoint), PASSES, beam)
+        )
         found = decode_once(runs.runner(mode, 3)).outputs
     assert sorted(found) == sorted(expected)
-    for number, output in found.items():
-        assert (
-            dictionary.string(torch.tensor(output.tokens)).split()
-            == expected[number].tokens
-        )
-        assert output.passes == 1 + (expected[number].steps or 0)
+    for sentence, output in found.items():
+        symbols = dictionary.string(torch.tensor(output.tokens)).split()
+        assert symbols == expected[sentence].tokens
+        assert output.passes == 1 + (expected[sentence].steps or 0)
     assert len({tuple(output.tokens) for output in found.values()}) > 2
     passes = {output.passes or 0 for output in found.values()}
     assert passes == {PASSES} if masks_again else 1 < max(passes) <= PASSES
@@ -165,19 +145,14 @@ def test_peers_are_measured_beside_the_modes(
     peers = f"--nat-peer levt={levt} --nat-peer cmlm2={cmlm}:2:3"
     aggdec(["bench", *places.split(), *settings.split(), *peers.split()])
     _, _, *others = json.loads((tmp_path / "bench.json").read_text())["runs"]
-    assert [(run["mode"], run["implementation"]) for run in others] == [
-        ("levt", "fairseq"),
-        ("cmlm2", "fairseq"),
-    ]
+    assert [run["mode"] for run in others] == ["levt", "cmlm2"]
     for run in others:
-        assert (run["rounds"], run["precision"], run["modules"], run["accepted"]) == (
-            2,
-            "fp32",
-            None,
-            None,
-        )
-        assert run["bleu"] is not None
-    assert others[1]["iterations"] <= 2 * 4
+        assert (run["implementation"], run["precision"]) == ("fairseq", "fp32")
+        assert run["times"]["rounds"] == 2
+        assert "modules" not in run["times"]
+        assert "accepted" not in run["counts"]
+        assert "bleu" in run["counts"]
+    assert others[1]["counts"]["iterations"] <= 2 * 4
     title = f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds\n"
     assert capsys.readouterr().out.startswith(title)
 
@@ -197,4 +172,4 @@ def test_other_models_and_dictionaries_are_refused(
             Runs(subject) as runs,
             pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"),
         ):
-            runs.runner(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)
+            runs.runner(ModeSpec("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

@@ -9,7 +9,7 @@ from fairseq_aggdec.lab.bench.random_models import (
     random_sentences,
     write_random_model,
 )
-from fairseq_aggdec.lab.bench.record import Record, Run
+from fairseq_aggdec.lab.bench.record import Counts, Record, Run, Times
 from fairseq_aggdec.lab.bench.subject import OracleSettings, Subject
 from fairseq_aggdec.models.sizes import Size
 
@@ -51,27 +51,24 @@ def made_up_run(
     seconds: float,
     batch_size: int = 1,
     sentences: int = 4,
+    precision: str = "fp32",
     **changes: object,
 ) -> Run:
-    """A mode that takes `seconds` for all sentences, of 11 tokens each, and up to twice that in a slow round."""
-    settings: dict = {
-        "mode": mode,
-        "implementation": "fairseq" if mode.startswith("beam") else "fairseq_aggdec",
-        "precision": "fp32",
-        "batch_size": batch_size,
-        "sentences": sentences,
-        "rounds": 3,
-        "seconds": seconds,
-        "fastest": seconds / 2,
-        "slowest": seconds * 2,
-        "percentiles": {"50": seconds / 4, "95": seconds / 3, "99": seconds / 2},
-        "tokens": 11 * sentences,
-        "identical": sentences,
-        "compared_with": "fp32",
-    }
+    """A mode that takes `seconds` for all sentences, of 11 tokens each, and up to twice that in a slow round.
+
+    `changes`: further fields of `Times` and `Counts`.
+    """
+    percentiles = {"50": seconds / 4, "95": seconds / 3, "99": seconds / 2}
+    times = Times(3, seconds, seconds / 2, seconds * 2, percentiles)
+    counts = Counts(
+        sentences, 11 * sentences, identical=sentences, compared_with="fp32"
+    )
     if changes.get("iterations"):
-        settings |= {"drafted": 0, "accepted": 0}
-    return Run(**{**settings, **changes})
+        counts.drafted = counts.accepted = 0
+    for name, value in changes.items():
+        setattr(times if hasattr(times, name) else counts, name, value)
+    implementation = "fairseq" if mode.startswith("beam") else "fairseq_aggdec"
+    return Run(mode, implementation, precision, batch_size, times, counts)
 
 
 def made_up_record(runs: list[Run]) -> Record:
@@ -87,8 +84,8 @@ def made_up_record(runs: list[Run]) -> Record:
             "system": "S",
             "versions": {"torch": "0"},
         },
-        sentences=runs[0].sentences,
-        source_tokens=10 * runs[0].sentences,
+        sentences=runs[0].counts.sentences,
+        source_tokens=10 * runs[0].counts.sentences,
         edit_ratio=0.25,
         runs=runs,
     )

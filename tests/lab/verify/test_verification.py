@@ -24,33 +24,32 @@ def subject(tiny: RandomModel) -> Subject:
 
 
 def verified(
-    subject: Subject, modes: str, *precisions: str, sizes: tuple[int, ...] = (1, 3)
+    subject: Subject,
+    modes: str,
+    *precisions: str,
+    sizes: tuple[int, ...] = (1, 3),
+    drafts: str = "auto",
 ) -> Verification:
-    return verify(subject, parse_modes(modes), precisions, sizes, must_run=True)
+    specs = [mode.having(drafts=drafts) for mode in parse_modes(modes)]
+    return verify(subject, specs, precisions, sizes, must_run=True)
 
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(
     subject: Subject,
 ) -> None:
-    subject = replace(subject, drafts="whole")  # in batches of a tiny model none pays
-    done = verified(
-        subject,
-        "greedy,iad,gad,gad++,aggressive-beam:4",
-        "fp32",
-        "exact",
-        sizes=(1, 50),
-    )
+    modes = "greedy,iad,gad,gad++,aggressive-beam:4"
+    # in batches of a tiny model no draft pays
+    done = verified(subject, modes, "fp32", "exact", sizes=(1, 50), drafts="whole")
     assert not done.failed
     assert all(
         check.identical == check.sentences == 5
         for check in done.checks
         if check.lossless
     )
-    assert {check.batch_size for check in done.checks} == {1, 5}, (
-        "no batch holds more than there are"
-    )
-    ways = {(check.precision, check.mode, check.reference) for check in done.checks}
-    assert ways == {
+    # no batch holds more than there are
+    assert {check.batch_size for check in done.checks} == {1, 5}
+    pairs = {(check.precision, check.mode, check.reference) for check in done.checks}
+    assert pairs == {
         *(
             ("fp32", mode, "fairseq's beam 1")
             for mode in ("greedy", "iad", "gad", "gad++")
@@ -59,24 +58,20 @@ def test_a_correct_model_passes_in_every_mode_precision_and_batch(
         ("exact", "greedy", "fairseq's beam 1"),
         *(("exact", mode, ALONE) for mode in ("greedy", "iad", "gad")),
     }
-    assert {check.shuffled for check in done.checks if check.to_the_bit} == {
-        False,
-        True,
-    }
+    orders = [check.shuffled for check in done.checks if check.to_the_bit]
+    assert set(orders) == {False, True}
     assert done.never_accepted() == {}
     text = done.text()
-    assert (
-        text.splitlines()[-1] == "passed: no lossless mode differs from its reference"
-    )
+    assert text.endswith("\npassed: no lossless mode differs from its reference")
     assert re.search(r"fp32 +gad +fairseq's beam 1 +5 of 5 +5 of 5 +\d\d% of \d+", text)
 
 
 def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subject = replace(subject, drafts="whole")  # of a tiny model hardly any pays
     blocks_see_what_follows(monkeypatch)
-    done = verified(subject, "greedy,iad", "fp32", sizes=(1,))
+    # of a tiny model hardly any draft pays
+    done = verified(subject, "greedy,iad", "fp32", sizes=(1,), drafts="whole")
     (check,) = done.failed
     assert check.mode == "iad", "single steps see no more than they may"
     first = check.differences[0]
@@ -91,13 +86,10 @@ def test_a_fault_is_named_by_its_first_wrong_token_and_a_near_tie_is_none(
     } <= set(done.text().splitlines())
     # then any gap is one
     monkeypatch.setattr(references, "near_tie_of", lambda precision, device: 1e6)
-    done = verified(subject, "iad", "fp32", sizes=(1,))
+    done = verified(subject, "iad", "fp32", sizes=(1,), drafts="whole")
     assert not done.failed
-    assert (
-        done.checks[0].near_ties
-        == len(check.differences)
-        == done.text().count(", a near-tie")
-    )
+    near_ties = done.checks[0].near_ties
+    assert near_ties == len(check.differences) == done.text().count(", a near-tie")
     assert f"{check.identical} of 5, {check.differing} near-ties" in done.text()
 
 
@@ -111,9 +103,8 @@ def test_other_scores_fail_under_bit_exact(
 
     monkeypatch.setattr(Parts, "project", noisy)
     done = verified(subject, "greedy", "fp32", "exact")
-    assert {(check.precision, check.batch_size) for check in done.failed} == {
-        ("exact", 3)
-    }
+    where = {(check.precision, check.batch_size) for check in done.failed}
+    assert where == {("exact", 3)}
     assert not any(check.differences for check in done.failed)
     assert re.search(
         r"greedy in exact, in batches of 3, shuffled: sentence \d, position 0: log-probability -[\d.]+ where greedy on "
@@ -130,30 +121,20 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
     monkeypatch.setattr(backend, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     assert in_vain in verified(subject, "gad", "fp32", sizes=(5,)).text()
-    assert (
-        in_vain
-        not in verified(
-            replace(subject, drafts="whole"), "gad", "fp32", sizes=(5,)
-        ).text()
-    )
+    whole = verified(subject, "gad", "fp32", sizes=(5,), drafts="whole")
+    assert in_vain not in whole.text()
     both = verified(subject, "gad,gad+whole", "fp32", sizes=(5,))
-    assert [
-        (check.mode, bool(check.accepted), check.identical) for check in both.checks
-    ] == [
-        ("gad", False, 5),
-        ("gad+whole", True, 5),
-    ]
+    assert [bool(check.accepted) for check in both.checks] == [False, True]
+    assert [check.identical for check in both.checks] == [5, 5]
     assert in_vain not in both.text()
 
 
 def test_what_the_model_can_is_compared_by_default(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = "greedy,iad,gad,gad++,aggressive-beam:5"
-    assert verify_command._default_modes(subject) == f"{own},iad+whole,gad+whole"
+    modes = "greedy,iad,gad,gad++,aggressive-beam:5,iad+whole,gad+whole"
+    assert verify_command._default_modes(subject) == modes
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
-    assert (
-        verify_command._default_modes(without)
-        == "greedy,iad,blockwise,aggressive-beam:5,iad+whole"
-    )
+    modes = "greedy,iad,blockwise,aggressive-beam:5,iad+whole"
+    assert verify_command._default_modes(without) == modes
