@@ -18,92 +18,72 @@ Cell = tuple[int, int]
 class Arc(NamedTuple):
     """An edge from one vertex to a later one."""
 
-    origin: int
-    """index of the first vertex"""
-    target: int
-    """index of the last vertex"""
-    start: int
-    """first source token that is replaced"""
-    end: int
-    """position after the last source token that is replaced"""
-    correction: str
-    """the output tokens that replace them, joined by spaces"""
+    origin: Cell
+    target: Cell
     steps: int
     """insertions, deletions, substitutions and unchanged tokens"""
-    changes: bool
-    """whether any step is not an unchanged token"""
+    unchanged: int
+    """unchanged tokens"""
     times: int
     """how often the official scorer lists the arc, since it adds the weight of an edit that often: twice for a step
     that belongs to both distances; for a longer arc, once more each time a shorter way to it is found"""
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first source token that is replaced, and the position after the last."""
+        return self.origin[0], self.target[0]
 
-Lattice = list[list[Arc]]
-"""the arcs that end in each vertex; arcs lead from lower to higher vertices, and the last vertex is (n, m)"""
+    @property
+    def changes(self) -> bool:
+        """Whether any step is not an unchanged token."""
+        return self.steps > self.unchanged
+
+    def correction(self, output: Sequence[str]) -> str:
+        """The output tokens that replace the source's, joined by spaces."""
+        return " ".join(output[self.origin[1] : self.target[1]])
 
 
-class Span(NamedTuple):
-    """What of an arc does not depend on its tokens."""
-
-    steps: int
-    unchanged: int
-    """unchanged tokens"""
-    times: int
-    """see `Arc.times`"""
+Lattice = dict[Cell, list[Arc]]
+"""the arcs that end in each vertex, from the first vertex to the last, (n, m)"""
 
 
 def edit_lattice(
     source: Sequence[str], output: Sequence[str], max_unchanged: int = 2
 ) -> Lattice:
     """The lattice of n and m tokens; an arc of several steps has at most `max_unchanged` unchanged tokens."""
-    steps_into = _steps(source, output)
-    cells = sorted(steps_into)
-    index = {cell: place for place, cell in enumerate(cells)}
-    spans: list[dict[int, Span]] = []  # into each vertex, by origin
-    for cell in cells:
-        into: dict[int, Span] = {}
-        for before, times in sorted(steps_into[cell].items()):
-            is_unchanged = _is_unchanged(before, cell, source, output)
-            into[index[before]] = Span(1, int(is_unchanged), times)
+    arcs: dict[Cell, dict[Cell, Arc]] = {}  # into each vertex, by origin
+    for cell, origins in sorted(_steps(source, output).items()):
+        into: dict[Cell, Arc] = {}
+        for origin, times in sorted(origins.items()):
+            into[origin] = Arc(
+                origin,
+                cell,
+                1,
+                int(_is_unchanged(origin, cell, source, output)),
+                times,
+            )
         # A longer arc is an arc that is known by now, followed by one step. As in the official scorer, of several ways
         # the first with the fewest steps counts, even if another one has fewer unchanged tokens.
-        for middle, step in list(into.items()):
-            for origin, span in spans[middle].items():
-                steps = span.steps + 1
-                unchanged = span.unchanged + step.unchanged
-                known = into.get(origin)
-                if unchanged > max_unchanged or (known and known.steps <= steps):
+        for step in list(into.values()):
+            for before in arcs[step.origin].values():
+                steps = before.steps + 1
+                kept = before.unchanged + step.unchanged
+                known = into.get(before.origin)
+                if kept > max_unchanged or (known and known.steps <= steps):
                     continue
-                into[origin] = Span(steps, unchanged, known.times + 1 if known else 1)
-        spans.append(into)
-    return [_arcs(target, cells, into, output) for target, into in enumerate(spans)]
-
-
-def _arcs(
-    target: int,
-    cells: Sequence[Cell],
-    into: dict[int, Span],
-    output: Sequence[str],
-) -> list[Arc]:
-    """The arcs into a vertex; several unchanged tokens are no edit."""
-    end, last = cells[target]
-    arcs = []
-    for origin, (steps, unchanged, times) in into.items():
-        changes = steps > unchanged
-        if steps == 1 or changes:
-            start, first = cells[origin]
-            arcs.append(
-                Arc(
-                    origin,
-                    target,
-                    start,
-                    end,
-                    " ".join(output[first:last]),
+                into[before.origin] = Arc(
+                    before.origin,
+                    cell,
                     steps,
-                    changes,
-                    times,
+                    kept,
+                    known.times + 1 if known else 1,
                 )
-            )
-    return arcs
+        arcs[cell] = into
+    # several unchanged tokens are no edit
+    return {
+        cell: [arc for arc in into.values() if arc.changes or arc.steps == 1]
+        for cell, into in arcs.items()
+    }
 
 
 def _is_unchanged(
@@ -118,22 +98,31 @@ def _is_unchanged(
     return is_diagonal and source[i] == output[j]
 
 
-def _steps(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell, int]]:
+def _steps(
+    source: Sequence[str],
+    output: Sequence[str],
+) -> dict[Cell, dict[Cell, int]]:
     """For each vertex, the vertices that a step leads from, each with the count of its distances, 1 or 2."""
     tokens = np.array(source, dtype=object)[:, None]
-    unequal = (tokens != np.array(output, dtype=object)).astype(np.int32)  # n x m
+    others = np.array(output, dtype=object)
+    unequal = (tokens != others).astype(np.int32)  # n x m
     steps_into: dict[Cell, dict[Cell, int]] = {(0, 0): {}}
     for substitution in (1, 2):
         # from the first vertex to each, and from each to the last
         there = _distances(unequal, substitution)
         back = _distances(unequal[::-1, ::-1], substitution)[::-1, ::-1]
+        # of the paths through each step
+        substituted = there[:-1, :-1] + substitution * unequal + back[1:, 1:]
+        deleted = there[:-1] + 1 + back[1:]
+        inserted = there[:, :-1] + 1 + back[:, 1:]
         for down, right, lengths in (
-            (1, 1, there[:-1, :-1] + substitution * unequal + back[1:, 1:]),
-            (1, 0, there[:-1] + 1 + back[1:]),
-            (0, 1, there[:, :-1] + 1 + back[:, 1:]),
+            (1, 1, substituted),
+            (1, 0, deleted),
+            (0, 1, inserted),
         ):
             # the step is on a shortest path
-            for i, j in np.argwhere(lengths == there[-1, -1]).tolist():
+            shortest = there[-1, -1]
+            for i, j in np.argwhere(lengths == shortest).tolist():
                 origins = steps_into.setdefault((i + down, j + right), {})
                 origins[i, j] = origins.get((i, j), 0) + 1
     return steps_into

@@ -84,7 +84,7 @@ def _by_annotator(output: Sequence[str], sentence: M2Sentence) -> list[M2Counts]
     lattice = edit_lattice(sentence.tokens, output)
     counts = []
     for gold in sentence.annotators.values():
-        edits = best_edits(lattice, gold)
+        edits = best_edits(lattice, output, gold)
         counts.append(M2Counts(count_correct(edits, gold), len(edits), len(gold)))
     return counts
 
@@ -99,7 +99,9 @@ def edits_from_references(
     """
     sentences = []
     for source, *choices in zip(sources, *references, strict=True):
-        lattices = (edit_lattice(source, choice, max_unchanged=0) for choice in choices)
-        edits = (tuple(best_edits(lattice)) for lattice in lattices)
+        edits = (
+            tuple(best_edits(edit_lattice(source, choice, max_unchanged=0), choice))
+            for choice in choices
+        )
         sentences.append(M2Sentence(tuple(source), dict(enumerate(edits))))
     return sentences

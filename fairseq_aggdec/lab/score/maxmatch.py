@@ -17,33 +17,39 @@ If source and output have nothing in common, arcs join nearly all pairs of verti
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
-from fairseq_aggdec.lab.score.edit_lattice import Arc, Lattice
+from fairseq_aggdec.lab.score.edit_lattice import Arc, Cell, Lattice
 from fairseq_aggdec.lab.score.m2_file import Edit
 
 _EDIT = 0.001
 """additional weight of an arc that changes something"""
 
 
-def best_edits(lattice: Lattice, gold: Sequence[Edit] = ()) -> list[Edit]:
+def best_edits(
+    lattice: Lattice, output: Sequence[str], gold: Sequence[Edit] = ()
+) -> list[Edit]:
     """The edits that match the most gold edits of one annotator, in the order of the file; by position."""
-    weights = _weights_of_matches(lattice, gold)
+    weights = _weights_of_matches(lattice, output, gold)
     # the shortest path to each vertex: its length, and its last arc
-    best = [0.0]
-    last_arcs: list[Arc | None] = [None]
-    for arcs in lattice[1:]:
+    best: dict[Cell, float] = {}
+    last: dict[Cell, Arc] = {}
+    for cell, arcs in lattice.items():
+        if not arcs:  # the first vertex
+            best[cell] = 0.0
+            continue
         lengths = [
             best[arc.origin] + weights.get(arc, _plain_weight(arc)) for arc in arcs
         ]
-        shortest = min(lengths)
-        best.append(shortest)
-        last_arcs.append(arcs[lengths.index(shortest)])
+        best[cell] = min(lengths)
+        last[cell] = arcs[lengths.index(best[cell])]
     edits = []
-    arc = last_arcs[-1]
-    while arc is not None:
+    cell = max(lattice)
+    while cell in last:
+        arc = last[cell]
         if arc.changes:
-            edits.append(Edit(arc.start, arc.end, (arc.correction,)))
-        arc = last_arcs[arc.origin]
+            edits.append(Edit(*arc.span, (arc.correction(output),)))
+        cell = arc.origin
     return edits[::-1]
 
 
@@ -56,38 +62,37 @@ def _plain_weight(arc: Arc) -> float:
     return weight
 
 
-def _weights_of_matches(lattice: Lattice, gold: Sequence[Edit]) -> dict[Arc, float]:
+def _weights_of_matches(
+    lattice: Lattice, output: Sequence[str], gold: Sequence[Edit]
+) -> dict[Arc, float]:
     """Weights of the arcs that are gold edits, and of all arcs where a gold edit inserts."""
     golds: dict[tuple[int, int], list[Edit]] = {}
     for edit in gold:
         golds.setdefault((edit.start, edit.end), []).append(edit)
-    if not golds:
-        return {}
     at: dict[tuple[int, int], list[Arc]] = {}
-    for arcs in lattice:
-        for arc in arcs:
-            if (arc.start, arc.end) in golds:
-                at.setdefault((arc.start, arc.end), []).append(arc)
-    # outweighs any path
-    match = -float(sum(arc.times for arcs in lattice for arc in arcs))
+    total = 0
+    for arc in chain.from_iterable(lattice.values()):
+        total += arc.times
+        if arc.span in golds:
+            at.setdefault(arc.span, []).append(arc)
+    match = -float(total)  # outweighs any path
     weights: dict[Arc, float] = {}
-    for (start, end), arcs in at.items():
-        choices = golds[start, end]
-        if start == end:
+    for span, arcs in at.items():
+        choices = golds[span]
+        if span[0] == span[1]:
             listed = [arc for arc in sorted(arcs) for _ in range(arc.times)]
-            weights.update(_weights_of_insertions(listed, choices, match))
-        else:
-            # a path has at most one arc over these tokens, so a gold edit cannot match twice
-            weights.update(
-                (arc, match)
-                for arc in arcs
-                if any(arc.correction in edit.corrections for edit in choices)
-            )
+            weights |= _weights_of_insertions(listed, output, choices, match)
+            continue
+        # a path has at most one arc over these tokens, so a gold edit cannot match twice
+        for arc in arcs:
+            text = arc.correction(output)
+            if any(text in edit.corrections for edit in choices):
+                weights[arc] = match
     return weights
 
 
 def _weights_of_insertions(
-    arcs: Sequence[Arc], gold: Sequence[Edit], match: float
+    arcs: Sequence[Arc], output: Sequence[str], gold: Sequence[Edit], match: float
 ) -> dict[Arc, float]:
     """Weights of the arcs that insert at one place, where a path may have several.
 
@@ -102,11 +107,8 @@ def _weights_of_insertions(
     while left <= right:
         arc = arcs[turn]
         from_left = turn == left
-        fitting = [
-            place
-            for place, edit in enumerate(free)
-            if arc.correction in edit.corrections
-        ]
+        text = arc.correction(output)
+        fitting = [place for place, edit in enumerate(free) if text in edit.corrections]
         if from_left:
             left += 1
         else:
