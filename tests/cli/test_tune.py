@@ -33,7 +33,7 @@ def test_the_table_and_the_choice(
     assert "| gad++  | 3   | 3   | 1 " in printed
     assert "high-quality" in printed
     # two block sizes, then the other tolerance with the faster one
-    assert output.read_text().count('"setting"') == 3
+    assert output.read_text().count('"search": "gad++"') == 3
     with pytest.raises(
         AggdecError,
         match=r"measured under other conditions \(sentences: 3 now, 2 there",

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -87,3 +88,15 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+@dataclass
+class Origin:
+    """What was decoded, by which command, when and where: the first part of a record."""
+
+    title: str
+    """the test set and the model"""
+    command: str
+    date: str = field(default_factory=now)
+    commit: str | None = field(default_factory=commit)
+    machine: dict[str, Any] = field(default_factory=machine)

@@ -11,7 +11,7 @@ import numpy as np
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BEAM, GREEDY
-from fairseq_aggdec.lab.bench import machine
+from fairseq_aggdec.lab.bench.machine import Origin
 from fairseq_aggdec.lab.bench.rounds import ModeResult
 
 PERCENTILES = (50, 95, 99)
@@ -142,15 +142,9 @@ class Run:
 
 
 @dataclass
-class Record:
+class Record(Origin):
     """All that one call of `aggdec bench` measured."""
 
-    title: str
-    """the test set and the model"""
-    command: str
-    date: str = field(default_factory=machine.now)
-    commit: str | None = field(default_factory=machine.commit)
-    machine: dict[str, Any] = field(default_factory=machine.machine)
     sentences: int = 0
     source_tokens: int = 0
     """tokens of all sources, EOS counted"""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import BEAM, GREEDY
-from fairseq_aggdec.lab.bench import machine
+from fairseq_aggdec.lab.bench.machine import Origin, describe
 from fairseq_aggdec.lab.bench.modes import WHOLE, ModeSpec
 from fairseq_aggdec.lab.bench.rounds import ModeResult, decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
@@ -86,17 +86,11 @@ class Check:
 
 
 @dataclass
-class Verification:
+class Verification(Origin):
     """The record of `aggdec verify`, which it prints as one screen of text and writes as JSON."""
 
-    title: str
-    """what was decoded, in words"""
-    command: str
-    generation: Mapping[str, Any]
+    generation: Mapping[str, Any] = field(default_factory=dict)
     """fairseq's generation options that were given"""
-    date: str = field(default_factory=machine.now)
-    commit: str | None = field(default_factory=machine.commit)
-    machine: dict[str, Any] = field(default_factory=machine.machine)
     left_out: dict[str, str] = field(default_factory=dict)
     """the reason why a precision cannot be used here, by precision"""
     checks: list[Check] = field(default_factory=list)
@@ -115,7 +109,7 @@ class Verification:
 
     def _lines(self) -> Iterator[str]:
         yield self.title
-        yield machine.describe(self.machine)
+        yield describe(self.machine)
         yield ""
         for to_the_bit, title in _TITLES.items():
             checks = [check for check in self.checks if check.to_the_bit == to_the_bit]
@@ -247,7 +241,7 @@ def verify(
         precision: count * len({decoding for pair in each for decoding in pair})
         for precision, each in pairs.items()
     }
-    done = Verification(subject.title, command, subject.generation)
+    done = Verification(subject.title, command, generation=subject.generation)
     with Progress(sum(outputs.values())) as progress:
         for precision in precisions:
             try:
