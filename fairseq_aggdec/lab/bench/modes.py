@@ -30,21 +30,18 @@ _PLAIN = {
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _PLAIN.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
-_RANK = r"(?P<top_beta>[1-9]\d*)"
+_BETA, _TAU = decoding_modes.CRITERION_OPTIONS
+_RANK = rf"(?P<{_BETA}>[1-9]\d*)"
 _FORMS = (
     rf"(?P<decoding>{BEAM})(?P<beam>[1-9]\d*)",
     rf"(?P<decoding>{decoding_modes.AGGRESSIVE_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
     rf"(?P<decoding>{decoding_modes.BLOCKWISE})(:{_RANK})?",
-    rf"(?P<decoding>[ig]ad\+\+)(:{_RANK}:(?P<tolerance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>[ig]ad\+\+)(:{_RANK}:(?P<{_TAU}>\d+(\.\d+)?))?",
     rf"(?P<decoding>{decoding_modes.SPECULATIVE}):(?P<drafter>[^:]+)",
     rf"(?P<decoding>{'|'.join(map(re.escape, _PLAIN))})",
 )
 """the names of modes without peer, +whole and precision"""
-_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "top_beta": int,
-    "tolerance": float,
-    "drafter": str,
-}
+_OPTIONS: dict[str, Callable[[str], Any]] = {_BETA: int, _TAU: float, "drafter": str}
 """fields of `Decoding` that a name may give"""
 KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_PLAIN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "

@@ -41,7 +41,8 @@ class InTheirIds:
         """The greedy output of each text, in batches of `size`; beside fairseq's entries `output`, its tokens."""
         model = self.model
         symbols = model.task.target_dictionary.symbols
-        search = {name: value for name, value in model.search.items() if name != "beam"}
+        search = dict(model.search)
+        search.pop("beam", None)  # the mode's
         runner = FairseqRunner(
             model.task,
             model.models,

@@ -109,7 +109,7 @@ def test_a_damaged_record_is_refused_with_the_place_of_the_run(
 def test_times_are_medians_of_rounds_and_outputs_are_counted() -> None:
     batches = [[1], [0, 2]]
     greedy = ModeResult(SimpleNamespace(mode=ModeSpec.parse("greedy"), batches=batches))
-    iad = ModeResult(SimpleNamespace(mode=ModeSpec.parse("iad"), batches=batches))
+    iad = ModeResult(SimpleNamespace(mode=ModeSpec.parse("iad@bf16"), batches=batches))
     iad.latencies = [
         [1.0, 2.0],
         [3.0, 5.0],
