@@ -1,5 +1,6 @@
 """Draws figures of a record as PNG and SVG, after those of Ge et al. 2022 (papers/000)."""
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -104,12 +105,15 @@ def batch_size_figure(record: Record) -> Figure | None:
     They are over beam search at the largest size (papers/000 Figures 6 and 7), and at the same size.
     """
     sizes = record.batch_sizes
-    if len(sizes) < 2:
+    modes = list(dict.fromkeys(run.mode for run in record.runs))
+    # the baseline is decoded at every size
+    counts = Counter(run.mode for run in record.runs)
+    whole = [name for name in (*BASELINES, *modes) if counts[name] == len(sizes)]
+    if len(sizes) < 2 or not whole:
         return None
+    name = whole[0]
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    modes = list(dict.fromkeys(run.mode for run in record.runs))
-    name = next((name for name in BASELINES if name in modes), modes[0])
     baseline = {run.batch_size: run for run in record.runs if run.mode == name}
     largest = baseline[max(sizes)]
     # more modes than colours: dashed
