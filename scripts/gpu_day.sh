@@ -156,7 +156,7 @@ run() {
                 shipped 60 "pair_${switch:-off}" mt "$out/pair/bin" --modes beam5,greedy,gad,aggressive-beam:5
             done
             for name in loops pair; do
-                SHOWN=40 step 20 "${name}_counts" python scripts/compare_counts.py "$out/${name}"_{off,loops}.json
+                SHOWN=40 step 20 "${name}_counts" python configs/shared/measuring/compare_counts.py "$out/${name}"_{off,loops}.json
             done
             ;;
         shipped)
@@ -166,7 +166,7 @@ run() {
             ;;
         passes)
             [[ $device == cuda ]] || export AGGDEC_BACKEND=graphs
-            SHOWN=20 step 200 passes python scripts/pass_times.py "$device" "$models/base-fp16"
+            SHOWN=20 step 200 passes python configs/shared/measuring/pass_times.py "$device" "$models/base-fp16"
             ;;
         pair) bash scripts/reproduce.sh tatoeba_en_de_base ;;
         evidence)

@@ -1,4 +1,4 @@
-"""Which words are English: the list of the shipped corrector, which scripts/words.py makes."""
+"""Which words are English: the list of the shipped corrector, which configs/shared/measuring/words.py makes."""
 
 import gzip
 import re

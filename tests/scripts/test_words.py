@@ -13,7 +13,11 @@ def test_the_script_makes_the_list_anew(tmp_path: Path, aggdec_data: Path) -> No
         tmp_path / "words.txt.gz",
         ROOT / "fairseq_aggdec/demo/gec/words.txt.gz",
     )
-    command = [sys.executable, str(ROOT / "scripts/words.py"), str(out)]
+    command = [
+        sys.executable,
+        str(ROOT / "configs/shared/measuring/words.py"),
+        str(out),
+    ]
     subprocess.run(
         command, check=True, capture_output=True, env={"AGGDEC_DATA": str(aggdec_data)}
     )

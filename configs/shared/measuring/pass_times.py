@@ -1,6 +1,6 @@
 """Times the passes of a random base model.
 
-`python scripts/pass_times.py DEVICE FOLDER`; FOLDER has the model, or gets it. Without times on a CPU.
+`python configs/shared/measuring/pass_times.py DEVICE FOLDER`; FOLDER has the model, or gets it. Without times on a CPU.
 """
 
 import sys
@@ -39,7 +39,8 @@ def main(device: str, folder: Path) -> None:
         device=device,
         precision="fp16",
     )
-    (model,), words = loaded.models, loaded.task.target_dictionary
+    (model,) = loaded.models
+    words = loaded.task.target_dictionary
     rules = SearchRules(
         words.pad(),
         words.unk(),
@@ -65,7 +66,7 @@ def main(device: str, folder: Path) -> None:
 
 
 def _replayed(graph: Graph, times: int) -> float:
-    """Microseconds of each of many replays, one behind the other."""
+    """Microseconds of each of many replays, one after the other."""
     if graph.replay is None:
         return 0.0  # on a CPU
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -1,6 +1,6 @@
 """Write the list of English words by which the shipped corrector's edits are judged (fairseq_aggdec/text/words.py).
 
-usage: .venv/bin/python scripts/words.py [OUT]
+usage: .venv/bin/python configs/shared/measuring/words.py [OUT]
 
 A word is in it that the clean texts of `TEXTS` have in two of them, or three times in one; one of up to three letters,
 of which half are foreign, sixty times. A word that is written with a capital within sentences more than four times as
@@ -25,7 +25,7 @@ TEXTS = (
     "scitldr/train.jsonl.gz",
 )
 """files of `AGGDEC_DATA`, those of the corrector's training; their licences: fairseq_aggdec/demo/gec/README.md"""
-LIST = Path(__file__).parents[1] / "fairseq_aggdec/demo/gec/words.txt.gz"
+LIST = Path(__file__).parents[3] / "fairseq_aggdec/demo/gec/words.txt.gz"
 
 
 def text_of(path: Path) -> str:
@@ -42,12 +42,14 @@ def text_of(path: Path) -> str:
 
 def words(data: Path) -> Iterator[str]:
     """The words of the list, sorted."""
-    small, names, files = Counter[str](), Counter[str](), Counter[str]()
+    small = Counter[str]()
+    names = Counter[str]()
+    files = Counter[str]()
     for name in TEXTS:
         text = text_of(data / name).replace("’", "'")
-        found = Counter(re.findall(r"\b[a-z]+(?:'[a-z]+)*\b", text))
-        small += found
-        files.update(found.keys())
+        counts = Counter(re.findall(r"\b[a-z]+(?:'[a-z]+)*\b", text))
+        small += counts
+        files.update(counts.keys())
         names.update(re.findall(r"(?<=[a-z,] )[A-Z][a-z]*\b", text))
     least = {word: 60 if len(word) < 4 else 3 for word in [*small, *names]}
     plain = {
@@ -64,12 +66,10 @@ def words(data: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    found = "\n".join(words(Path(os.environ.get("AGGDEC_DATA") or "../shared/data")))
+    text = "\n".join(words(Path(os.environ.get("AGGDEC_DATA") or "../shared/data")))
     out = Path(sys.argv[1]) if sys.argv[1:] else LIST
-    out.write_bytes(gzip.compress(found.encode("ascii"), mtime=0))
-    print(
-        f"{out}: {found.count(chr(10)) + 1} words, {out.stat().st_size / 1000:.0f} kB"
-    )
+    out.write_bytes(gzip.compress(text.encode("ascii"), mtime=0))
+    print(f"{out}: {text.count(chr(10)) + 1} words, {out.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

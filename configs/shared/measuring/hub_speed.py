@@ -4,7 +4,8 @@ Weights are random, outputs have a fixed number of tokens, and the drafts of `sp
 the small model costs, and as many are accepted as --accepted says. It needs transformers and ctranslate2:
 
     pip install transformers ctranslate2
-    python scripts/hub_speed.py --tokenizer tests/hub/models/marian --folder work/opus --json work/opus/speed.json
+    python configs/shared/measuring/hub_speed.py --tokenizer tests/hub/models/marian --folder work/opus
+        --json work/opus/speed.json
 
 `--tokenizer`: a folder with source.spm, target.spm and vocab.json; tokens without a piece fill the vocabulary.
 """
@@ -35,10 +36,8 @@ from fairseq_aggdec.lab.bench.tables import identical_to_greedy
 
 SYMBOLS = 58_101  # of opus-mt-en-de, <pad> included
 SIDES = ("encoder", "decoder")
-BASE, SMALL = (
-    {"d_model": 512, "layers": (6, 6), "ffn": 2048, "heads": 8},
-    {"d_model": 256, "layers": (6, 2), "ffn": 1536, "heads": 8},
-)
+BASE = {"d_model": 512, "layers": (6, 6), "ffn": 2048, "heads": 8}
+SMALL = {"d_model": 256, "layers": (6, 2), "ffn": 1536, "heads": 8}
 
 
 def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
@@ -48,6 +47,7 @@ def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
     folder.mkdir(parents=True)
     for name in ("source.spm", "target.spm"):
         shutil.copy(tokenizer / name, folder)
+    # the tokeniser, and symbols to fill the vocabulary
     options = {
         "source_lang": "en",
         "target_lang": "de",
@@ -62,6 +62,7 @@ def write_model(folder: Path, tokenizer: Path, size: dict) -> Path:
         json.dumps({name: number for number, name in enumerate(names)}),
         encoding="utf-8",
     )
+    # the model
     sides = {
         "layers": size["layers"],
         "ffn_dim": [size["ffn"]] * 2,
@@ -96,7 +97,8 @@ class Transformers:
 
     def __init__(self, model, batches, mode, length, fairseqs, theirs) -> None:
         """`fairseqs`, `theirs`: {symbol: number} of the two programs."""
-        self._model, self.mode = model, mode
+        self._model = model
+        self.mode = mode
         self.batches = [batch["id"].tolist() for batch in batches]
         symbols = {number: symbol for symbol, number in fairseqs.items()}
         self._number = {
@@ -129,13 +131,13 @@ class Transformers:
 
     def outputs(self, number, decoded):
         eos = self._number[0]
-        found = {}
+        outputs = {}
         for sentence, row in zip(self.batches[number], decoded.tolist(), strict=True):
             tokens = [self._number.get(token, -1) for token in row[1:]]
-            found[sentence] = Output(
+            outputs[sentence] = Output(
                 tokens[: tokens.index(eos) + 1] if eos in tokens else [*tokens, eos]
             )
-        return found
+        return outputs
 
     def wait(self) -> None:
         """A CPU needs no waiting."""
@@ -162,6 +164,7 @@ def main() -> None:
     args = parser.parse_args()
     register()
     transformers.logging.set_verbosity_error()
+    # the models, as each program reads them
     folders = {}
     for name, size in (("base", BASE), ("small", SMALL)):
         downloaded = write_model(args.folder / name, args.tokenizer, size)
@@ -175,6 +178,7 @@ def main() -> None:
     model = transformers.MarianMTModel.from_pretrained(
         args.folder / "base", dtype=torch.float32
     ).eval()
+    # what is decoded, and how
     search = {"min_len": args.length, "max_len_a": 0, "max_len_b": args.length}
     subject = Subject(
         path=str(folders["base"] / "model.pt"), data=str(folders["base"]),
@@ -196,6 +200,7 @@ def main() -> None:
         )
         for precision in ("fp32", "int8")
     }
+    # each batch size: all programs in turns
     with Runs(subject) as runs:
         for translator in translators.values():
             runs.callback(translator.close)
@@ -231,9 +236,11 @@ def main() -> None:
                     f"{identical_to_greedy(run)} as greedy",
                     file=sys.stderr,
                 )
+    script = "configs/shared/measuring/hub_speed.py"
     Record(
-        title=subject.title, command=" ".join(["python scripts/hub_speed.py", *sys.argv[1:]]),
-        sentences=len(subject.sentences), source_tokens=sum(map(len, subject.sentences)), runs=measured, search=search,
+        title=subject.title, command=" ".join(["python", script, *sys.argv[1:]]), date=machine.now(),
+        commit=machine.commit(), machine=machine.machine(), sentences=len(subject.sentences),
+        source_tokens=sum(map(len, subject.sentences)), edit_ratio=None, runs=measured, search=search,
     ).save(args.json)  # fmt: skip
 
 

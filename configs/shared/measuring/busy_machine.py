@@ -1,6 +1,6 @@
 """How long decoding takes with one thread and with all while other processes use the cores.
 
-    .venv/bin/python scripts/busy_machine.py [--rounds 5] [--modes greedy iad] [--precision fp32]
+    .venv/bin/python configs/shared/measuring/busy_machine.py [--rounds 5] [--modes greedy iad] [--precision fp32]
 
 Twelve sentences by the shipped corrector, one at a time. Each row of the table is a process of its own in which runs
 with one thread and with all take turns; seconds are medians.
@@ -33,13 +33,13 @@ def measure(modes: list[str], precision: str, rounds: int) -> None:
     for mode in modes:
         seconds: dict[int, list[float]] = {1: [], every: []}
         for number in range(rounds + 1):
-            for threads, found in seconds.items():
+            for threads, durations in seconds.items():
                 torch.set_num_threads(threads)
                 start = time.perf_counter()
                 model.decode(lines, mode=mode, batch_size=1)
                 if number > 0:  # the first one warms up
-                    found.append(time.perf_counter() - start)
-        one, several = (statistics.median(found) for found in seconds.values())
+                    durations.append(time.perf_counter() - start)
+        one, several = (statistics.median(durations) for durations in seconds.values())
         row += f" | {mode}: {one:6.3f} {several:7.3f}  {several / one:5.2f}"
     print(row)
 
@@ -72,6 +72,7 @@ def main() -> None:
     print(
         f"seconds with one thread and with all, and their ratio; load of the last minute {os.getloadavg()[0]:.1f}"
     )
+    # the rows: processes that only use a core, and what is done before measuring
     rows: list[tuple[str, int, Callable[[], None] | None]] = [
         ("quiet", 0, None),
         ("one core busy", 1, None),
@@ -81,6 +82,7 @@ def main() -> None:
         ("on CPU 0 alone", 0, lambda: os.sched_setaffinity(0, {0})),
         ("half a core", 0, half_a_core),
     ]
+    # each in a process of its own
     for name, hogs, before in rows:
         busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(hogs)]
         try:

@@ -1,6 +1,6 @@
 """Compares two records of `aggdec bench` of the same sentences: times, and where the same drafts took other iterations.
 
-`python scripts/compare_counts.py RECORD RECORD`. Only near-ties may differ.
+`python configs/shared/measuring/compare_counts.py RECORD RECORD`. Only near-ties may differ.
 """
 
 import json

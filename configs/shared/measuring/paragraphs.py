@@ -1,6 +1,6 @@
 """Does a corrected paragraph keep all of its sentences? Paragraphs of clean sentences, with errors put in.
 
-usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--clean] [--whole] [--jfleg]
+usage: python configs/shared/measuring/paragraphs.py [--paragraphs 200] [--mode iad++] [--clean] [--whole] [--jfleg]
   --clean puts no errors in: how many sentences are changed all the same? --whole decodes each paragraph as one sentence
   and without the guard, as before there was a way for text. A sentence counts as lost where less than half of its words
   are in the output, in their order. --jfleg decodes JFLEG's test set as text in place of the paragraphs: its GLEU.
@@ -32,14 +32,14 @@ def paragraphs(folder: Path, count: int, words: int = 90) -> list[list[str]]:
     """Neighbouring sentences of the clean text, at least so many words together, from all of its parts."""
     with gzip.open(folder / FILE, "rt", encoding="utf-8") as file:
         lines = [line.strip() for line in file]
-    found = []
+    chosen = []
     for place in range(count):
         sentences: list[str] = []
         rest = iter(lines[len(lines) * place // count :])
         while sum(len(sentence.split()) for sentence in sentences) < words:
             sentences.append(next(rest))
-        found.append(sentences)
-    return found
+        chosen.append(sentences)
+    return chosen
 
 
 def lost(sentences: list[str], output: str) -> list[str]:
@@ -101,6 +101,7 @@ def main() -> None:
     if args.jfleg:
         print(jfleg(folder, settings))
         return
+    # paragraphs, with errors put in
     clean = paragraphs(folder, args.paragraphs)
     corruptor = errors.Corruptor(
         lexicon.build_lexicon({}),
@@ -113,13 +114,16 @@ def main() -> None:
         )
         for number, sentences in enumerate(clean)
     ]
+    # corrected
     model = load.shipped("gec")
     if args.whole:
-        model._splits, model.longest = False, 512
+        model._splits = False
+        model.longest = 512
         with patch.object(text_model, "degenerated", lambda source, output: None):
             results = model.decode(wrong, **settings, progress=True)
     else:
         results = model.decode(wrong, **settings, progress=True)
+    # what is no longer there
     missing = [
         lost(sentences, result.text)
         for sentences, result in zip(clean, results, strict=True)

@@ -1,4 +1,6 @@
-"""Puts load on a running `aggdec serve`: python scripts/load.py http://127.0.0.1:8081 [--seconds 10] [--pid PID].
+"""Puts load on a running `aggdec serve`.
+
+usage: python configs/shared/measuring/load.py http://127.0.0.1:8081 [--seconds 10] [--pid PID]
 
 First 1, 8 and 32 clients send texts of three sentences that no one has sent before. An answer is wrong where it is
 about another's sentences or does not correct this one's. Then one client types: every 300 ms it sends a text of 40
@@ -43,7 +45,8 @@ def check(
 
 def client(url: str, until: float, numbers: count[int]) -> tuple[list[float], int]:
     """The seconds of each request of one client, and the number of answers that were not those to its texts."""
-    seconds, wrong = [], 0
+    seconds = []
+    wrong = 0
     with requests.Session() as session:
         while time.perf_counter() < until:
             number = str(next(numbers))
@@ -102,6 +105,7 @@ def main() -> None:
     args = parser.parse_args()
     numbers = count(random.randrange(10**6, 9 * 10**6))
     print("clients     requests   wrong      /s  p50 ms  p95 ms  RSS MiB load avg")
+    # clients that send new sentences
     for clients in (1, 8, 32):
         start = time.perf_counter()
         with ThreadPoolExecutor(clients) as pool:
@@ -110,7 +114,7 @@ def main() -> None:
                 for _ in range(clients)
             ]
             results = [run.result() for run in runs]
-        seconds = [taken for own, _ in results for taken in own]
+        seconds = [taken for answers, _ in results for taken in answers]
         wall = time.perf_counter() - start
         print(
             row(
@@ -122,6 +126,7 @@ def main() -> None:
             ),
             flush=True,
         )
+    # a client that types
     print(
         row(
             "typing", typist(args.url, args.seconds, numbers), args.seconds, 0, args.pid
