@@ -29,7 +29,8 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.models.hub_transformer import HubTransformerModel
 
-PAD, EOS = 1, 2
+PAD = 1
+EOS = 2
 NEVER = -1e4
 """the bias of a symbol that is never chosen"""
 
@@ -38,7 +39,7 @@ Weights = dict[str, Tensor]
 
 @register_model("last_norm_transformer")
 class LastNormTransformer(HubTransformerModel):
-    """As `torch.nn.Transformer`: behind layers that end with a norm there is one more."""
+    """As `torch.nn.Transformer`: after layers that end with a norm there is one more."""
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> Any:
@@ -130,7 +131,7 @@ def searched(
 
     `drafts`: for each source the text to copy from, for `iad`; fairseq's own generator leaves them unread.
     """
-    found = []
+    hypotheses = []
     for first in range(0, len(sources), size):
         rows = sources[first : first + size]
         # B x S
@@ -140,8 +141,8 @@ def searched(
             "src_lengths": torch.tensor([len(row) for row in rows]),
         }
         sample = {"net_input": net_input, "drafts": drafts[first : first + size]}
-        found += generator.generate([model], sample)
-    return found
+        hypotheses += generator.generate([model], sample)
+    return hypotheses
 
 
 def fairseqs(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> Weights:
@@ -150,17 +151,17 @@ def fairseqs(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> Weights
     `names`: regular expressions of parts of their names, replaced in this order. A joined projection is called by its
     letters, such as `kv_proj`, and has as many parts of equal size.
     """
-    found = {}
+    renamed = {}
     for name, weight in weights.items():
         for theirs, ours in names.items():
             name = re.sub(theirs, ours, name)
         letters = re.search(r"\.([qkv]+)_proj\.", name)
         if letters is None:
-            found[name] = weight
+            renamed[name] = weight
             continue
         for letter, part in zip(letters[1], weight.chunk(len(letters[1])), strict=True):
-            found[name.replace(letters[0], f".{letter}_proj.")] = part
-    return found
+            renamed[name.replace(letters[0], f".{letter}_proj.")] = part
+    return renamed
 
 
 def in_fairseqs_order(

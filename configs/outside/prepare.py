@@ -64,11 +64,12 @@ def transliterator(steps: Steps, folder: Path) -> None:
     draw = random.Random(1)
     words = [draw.choices(range(4, 38), k=draw.randint(2, 14)) for _ in range(100)]
     texts = [[model.source[letter] for letter in word] for word in words]
-    found = Translator(str(theirs), intra_threads=1).translate_batch(
+    translations = Translator(str(theirs), intra_threads=1).translate_batch(
         texts, beam_size=1, max_decoding_length=60
     )
     names = [
-        [model.target.index(letter) for letter in one.hypotheses[0]] for one in found
+        [model.target.index(letter) for letter in one.hypotheses[0]]
+        for one in translations
     ]
     write(folder, model, words, names, longest=59)
 
@@ -80,7 +81,8 @@ def stress_marker(steps: Steps, folder: Path) -> None:
     theirs = Accentor(device="cpu")
     model = models.stress_marker(theirs.model.state_dict(), list(theirs.vocab))
     ours = {0: model.source.index(models.PADDING), 1: 0}  # their padding and start
-    sources, outputs = [], []
+    sources = []
+    outputs = []
     for line in read_lines(HERE / "russian.txt"):
         sources.append(
             [
@@ -110,6 +112,7 @@ def molecule_editor(steps: Steps, folder: Path) -> None:
         "rb"
     ) as file:
         symbols = PlainUnpickler(file).load()["itos"]
+    # their model
     weights = torch.load(
         package / "ckpt_and_vocab/Lev_extended.pt",
         map_location="cpu",
@@ -122,6 +125,7 @@ def molecule_editor(steps: Steps, folder: Path) -> None:
     theirs = Seq2Seq(*sides, 1, 1, cpu)
     theirs.load_state_dict(weights)
     theirs.eval()
+    # what it writes
     tokenise = SMILESTokenizer().tokenize
     molecules = [
         [symbols.index(atom) for atom in tokenise(line)]
@@ -141,7 +145,8 @@ def edited(
     """annalog's output, symbol by symbol, without padding and start symbols among it."""
     source = torch.tensor([[start, *molecule, end]])
     mask = theirs.make_src_mask(source)
-    encoded, text = theirs.encoder(source, mask), [start]
+    encoded = theirs.encoder(source, mask)
+    text = [start]
     while text[-1] != end and len(text) < 100:
         target = torch.tensor([text])
         scores = theirs.decoder(target, encoded, theirs.make_trg_mask(target), mask)[0][
@@ -168,11 +173,11 @@ def write(
     greedy = SequenceGenerator(
         [model.model], model.target, beam_size=1, max_len_a=0, max_len_b=longest
     )
-    found = [
+    decoded = [
         best["tokens"].tolist()
         for best, *_ in models.searched(greedy, model.model, sources)
     ]
-    if found != targets:
+    if decoded != targets:
         raise AggdecError(
             f"{folder.stem}: fairseq's outputs are not its own decoder's; is it another version?"
         )

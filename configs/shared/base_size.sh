@@ -1,5 +1,5 @@
 # Small experiments with models of base size, for one GPU in half precision: sets `sizes`, `half` and, with the experiment OF
-# whose models they are, `train_options`: base_size OF. TRAIN_HOURS ends each training after that time; it cannot go on then.
+# whose models they are, `train_options`: base_size OF. TRAIN_HOURS ends each training after that time; it cannot be continued then.
 # REHEARSE=1 makes everything tiny, for a CPU: 20 updates, 8 sentences to time.
 # shellcheck shell=bash disable=SC2034
 base_size() {

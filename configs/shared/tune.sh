@@ -14,7 +14,7 @@ stage_tune() {
     if [[ " ${options[*]} " != *" --device "* ]] && has_gpu; then
         options+=(--device cuda)
     fi
-    is_done "$work/tune.jsonl" TUNE_LIMIT "${options[@]}" || true # `aggdec tune` itself goes on with it
+    is_done "$work/tune.jsonl" TUNE_LIMIT "${options[@]}" || true # `aggdec tune` itself continues it
     python -m fairseq_aggdec.cli.verbs tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" |
         tee "$work/tune.md"
 }

@@ -110,6 +110,7 @@ def needs(experiment: About) -> str:
             else ""
         )
 
+    # what every experiment needs
     memory = (
         "not measured" if experiment.memory_gb is None else f"{experiment.memory_gb:g}"
     )
@@ -117,6 +118,7 @@ def needs(experiment: About) -> str:
         experiment.title,
         f"disk, GB: {experiment.disk_gb:g}{more(experiment.more_disk_gb)}",
     ]
+    # an experiment of full size needs GPUs, a small one a processor
     if experiment.gpu_hours:
         hours = f"{experiment.gpu_hours:,} of a V100, or {experiment.h100_hours:,g} of an H100"
         lines += [
@@ -152,14 +154,11 @@ def small(experiment: About) -> str:
 @on_command_line()
 def main(configs: str, experiment: str | None = None, what: str = "small") -> None:
     """Print the table of all experiments in the folder configs/, or the stand-ins or `needs` of one."""
-    about = None if experiment is None else read_about(Path(configs, experiment))
-    print(
-        table(read_all(Path(configs)))
-        if about is None
-        else needs(about)
-        if what == "needs"
-        else small(about)
-    )
+    if experiment is None:
+        print(table(read_all(Path(configs))))
+        return
+    about = read_about(Path(configs, experiment))
+    print(needs(about) if what == "needs" else small(about))
 
 
 if __name__ == "__main__":

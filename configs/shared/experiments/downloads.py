@@ -7,13 +7,14 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pooch
 import requests
 
+from experiments.yaml_files import read_yaml
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL, alone_at, file_sha256
 
@@ -37,8 +38,14 @@ class Original:
     """the folder, below that of the data sets, which an archive is unpacked to"""
     inside: str = "."
     """the folder in the archive that becomes `unpack_to`"""
-    members: tuple[str, ...] = ()
+    members: Sequence[str] = ()
     """the members of the archive that are unpacked; none for all"""
+
+
+def published(corpus: str) -> list[Original]:
+    """The published files of a corpus, by corpora/published.yaml."""
+    files = read_yaml(Path(__file__).parent / "corpora/published.yaml")
+    return [Original(**fields) for fields in files[corpus]]
 
 
 def fetch(data: Path, originals: Iterable[Original]) -> None:
@@ -124,6 +131,7 @@ def unpack(archive: Path, folder: Path, item: Original) -> None:
             raise AggdecError(
                 f"{archive}: damaged ({error}); delete it, and fetch it again"
             ) from error
+        # another version of the archive may lack files
         if lacking := [
             name
             for name in item.members or (item.inside,)
@@ -132,6 +140,7 @@ def unpack(archive: Path, folder: Path, item: Original) -> None:
             raise AggdecError(
                 f"{archive} has no member {', '.join(lacking)}; fetch the version that is published"
             )
+        # what is whole gets its name
         (partial / item.inside).rename(folder)
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from experiments.chance import hold_out, sentence_key
@@ -15,35 +15,54 @@ def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """Yield the different pairs, normalised; pairs with an empty side are left out."""
     seen: set[Pair] = set()
     for source, target in pairs:
-        pair = normalise(source), normalise(target)
-        if all(pair) and pair not in seen:
-            seen.add(pair)
-            yield pair
+        pair = (normalise(source), normalise(target))
+        if not all(pair) or pair in seen:
+            continue
+        seen.add(pair)
+        yield pair
 
 
-def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
-    """Whether a pair looks like a translation, by its numbers of words, as in Moses' clean-corpus-n.
+def is_usual(
+    pair: Pair,
+    max_words: int,
+    ratio: float,
+) -> bool:
+    """Whether a pair looks like a translation, by its counts of words, as in Moses' clean-corpus-n.
 
     Args:
         pair: source and target.
         max_words: the most words of a side; a side must not be empty either.
         ratio: the longer side has at most this many times the words of the shorter one.
     """
-    short, long = sorted(len(side.split()) for side in pair)
-    return short > 0 and long <= min(max_words, ratio * short)
+    lengths = [len(side.split()) for side in pair]
+    shortest = min(lengths)
+    longest = min(max_words, ratio * shortest)
+    return shortest > 0 and max(lengths) <= longest
 
 
-def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+def without(
+    pairs: Iterable[Pair],
+    others: Iterable[Pair],
+) -> list[Pair]:
     """Leave out pairs that share a source or a target with one of the others; white space does not count."""
-    others = list(others)
-    sources, targets = (
-        {"".join(pair[side].split()) for pair in others} for side in (0, 1)
-    )
+    return _apart(pairs, others, lambda sentence: "".join(sentence.split()))
+
+
+def _apart(
+    pairs: Iterable[Pair],
+    others: Iterable[Pair],
+    key: Callable[[str], str],
+) -> list[Pair]:
+    """The pairs that share neither a source nor a target with one of the others."""
+    sources = set()
+    targets = set()
+    for source, target in others:
+        sources.add(key(source))
+        targets.add(key(target))
     return [
-        pair
-        for pair in pairs
-        if "".join(pair[0].split()) not in sources
-        and "".join(pair[1].split()) not in targets
+        (source, target)
+        for source, target in pairs
+        if key(source) not in sources and key(target) not in targets
     ]
 
 
@@ -57,8 +76,8 @@ def split(
 
     Args:
         pairs: different (source, target) pairs.
-        sizes: {held-out set: number of source sentences}.
-        long_words: the number of words from which on a source counts as long; 0: none does.
+        sizes: {held-out set: count of source sentences}.
+        long_words: words from which on a source is long; 0: none does.
         long_share: share of long sources in each held-out set; a corpus of short sentences has fewer.
 
     Returns:
@@ -68,50 +87,43 @@ def split(
     Raises:
         AggdecError: there are too few long or too few short sentences.
     """
-    first_translation: dict[str, str] = {}
-    for source, target in pairs:
-        first_translation.setdefault(source, target)
-    wanted = {name: round(size * long_share) for name, size in sizes.items()}
-    long: list[str] = []
-    short: list[str] = []
-    for source in first_translation:
-        (long if 0 < long_words <= len(source.split()) else short).append(source)
-    chosen = [
-        hold_out(sources, shares) if any(shares.values()) else {}
-        for sources, shares in (
-            (long, wanted),
-            (short, {name: size - wanted[name] for name, size in sizes.items()}),
-        )
-    ]
-    held_out: dict[str, list[Pair]] = {}
-    for name in sizes:
+    # each source with the first of its translations
+    translations = dict(reversed(pairs))
+    long = {source for source in translations if 0 < long_words <= len(source.split())}
+    # how many long and how many short sources each set has
+    long_sizes = {name: round(size * long_share) for name, size in sizes.items()}
+    short_sizes = {name: size - long_sizes[name] for name, size in sizes.items()}
+    chosen: dict[str, list[str]] = {name: [] for name in sizes}
+    for sources, wanted in (
+        (long, long_sizes),
+        (translations.keys() - long, short_sizes),
+    ):
+        if any(wanted.values()):
+            for name, part in hold_out(sources, wanted).items():
+                chosen[name] += part
+    held_out = {}
+    for name, part in chosen.items():
         # not sorted by the hash that they were chosen by, under which all short ones would come first
-        sources = sorted(
-            (s for part in chosen for s in part.get(name, [])),
-            key=lambda s: sentence_key(s[::-1]),
-        )
-        held_out[name] = [(source, first_translation[source]) for source in sources]
-    used_sources = {source for part in held_out.values() for source, _ in part}
-    used_targets = {target for part in held_out.values() for _, target in part}
-    train = [
-        pair
-        for pair in pairs
-        if pair[0] not in used_sources and pair[1] not in used_targets
-    ]
+        part.sort(key=lambda source: sentence_key(source[::-1]))
+        held_out[name] = [(source, translations[source]) for source in part]
+    train = _apart(pairs, chain.from_iterable(held_out.values()), key=str)
     return {"train": train, **held_out}
 
 
 def take_out(
-    train: Sequence[Pair], others: Iterable[Sequence[Pair]], sizes: dict[str, int]
+    train: Sequence[Pair],
+    others: Iterable[Sequence[Pair]],
+    sizes: dict[str, int],
 ) -> dict[str, list[Pair]]:
     """Held-out sets out of training pairs, and `train`: pairs that share no sentence with a held-out pair or `others`.
 
     Args:
         train: the pairs.
         others: the pairs of each split that is given.
-        sizes: {held-out set: number of source sentences}.
+        sizes: {held-out set: count of source sentences}.
     """
-    return split(without(train, chain.from_iterable(others)), sizes)
+    given = chain.from_iterable(others)
+    return split(without(train, given), sizes)
 
 
 def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -121,6 +133,8 @@ def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
         references: the references of each sentence, at least one.
     """
     most = max(map(len, references), default=0)
-    return [
-        [own[min(number, len(own) - 1)] for own in references] for number in range(most)
-    ]
+    columns = []
+    for number in range(most):
+        column = [texts[min(number, len(texts) - 1)] for texts in references]
+        columns.append(column)
+    return columns

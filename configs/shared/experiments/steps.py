@@ -5,8 +5,8 @@
     bpe/SPLIT.SIDE     its subwords
     data-bin           fairseq's binary data
 
-A file or folder has its name only when it is whole, and is not made again: a run that was stopped goes on. To build
-with other settings, delete the work folder, or the folder of a step.
+A file or folder has its name only when it is whole, and is not made again: a run that was stopped is continued. To
+build with other settings, delete the work folder, or the folder of a step.
 """
 
 from __future__ import annotations
@@ -241,63 +241,54 @@ class Steps:
         self.once("data-bin", lambda _, unfinished: self._binarise(unfinished, options))
 
     def _binarise(self, unfinished: Path, options: list[str]) -> None:
-        source, target = self.experiment.sides
-        # from within the work folder: its own name may begin with a dash or hold a comma
-        bpe, destination = Path("bpe"), Path(unfinished.name)
-        command = [
-            sys.executable,
-            "-m",
-            "fairseq_cli.preprocess",
-            "--source-lang",
-            source,
-            "--target-lang",
-            target,
-        ]
-        command += ["--joined-dictionary", "--workers", str(self.workers)]
-        further = self.experiment.training_sets[1:]
-        tests = ",".join(
-            str(bpe / name) for name in self.experiment.splits[len(further) + 2 :]
+        source, _ = self.experiment.sides
+        dictionary = unfinished / f"dict.{source}.txt"
+        first, *further = self.experiment.training_sets
+        tests = self.experiment.splits[len(further) + 2 :]
+        self._preprocess(
+            unfinished,
+            *("--trainpref", f"bpe/{first}"),
+            *("--validpref", "bpe/valid"),
+            *("--testpref", ",".join(f"bpe/{name}" for name in tests)),
+            *options,
         )
-        files = [
-            "--trainpref",
-            str(bpe / "train"),
-            "--validpref",
-            str(bpe / "valid"),
-            "--testpref",
-            tests,
-        ]
-        _run([*command, *options, *files, "--destdir", str(destination)], self.work)
         for name in further:  # fairseq-preprocess takes one training set at a time
-            files = [
-                "--trainpref",
-                str(bpe / name),
-                "--srcdict",
-                str(destination / f"dict.{source}.txt"),
-            ]
-            _run([*command, *files, "--destdir", str(destination / name)], self.work)
-            for file in (unfinished / name).glob("train.*"):
+            alone = unfinished / name
+            known = str(dictionary.relative_to(self.work))
+            words = ["--trainpref", f"bpe/{name}", "--srcdict", known]
+            self._preprocess(alone, *words)
+            for file in alone.glob("train.*"):
                 file.rename(unfinished / file.name.replace("train.", f"{name}.", 1))
-            shutil.rmtree(unfinished / name)
-        language = self.experiment.language_of(source)
-        if language and not (unfinished / f"dict.{language}.txt").exists():
-            # fairseq-interactive passes --source-lang to the tokeniser, which needs the language: so there must be a
-            # dictionary of that name, for `-s en -t en`
-            shutil.copy(
-                unfinished / f"dict.{source}.txt", unfinished / f"dict.{language}.txt"
-            )
+            shutil.rmtree(alone)
+        # fairseq-interactive passes --source-lang to the tokeniser, which needs the language: so there must be a
+        # dictionary of that name, for `-s en -t en`
+        language = self.experiment.language_of(source) or source
+        if not (unfinished / f"dict.{language}.txt").exists():
+            shutil.copy(dictionary, unfinished / f"dict.{language}.txt")
         if (self.work / "codes").exists():
             shutil.copy(self.work / "codes", unfinished / "codes")
         if self.experiment.gpt2:  # needed to decode outputs
             for name in subwords.GPT2_FILES:
                 shutil.copy(given_file(self.data / "bart" / name), unfinished / name)
 
+    def _preprocess(self, destination: Path, *words: str) -> None:
+        """Run fairseq-preprocess with these words, from within the work folder.
+
+        Its name may begin with a dash or hold a comma.
+        """
+        source, target = self.experiment.sides
+        command = [
+            *(sys.executable, "-m", "fairseq_cli.preprocess"),
+            *("--source-lang", source, "--target-lang", target),
+            *("--joined-dictionary", "--workers", str(self.workers)),
+            *("--destdir", str(destination.relative_to(self.work))),
+            *words,
+        ]
+        # the child inherits the lock on the work folder, since it would live on if this process were killed
+        if subprocess.run(command, cwd=self.work, close_fds=False).returncode != 0:
+            raise AggdecError(f"{command[2]} failed; its own message is above")
+
 
 def shipped_dictionary(name: str) -> Path:
     """The dictionary of a shipped model, the same on both sides."""
     return min((_SHIPPED / name).glob("dict.*.txt"))
-
-
-def _run(command: list[str], work: Path) -> None:
-    # the child inherits the lock on the work folder, since it would go on if this process were killed
-    if subprocess.run(command, cwd=work, close_fds=False).returncode != 0:
-        raise AggdecError(f"{command[2]} failed; its own message is above")

@@ -26,9 +26,12 @@ from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from .task import SuperResolutionTask
 from .tokens import to_image
 
-BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
+BASELINE = "greedy"
+EXACT = "blockwise"
+APPROXIMATE = "approximate"
 """names of the modes"""
-_CELL, _GAP = 128, 8  # pixels of a picture's side and between pictures
+_CELL = 128  # pixels of a picture's side
+_GAP = 8  # pixels between pictures
 
 Loaded = tuple[SuperResolutionTask, BaseFairseqModel]
 
@@ -91,6 +94,7 @@ def decode(
     Raises:
         AggdecError: the split, the images or the settings cannot be used.
     """
+    # the images in batches
     task.load_dataset(args.gen_subset)
     dataset = task.dataset(args.gen_subset)
     numbers = range(len(dataset))[: args.limit]
@@ -99,6 +103,7 @@ def decode(
         dataset.collater([dataset[i] for i in numbers[first : first + args.batch_size]])
         for first in starts
     ]
+    # each mode decodes all batches, in turns with the others
     runners = []
     for name, decoding in ((BASELINE, BASELINE), (EXACT, EXACT), (APPROXIMATE, EXACT)):
         options: dict[str, Any] = (
@@ -112,16 +117,16 @@ def decode(
             )
         )
     results = compare(runners, args.repeats)
-    inputs, originals = (
-        list(dataset.src.images[: len(numbers)]),
-        list(dataset.tgt.images[: len(numbers)]),
-    )
+    # what came out, beside the originals
+    inputs = list(dataset.src.images[: len(numbers)])
+    originals = list(dataset.tgt.images[: len(numbers)])
     outputs = {result.mode.name: _images(task, result) for result in results}
     runs = [run_of(result, results[0]) for result in results]
     for run in runs:
         run.batch_size = args.batch_size
-        run.counts.psnr = psnr(outputs[run.mode], originals)
-        run.counts.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
+        run.psnr = psnr(outputs[run.mode], originals)
+        run.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
+    # the record
     title = f"{args.gen_subset} of {args.data} by {args.path}"
     record = Record(
         title=f"{title}, {task.sizes}, {len(numbers)} images, ε = {args.accept_distance:g}",
@@ -137,7 +142,8 @@ def decode(
 
 
 def _images(task: SuperResolutionTask, result: ModeResult) -> list[np.ndarray]:
-    sizes, dictionary = task.sizes, task.target_dictionary
+    sizes = task.sizes
+    dictionary = task.target_dictionary
     outputs = (
         torch.tensor(result.outputs[number].tokens) for number in sorted(result.outputs)
     )
@@ -152,20 +158,14 @@ def table(record: Record) -> str:
     greedy, *_ = record.runs
     rows = [["bicubic", "", "", "", "", f"{record.bicubic_psnr:.2f}", ""]]
     for run in record.runs:
-        counts = run.counts
-        rows.append(
-            [
-                run.mode,
-                f"{counts.mean_iterations:.1f}",
-                f"{counts.mean_accepted_block or 0.0:.2f}",
-                f"{run.milliseconds:.0f}",
-                f"{run.speed_up_over(greedy):.2f}x",
-                f"{counts.psnr:.2f}",
-                f"{counts.same_pixels:.1%}",
-            ]
-        )
-    heads = ["iterations", "mean accepted block", "ms an image", "speed-up"]
-    return text_table(["decoding", *heads, "PSNR, dB", "greedy's pixels"], rows)
+        blocks = run.mean_accepted_block or 0.0
+        milliseconds = 1000 * run.seconds / run.sentences
+        counted = [f"{run.mean_iterations:.1f}", f"{blocks:.2f}", f"{milliseconds:.0f}"]
+        rows.append([
+            run.mode, *counted, f"{greedy.seconds / run.seconds:.2f}x", f"{run.psnr:.2f}", f"{run.same_pixels:.1%}",
+        ])  # fmt: skip
+    counts = ["iterations", "mean accepted block", "ms an image", "speed-up"]
+    return text_table(["decoding", *counts, "PSNR, dB", "greedy's pixels"], rows)
 
 
 def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:

@@ -61,9 +61,9 @@ def _in_array(path: Path, grey: bool) -> Images:
             f"{path}: no .npz file, or damaged ({error}); write it with numpy.savez"
         ) from error
     if images is None:
-        found = ", ".join(getattr(content, "files", ())) or "nothing with a name"
+        arrays = ", ".join(getattr(content, "files", ())) or "nothing with a name"
         raise AggdecError(
-            f"{path}: has no array `{ARRAY}` but {found}; write it with numpy.savez(FILE, {ARRAY}=...)"
+            f"{path}: has no array `{ARRAY}` but {arrays}; write it with numpy.savez(FILE, {ARRAY}=...)"
         )
     channels = images.shape[-1] if images.ndim == 4 else 1 if images.ndim == 3 else 0
     if images.dtype != np.uint8 or channels not in (1, 3) or 0 in images.shape:
@@ -169,7 +169,8 @@ def read_outputs(
                 f"image {images.names[number]} has {image.width} x {image.height} pixels, fewer than --output-size "
                 f"{size}: lower that, or leave the image out"
             )
-        left, top = (image.width - side) // 2, (image.height - side) // 2
+        left = (image.width - side) // 2
+        top = (image.height - side) // 2
         image = image.convert("L" if sizes.channels == 1 else "RGB").crop(
             (left, top, left + side, top + side)
         )

@@ -182,7 +182,8 @@ class SuperResolutionTask(AggressiveTranslationTask):
 def sizes_of(cfg: Any) -> ImageSizes:
     """The image sizes by the options; raises `AggdecError` where the large one is no multiple of the small one."""
     check_least(cfg, 1, "input_size")
-    small, large = int(cfg.input_size), int(cfg.output_size)
+    small = int(cfg.input_size)
+    large = int(cfg.output_size)
     if large <= small or large % small:
         raise AggdecError(
             f"--output-size {large} is no multiple of --input-size {small}: each pixel becomes a square"

@@ -40,12 +40,13 @@ class ImageSizes:
 
     def __str__(self) -> str:
         colours = "grey" if self.channels == 1 else "RGB"
-        small, large = self.input_size, self.output_size
+        small = self.input_size
+        large = self.output_size
         return f"{colours} {small}x{small} to {large}x{large}"
 
 
 def intensity_dictionary() -> Dictionary:
-    """A dictionary of the intensities 0 to 255, in this order, behind fairseq's special symbols."""
+    """A dictionary of the intensities 0 to 255, in this order, after fairseq's special symbols."""
     dictionary = Dictionary()
     for intensity in range(INTENSITIES):
         dictionary.add_symbol(str(intensity))

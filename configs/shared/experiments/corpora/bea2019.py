@@ -8,13 +8,11 @@ published corrections: its site scores outputs.
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments.downloads import Original
+from experiments.downloads import published
 from experiments.experiment import TestSet
 from experiments.sentence_pairs import Pair
 from fairseq_aggdec.lab.score.m2_file import read_m2
 
-_SITE = "https://www.cl.cam.ac.uk/research/nl/bea2019st"
-_NUS = "https://www.comp.nus.edu.sg/~nlp"
 CONLL13 = "bea2019/release2.3.1/original/data/official-preprocessed.m2"
 CONLL14 = "bea2019/conll14st-test-data/noalt/official-2014.combined.m2"
 LANG8 = "bea2019/originals/lang8.train.auto.bea19.m2"
@@ -27,34 +25,7 @@ M2 = {"valid": CONLL13, "test": CONLL14}
 TEST_SET = TestSet("bea19", has_references=False)
 
 
-def _archive(address: str, *unpacked: str) -> Original:
-    folder = Path(unpacked[0]).parts[1]
-    members = tuple(str(Path(path).relative_to("bea2019")) for path in unpacked)
-    name = address.rpartition("/")[2]
-    return Original(
-        f"bea2019/originals/{name}",
-        address,
-        unpack_to=f"bea2019/{folder}",
-        inside=folder,
-        members=members,
-    )
-
-
-ORIGINALS = [
-    Original(
-        LANG8,
-        ask=f'licensed. Fill in the form for "Lang-8 Corpus of Learner English" at {_SITE}/#data and unpack '
-        "lang8.bea19.tar.gz",
-    ),
-    Original(
-        NUCLE,
-        ask=f"licensed. Ask for NUCLE at {_NUS}/corpora.html; it is the file in the M2 format of BEA-2019",
-    ),
-    _archive(f"{_SITE}/data/fce_v2.1.bea19.tar.gz", FCE),
-    _archive(f"{_SITE}/data/wi+locness_v2.1.bea19.tar.gz", WI, BEA19),
-    _archive(f"{_NUS}/conll13st/release2.3.1.tar.gz", CONLL13),
-    _archive(f"{_NUS}/conll14st/conll14st-test-data.tar.gz", CONLL14),
-]
+ORIGINALS = published("bea2019")
 FILES = {
     "train": (LANG8, NUCLE, FCE, WI),
     "wi": (WI,),

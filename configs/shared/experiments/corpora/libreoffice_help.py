@@ -17,12 +17,14 @@ from experiments.text_files import read_table
 from fairseq_aggdec.errors import AggdecError
 
 FILE = "libreoffice-help-en-de/pairs.tsv.gz"
-PAGE, COLUMNS = 0, {"en": 2, "de": 3}
+PAGE = 0
+COLUMNS = {"en": 2, "de": 3}
 HELD_OUT = {"test": 2000, "valid": 500}
 """{held-out set: number of paragraphs}"""
 WORDS = range(10, 101)
 """numbers of words that the source of a held-out pair may have"""
-SYMBOLS, MAX_TOKENS = 5000, 120
+SYMBOLS = 5000
+MAX_TOKENS = 120
 
 
 def parts(steps: Steps) -> dict[str, list[Pair]]:
@@ -38,16 +40,16 @@ def parts(steps: Steps) -> dict[str, list[Pair]]:
     names = sorted(pages, key=sentence_key)
     held_out: dict[str, list[Pair]] = {}
     for name, size in HELD_OUT.items():
-        found: dict[str, str] = {}
-        while len(found) < size:
+        chosen: dict[str, str] = {}
+        while len(chosen) < size:
             if not names:
                 raise AggdecError(
-                    f"{FILE}: has too few long paragraphs for {name}: {len(found)} instead of {size}"
+                    f"{FILE}: has too few long paragraphs for {name}: {len(chosen)} instead of {size}"
                 )
             for source, target in clean_pairs(pages.pop(names.pop())):
                 if len(source.split()) in WORDS:
-                    found.setdefault(source, target)
-        held_out[name] = list(found.items())[:size]
+                    chosen.setdefault(source, target)
+        held_out[name] = list(chosen.items())[:size]
     train = clean_pairs(chain.from_iterable(pages.values()))
     return {"train": without(train, chain.from_iterable(held_out.values())), **held_out}
 
@@ -59,7 +61,8 @@ def text(steps: Steps, folder: Path) -> None:
 
 def text_with_tatoeba(steps: Steps, folder: Path) -> None:
     """The help pages, to whose training pairs Tatoeba's are added; Tatoeba's test set is a further one, `tatoeba`."""
-    pages, sentences = parts(steps), tatoeba.parts(steps)
+    pages = parts(steps)
+    sentences = tatoeba.parts(steps)
     held_out = chain(pages["test"], pages["valid"])
     further = {
         "train": pages["train"] + without(sentences["train"], held_out),

@@ -29,9 +29,9 @@ def parts(steps: Steps) -> dict[str, list[Pair]]:
     columns = [COLUMNS.index(side) for side in steps.experiment.sides]
     table = read_table(steps.data / "tatoeba-en-de/deu.txt.gz", columns)
     pairs = list(clean_pairs((source, target) for source, target in table))
-    found = split(pairs, HELD_OUT, LONG_WORDS, LONG_SHARE)
-    found["train"] += join_pairs(found["train"], JOINED_PAIRS, max_words=40)
-    return found
+    splits = split(pairs, HELD_OUT, LONG_WORDS, LONG_SHARE)
+    splits["train"] += join_pairs(splits["train"], JOINED_PAIRS, max_words=40)
+    return splits
 
 
 def text(steps: Steps, folder: Path) -> None:
@@ -48,7 +48,7 @@ def prepare(steps: Steps) -> None:
 
 
 def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pair]:
-    """Yields long training pairs made of short ones, so that a model learns positions behind a short sentence.
+    """Yields long training pairs made of short ones, so that a model learns positions after a short sentence.
 
     Args:
         pairs: the training pairs.

@@ -16,90 +16,17 @@ from pathlib import Path
 
 from sacremoses import MosesPunctNormalizer
 
-from experiments.downloads import Original, fetch
+from experiments.downloads import fetch, published
 from experiments.sentence_pairs import Pair, is_usual
 from experiments.steps import Steps
 from experiments.text_files import one_space, read_lines, read_pairs
 from fairseq_aggdec.errors import AggdecError
 
 SYMBOLS = 32000
-MAX_WORDS, RATIO = 250, 1.5
-"""the most words of a training sentence, and of a side over the other's, as usual for this data"""
-
-_WMT14, _WMT16 = "wmt14_en_de", "wmt16_en_ro"
-_DEV14 = (
-    "dev/newstest2013.en",
-    "dev/newstest2013.de",
-    "dev/newstest2014-deen-ref.en.sgm",
-    "dev/newstest2014-deen-src.de.sgm",
-)
-_DEV16 = tuple(
-    f"dev/{name}-roen-{side}.sgm"
-    for name in ("newsdev2016", "newstest2016")
-    for side in ("ref.en", "src.ro")
-)
-
-
-def _dev(folder: str, members: tuple[str, ...]) -> Original:
-    return Original(
-        f"{folder}/originals/dev.tgz",
-        "http://data.statmt.org/wmt19/translation-task/dev.tgz",
-        sha256="7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-        unpack_to=f"{folder}/dev",
-        inside="dev",
-        members=members,
-    )
-
-
-WMT14 = [
-    Original(
-        f"{_WMT14}/originals/training-parallel-europarl-v7.tgz",
-        "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
-        sha256="0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-        unpack_to=f"{_WMT14}/europarl",
-        inside="training",
-        members=("training/europarl-v7.de-en.en", "training/europarl-v7.de-en.de"),
-    ),
-    Original(
-        f"{_WMT14}/originals/training-parallel-commoncrawl.tgz",
-        "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
-        sha256="c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-        unpack_to=f"{_WMT14}/commoncrawl",
-        members=("commoncrawl.de-en.en", "commoncrawl.de-en.de"),
-    ),
-    Original(
-        f"{_WMT14}/originals/training-parallel-nc-v9.tgz",
-        "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
-        sha256="cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-        unpack_to=f"{_WMT14}/news-commentary",
-        inside="training",
-        members=(
-            "training/news-commentary-v9.de-en.en",
-            "training/news-commentary-v9.de-en.de",
-        ),
-    ),
-    _dev(_WMT14, _DEV14),
-]
-WMT16 = [
-    Original(
-        f"{_WMT16}/originals/training-parallel-ep-v8.tgz",
-        "http://data.statmt.org/wmt16/translation-task/training-parallel-ep-v8.tgz",
-        sha256="8917bd3bef3bc894c8519ca1f8a4c7c330aad08a1263655a9d99ee13d532e3c7",
-        unpack_to=f"{_WMT16}/europarl",
-        inside="training-parallel-ep-v8",
-        members=(
-            "training-parallel-ep-v8/europarl-v8.ro-en.en",
-            "training-parallel-ep-v8/europarl-v8.ro-en.ro",
-        ),
-    ),
-    # SETIMES v2; the address that WMT links, opus.nlpl.eu/download.php, has been answered by 404 since 2024
-    Original(
-        f"{_WMT16}/originals/en-ro.tmx.gz",
-        "https://object.pouta.csc.fi/OPUS-SETIMES/v2/tmx/en-ro.tmx.gz",
-        sha256="56bfaa2a8c8bdfccb7b50cc926067e2291347d807004e81faab8762ddbf26302",
-    ),
-    _dev(_WMT16, _DEV16),
-]
+MAX_WORDS = 250
+"""of a training sentence, as usual for this data"""
+RATIO = 1.5
+"""the most words of a side over the other's"""
 
 _ROMANIAN = str.maketrans("ŞşŢţȘșȚțĂăÂâÎî", "SsTtSsTtAaAaIi")
 """letters without their marks, as in the data of all non-autoregressive work on this pair (Lee et al. 2018)"""
@@ -121,12 +48,12 @@ def read_tmx(file: Path, sides: tuple[str, str]) -> Iterator[Pair]:
         for _, unit in ET.iterparse(stream):
             if unit.tag != "tu":
                 continue
-            found = {}
+            sentences = {}
             for variant in unit.iter("tuv"):
                 language = variant.get(_LANGUAGE) or variant.get("lang") or ""
-                found[language.lower()] = one_space("".join(variant.itertext()))
-            if all(side in found for side in sides):
-                yield found[sides[0]], found[sides[1]]
+                sentences[language.lower()] = one_space("".join(variant.itertext()))
+            if all(side in sentences for side in sides):
+                yield sentences[sides[0]], sentences[sides[1]]
             unit.clear()
 
 
@@ -135,10 +62,8 @@ def normaliser(language: str) -> Callable[[str], str]:
 
     Romanian also loses the marks of its letters.
     """
-    punctuation, letters = (
-        MosesPunctNormalizer(language, perl_parity=True),
-        _ROMANIAN if language == "ro" else {},
-    )
+    punctuation = MosesPunctNormalizer(language, perl_parity=True)
+    letters = _ROMANIAN if language == "ro" else {}
 
     def normalise(line: str) -> str:
         line = punctuation.normalize(line).translate(letters)
@@ -177,8 +102,8 @@ def _sgm_pairs(files: dict[str, Path], sides: tuple[str, str]) -> list[Pair]:
 
 def wmt14(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
     """{split: pairs} of WMT 2014, whose training pairs alone have normalised punctuation, as in fairseq's script."""
-    fetch(data, WMT14)
-    folder = data / _WMT14
+    fetch(data, published("wmt14"))
+    folder = data / "wmt14_en_de"
     names = (
         "europarl/europarl-v7",
         "commoncrawl/commoncrawl",
@@ -205,8 +130,8 @@ def wmt14(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
 
 def wmt16(data: Path, sides: tuple[str, str]) -> dict[str, Iterator[Pair]]:
     """{split: pairs} of WMT 2016, all with normalised punctuation, and Romanian without the marks of its letters."""
-    fetch(data, WMT16)
-    folder = data / _WMT16
+    fetch(data, published("wmt16"))
+    folder = data / "wmt16_en_ro"
     europarl = read_pairs(
         *(folder / f"europarl/europarl-v8.ro-en.{side}" for side in sides)
     )
