@@ -30,7 +30,7 @@ stage_ablation() {
     for variant in "${ablation_variants[@]}"; do
         measure_variant "${variant%% *}"
     done
-    own_table ablation --output "$work/ablation/table.md" # tables.py says which variants are compared
+    own_table ablation --output "$work/ablation/table.md" # experiment_tables.py says which variants are compared
 }
 
 # The reference with each k of `block_sizes`, likewise in work/EXPERIMENT/ablation, by default on the development set: papers/000

@@ -12,8 +12,8 @@ import fairseq_aggdec
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 SHARED = CONFIGS / "shared"
-DESCRIPTIONS = {"languages", "answers", "data_sets", "tables"}
-"""keys of YAML files that describe data or the experiment, and no model"""
+DESCRIPTIONS = {"answers", "tables", "papers"}
+"""keys of about.yaml and tables.yaml, which describe no model"""
 
 
 def experiments() -> list[str]:

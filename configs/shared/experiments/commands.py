@@ -101,14 +101,14 @@ class _Page(Verb):
 
 @dataclass(kw_only=True)
 class ReportExperiment(DataSets, _Page):
-    """Print an experiment's results beside the papers' tables, or tables of its own."""
+    """Print an experiment's results beside the papers' tables, or further tables."""
 
     experiment: Positional[str]  # a folder of configs/, or its name
     # its work folder (default: the folder of its name in AGGDEC_WORK, or in work)
     work: Maybe[Path] = None
-    #: only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)
+    #: only this table: a paper's, such as ge2022/5, or one that tables.yaml names (default: all of the papers)
     table: Maybe[str] = None
-    #: draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated
+    #: draw the figure of this further table into this .png or .svg; of several figures the second where repeated
     figure: Annotated[UseAppendAction[list[Path]], arg(metavar="FILE")] = field(
         default_factory=list
     )

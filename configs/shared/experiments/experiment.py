@@ -25,8 +25,6 @@ class TestSet:
     __test__ = False  # no test class, for pytest
 
     name: str
-    m2: str | None = None
-    """file of its gold edits, below the folder of the data sets"""
     has_references: bool = True
     """False where its corrections are not published"""
 

@@ -1,160 +1,132 @@
-"""The numbers that a table can show, each a function of the place where its row was decoded and timed."""
+"""The numbers that a table can show, by the names that the files of tables have for them.
+
+Each is a function of the place where its row was decoded and timed. Any other name is a column of aggdec score.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from operator import attrgetter
 
-from experiments.results import Decoding, Measure, Place
+from experiments.results import NotMeasuredError, Place, known
 from experiments.training_log import Validation, seconds_to_reach
-from fairseq_aggdec.lab.bench.record import Counts, Run
+
+Measure = Callable[[Place], float | None]
 
 
-@dataclass(frozen=True)
-class Score:
-    """A column of aggdec score, of the whole test set."""
-
-    column: str
-
-    def __call__(self, place: Place) -> float | None:
-        """The score of the decoded output, in percent."""
-        return place.results.score(place.set, place.label).get(self.column)
-
-
-def _of_run(number: Callable[[Run], float | None]) -> Measure:
-    """A number of the timed mode."""
-    return lambda place: None if place.run is None else number(place.run)
-
-
-def _counted(number: Callable[[Decoding | Counts], float | None]) -> Measure:
-    """A number of the whole test set, or if it has no counters of the timed sentences."""
-
-    def measure(place: Place) -> float | None:
-        if place.decoding is not None:
-            return number(place.decoding)
-        return None if place.run is None else number(place.run.counts)
-
-    return measure
-
-
-def _of_training(number: Callable[[list[Validation]], float]) -> Measure:
-    """A number of a drafter's training."""
-
-    def measure(place: Place) -> float | None:
-        training = place.results.training(place.training)
-        return None if training is None else number(training)
-
-    return measure
-
-
-def _best(validations: list[Validation]) -> float:
-    return max(validation.accepted for validation in validations)
-
-
-def _mib(size: int | None) -> float | None:
-    return None if size is None else size / 2**20
-
-
-iterations = _counted(lambda found: found.mean_iterations)
-"""mean iterations of a sentence"""
-accepted_tokens = _counted(lambda found: found.mean_accepted_tokens)
-"""mean committed tokens of an iteration, EOS counted"""
-accepted_without_eos = _counted(
-    lambda found: (
-        (found.tokens - found.sentences) / found.iterations
-        if found.iterations
-        else None
-    )
-)
-"""the same without EOS, as "Tok." of the papers: their published code stops counting before it"""
-accepted_block = _counted(lambda found: found.mean_accepted_block)
-"""mean tokens committed by a pass that verifies a block (k-hat of papers/004)"""
-seconds = _of_run(lambda run: run.times.seconds)
-"""seconds of all timed sentences"""
-timed_bleu = _of_run(lambda run: run.counts.bleu)
-"""sacrebleu's BLEU of the timed sentences"""
-host_mib = _of_run(lambda run: _mib(run.counts.host_bytes))
-"""peak resident memory of a process in MiB"""
-device_mib = _of_run(lambda run: _mib(run.counts.device_bytes))
-"""peak memory on the GPU in MiB"""
-psnr = _of_run(lambda run: run.counts.psnr)
-"""peak signal-to-noise ratio of the images of a mode, in dB"""
-greedy_pixels = _of_run(lambda run: run.counts.same_pixels)
-"""share of the pixels that are those of greedy decoding"""
-updates = _of_training(lambda training: training[-1].update)
-"""updates of a drafter's training"""
-training_seconds = _of_training(lambda training: training[-1].seconds)
-"""seconds of a drafter's training steps"""
-best_accepted = _of_training(_best)
-"""highest `accepted` of a drafter's validations"""
-
-
-def speed_up(place: Place) -> float | None:
+def speed_up(place: Place) -> float:
     """Seconds of the baseline over those of the mode."""
-    slow, fast = place.baseline, place.run
-    return None if slow is None or fast is None else fast.speed_up_over(slow)
+    slow = place.baseline
+    return slow.seconds / place.run.seconds
 
 
-def decoding_seconds(place: Place) -> float | None:
+def decoding_seconds(place: Place) -> float:
     """Seconds in which the whole test set was decoded, sentence by sentence."""
-    return None if place.decoding is None else place.decoding.seconds
+    return known(known(place.decoding).seconds)
 
 
-def decoding_speed_up(place: Place) -> float | None:
+def decoding_speed_up(place: Place) -> float:
     """`decoding_seconds` of the label `over` divided by those of the label."""
-    slow, fast = decoding_seconds(place.at(place.over)), decoding_seconds(place)
-    return None if slow is None or fast is None else slow / fast
+    slow = place.at(place.over)
+    return decoding_seconds(slow) / decoding_seconds(place)
 
 
-def module_ms(*modules: str, an_iteration: bool = False) -> Measure:
-    """Milliseconds a sentence, or an iteration, in these modules; without names, in all."""
-
-    def measure(place: Place) -> float | None:
-        run = place.run
-        spent = _module_seconds(place, modules)
-        if run is None or spent is None:
-            return None
-        counts = run.counts
-        parts = counts.iterations if an_iteration else counts.sentences
-        return 1e3 * spent / parts if parts else None
-
-    return measure
+def accepted_without_eos(place: Place) -> float:
+    """Mean committed tokens of an iteration as "Tok." of the papers: their published code stops counting before EOS."""
+    counts = place.counts
+    tokens = counts.tokens - counts.sentences
+    return tokens / known(counts.iterations or None)
 
 
-def module_percent(*modules: str) -> Measure:
-    """Share of the time in these modules; without names, in all."""
-
-    def measure(place: Place) -> float | None:
-        spent, whole = _module_seconds(place, modules), _module_seconds(place, ())
-        return None if spent is None or whole is None else 100 * spent / whole
-
-    return measure
+def module_seconds(place: Place) -> float:
+    """Seconds in the place's modules; without names, in all."""
+    spent = known(place.run.modules or None)
+    return sum(spent.get(name, 0.0) for name in place.modules or spent)
 
 
-def _module_seconds(place: Place, modules: tuple[str, ...]) -> float | None:
-    spent = place.run and place.run.times.modules
-    return sum(spent.get(name, 0.0) for name in modules or spent) if spent else None
+def module_percent(place: Place) -> float:
+    """Share of the time in the place's modules."""
+    whole = place.at(modules=())
+    return 100 * module_seconds(place) / module_seconds(whole)
 
 
-def bicubic_psnr(place: Place) -> float | None:
-    """PSNR of the small images of a record after bicubic enlargement, in dB."""
-    record = place.results.record(place.record)
-    return None if record is None else record.bicubic_psnr
+def module_ms(place: Place) -> float:
+    """Milliseconds of a sentence in the place's modules."""
+    return 1e3 * module_seconds(place) / place.run.sentences
 
 
-def common_accepted(place: Place) -> float | None:
+def module_ms_an_iteration(place: Place) -> float:
+    """Milliseconds of an iteration in the place's modules."""
+    iterations = known(place.run.iterations or None)
+    return 1e3 * module_seconds(place) / iterations
+
+
+def milliseconds(place: Place) -> float:
+    """Milliseconds of a sentence, alone."""
+    run = place.run
+    return 1000 * run.seconds / run.sentences
+
+
+def output_tokens(place: Place) -> float:
+    """Tokens of an output, its end counted."""
+    run = place.run
+    return run.tokens / run.sentences
+
+
+def best_accepted(training: list[Validation]) -> float:
+    """Highest `accepted` of a drafter's validations."""
+    return max(validation.accepted for validation in training)
+
+
+def common_accepted(place: Place) -> float:
     """Highest `accepted` that all trainings in the table reach."""
-    found = [
-        training
-        for name in place.beside
-        if (training := place.results.training(name)) is not None
-    ]
-    return min(map(_best, found)) if place.results.training(place.training) else None
+    known(place.training)
+    trainings = filter(None, map(place.results.training, place.beside))
+    return min(map(best_accepted, trainings))
 
 
-def seconds_to_common_accepted(place: Place) -> float | None:
-    """Seconds of training until `common_accepted`."""
-    training, level = place.results.training(place.training), common_accepted(place)
-    return (
-        None if training is None or level is None else seconds_to_reach(training, level)
-    )
+MEASURES: dict[str, Measure] = {
+    # of the whole test set, or if that has no counters of the timed sentences
+    "iterations": attrgetter("counts.mean_iterations"),
+    "accepted_tokens": attrgetter("counts.mean_accepted_tokens"),
+    "accepted_without_eos": accepted_without_eos,
+    "accepted_block": attrgetter("counts.mean_accepted_block"),
+    "decoding_seconds": decoding_seconds,
+    "decoding_speed_up": decoding_speed_up,
+    # of the timed sentences
+    "seconds": attrgetter("run.seconds"),
+    "speed_up": speed_up,
+    "timed_bleu": attrgetter("run.bleu"),
+    "host_mib": lambda place: known(place.run.host_bytes) / 2**20,
+    "device_mib": lambda place: known(place.run.device_bytes) / 2**20,
+    "module_percent": module_percent,
+    "psnr": attrgetter("run.psnr"),
+    "greedy_pixels": attrgetter("run.same_pixels"),
+    "bicubic_psnr": lambda place: (
+        known(place.results.record(place.record)).bicubic_psnr
+    ),
+    "as_greedy": attrgetter("run.identical"),
+    "output_tokens": output_tokens,
+    "milliseconds": milliseconds,
+    "module_ms": module_ms,
+    "module_ms_an_iteration": module_ms_an_iteration,
+    # of a drafter's training
+    "updates": lambda place: known(place.training)[-1].update,
+    "training_seconds": lambda place: known(place.training)[-1].seconds,
+    "best_accepted": lambda place: best_accepted(known(place.training)),
+    "common_accepted": common_accepted,
+    "seconds_to_common_accepted": lambda place: seconds_to_reach(
+        known(place.training), common_accepted(place)
+    ),
+}
+
+
+def measured(place: Place, name: str) -> float | None:
+    """The number of this name, noted as used for the head of the page; None if it was not measured."""
+    try:
+        value = MEASURES[name](place) if name in MEASURES else place.score(name)
+    except NotMeasuredError:
+        return None
+    if value is not None:
+        place.results.used.append((place, name))
+    return value

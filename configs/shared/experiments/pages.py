@@ -1,4 +1,4 @@
-"""`aggdec report`: an experiment's numbers beside the papers', or its own tables, with machines and commands."""
+"""`aggdec report`: an experiment's numbers beside the papers', or further tables of it, with machines and commands."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 from experiments.about import read_about
-from experiments.common_tables import examples
-from experiments.experiment import load_module
-from experiments.measures import Score, speed_up
-from experiments.papers import all_tables
+from experiments.experiment_tables import TABLES, Cell, ExperimentTable
+from experiments.measures import MEASURES
+from experiments.papers import all_tables, paper_table
 from experiments.results import Results
-from experiments.tables import Beside, Grid, Own, beside
+from experiments.tables import Beside, Grid, paper_tables
+from experiments.yaml_files import read_yaml
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.machine import describe
 from fairseq_aggdec.lab.bench.record import Record
@@ -26,7 +27,8 @@ def papers_text(names: Sequence[str], form: str) -> str:
         return "".join(
             f"{table.name:<13}{table.shows}\n" for table in all_tables().values()
         )
-    return "\n\n".join(beside(name, {}).grid().text(form) for name in names) + "\n"
+    tables = (Beside(paper_table(name)).grid().text(form) for name in names)
+    return "\n\n".join(tables) + "\n"
 
 
 def experiment_text(
@@ -44,127 +46,105 @@ def experiment_text(
         config: its folder in configs/.
         work: its work folder.
         data: the folder of the data sets.
-        table: only this table, of the papers or of the experiment's own; None for all of the papers.
-        figures: files of the figures of an own table, which are drawn.
+        table: only this table, of the papers or a further one; None for all of the papers.
+        figures: files of the figures of a further table, which are drawn.
         command: the command that is running.
         form: form of the tables, see `lab.grid`.
 
     Raises:
         AggdecError: there is no such table, nothing has been measured yet, or a file cannot be used.
     """
-    declared = load_module(config / "tables.py")
-    own = getattr(declared, "OWN", {}) | {"examples": examples}
-    if figures and table not in own:
-        raise AggdecError(
-            f"--figure needs --table with one of {', '.join(own) or 'no table here'}"
-        )
+    declared = read_yaml(config / "tables.yaml")
+    further = [*declared.get("tables", []), "examples"]
+    if figures and table not in further:
+        raise AggdecError(f"--figure needs --table with one of {', '.join(further)}")
     if not work.is_dir():
         raise AggdecError(
             f"--work {work}: no such folder; run the experiment's stages first"
         )
-    results = Results(config, work, data, tuple(getattr(declared, "METRICS", ())))
-    if table in own:
-        tables = own[table](results)
-        page = _own_page(results, str(table), tables, command, form)
+    results = Results(config, work, data, tuple(declared.get("metrics", ())))
+    if table is not None and table in further:
+        tables = TABLES[table](results)
+        title, lines, grids = _further_page(results, table, tables)
+        page = _page(results, title, lines, grids, command, form)
         _write_figures(tables, figures)
         return page
-    papers = declared.papers(results)
-    if table:
-        known = [paper.table.name for paper in papers]
-        if table not in known:
-            has = ", ".join([*own, *known])
-            raise AggdecError(
-                f"--table {table}: no such table in {config}/tables.py; it has {has}"
-            )
-        papers = [papers[known.index(table)]]
+    # the papers' tables, and again those that were measured in half precision
+    known = [*declared.get("papers", {})]
+    if table and table not in known:
+        has = ", ".join([*further, *known])
+        raise AggdecError(
+            f"--table {table}: no such table in {config}/tables.yaml; it has {has}"
+        )
+    papers = [
+        paper
+        for paper in paper_tables(results, declared)
+        if table in (None, paper.table.name)
+    ]
     if not results.used:
         raise AggdecError(
             f"{work}: nothing is decoded or measured there yet; run the experiment's stages first"
         )
-    about = read_about(config)
     half = replace(results, ending="-fp16")
-    named = {paper.table.name for paper in papers}
-    papers += [
-        replace(paper, ours=f"in half precision{paper.ours and f'; {paper.ours}'}")
-        for paper in declared.papers(half)
-        if paper.measured and paper.table.name in named
+    for paper in paper_tables(half, declared):
+        if paper.measured and table in (None, paper.table.name):
+            remark = paper.remark and f"; {paper.remark}"
+            papers.append(replace(paper, remark=f"in half precision{remark}"))
+    lines = _lines_beside(results, papers)
+    grids = [
+        grid
+        for paper in papers
+        if paper.measured
+        for grid in (paper.grid(), paper.changes())
+        if grid
     ]
-    return _beside_page(
-        results, about.title, not about.full_size, papers, command, form
+    return _page(
+        results, f"{config.name} beside the papers", lines, grids, command, form
     )
 
 
-def _beside_page(
-    results: Results,
-    title: str,
-    stand_in: bool,
-    tables: Sequence[Beside],
-    command: str,
-    form: str,
-) -> str:
-    """Tables of the papers with our numbers, each followed by its changes of quality.
-
-    Args:
-        results: what the numbers were looked up in.
-        title: title of the experiment.
-        stand_in: whether the experiment has other data than the papers.
-        tables: the tables; those without a measured number are only named.
-        command: the command that is running.
-        form: form of the tables, see `grid`.
-    """
-    grids = [
-        grid
-        for table in tables
-        if table.measured
-        for grid in (table.grid(), table.changes())
-        if grid
-    ]
+def _lines_beside(results: Results, papers: Sequence[Beside]) -> list[str]:
+    """What is said above tables of the papers; those without a measured number are only named."""
     name = results.config.name
-    said = shortened(results.work)
-    if stand_in:
+    about = read_about(results.config)
+    # what the numbers are of
+    differs = shortened(results.work)
+    if not about.full_size:
         differs = (
             f"{name} is a stand-in: other data and smaller models than the papers'. Iterations and changes of quality "
-            f"can be compared with theirs; scores and seconds cannot. {said}"
+            f"can be compared with theirs; scores and seconds cannot. {differs}"
         )
-    else:
-        differs = (
-            said
-            or f"{name} has the papers' data and model sizes; the machine may differ from theirs."
-        )
-    lines = [f"{title}. {differs}".strip()]
+    elif not differs:
+        differs = f"{name} has the papers' data and model sizes; the machine may differ from theirs."
+    lines = [f"{about.title}. {differs}".strip()]
     if any(
-        measure is speed_up and place.over.startswith("beam")
+        measure == "speed_up" and place.over.startswith("beam")
         for place, measure in results.used
     ):
         lines[0] += (
             " Speed-ups over fairseq's search contain what this plugin's engine gains without drafts: rows by `greedy` "
             "have that part alone."
         )
-    sets = [
-        found
-        for subset in sorted(
-            {place.set for place, _ in results.used}, key=_order_of_sets
-        )
-        if (found := results.test_set(subset))
-    ]
-    if sets:
-        sizes = ", ".join(f"{test}: {size} sentences" for test, size in sets)
+    # the test sets, `valid` first
+    used = {place.set for place, _ in results.used}
+    subsets = sorted(used, key=lambda subset: (subset != "valid", subset))
+    sets = filter(None, map(results.test_set, subsets))
+    if sizes := ", ".join(f"{test}: {size} sentences" for test, size in sets):
         lines.append(
             f"Scores are of all that was decoded ({sizes}); iterations and tokens too where their counters were kept, "
             "otherwise of the sentences that were timed."
         )
+    # the machines
     machines: dict[str, dict[str, list[str]]] = {}
     for record_name, record in _records(results).items():
         timed = machines.setdefault(describe(record.machine), {})
         timed.setdefault(f"{record.sentences} inputs", []).append(record_name)
     for machine, timed in machines.items():
-        sizes = "; ".join(
-            f"{size}: {', '.join(names)}" for size, names in timed.items()
-        )
-        lines.append(f"Times ({sizes}): {machine}.")
-    if missing := [table.table.name for table in tables if not table.measured]:
+        parts = "; ".join(f"{size}: {', '.join(of)}" for size, of in timed.items())
+        lines.append(f"Times ({parts}): {machine}.")
+    if missing := [paper.table.name for paper in papers if not paper.measured]:
         lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
-    return _page(results, f"{name} beside the papers", lines, grids, command, form)
+    return lines
 
 
 def shortened(work: Path) -> str:
@@ -173,58 +153,53 @@ def shortened(work: Path) -> str:
     for mark in sorted(work.rglob("*.shortened")):  # of scripts/stage.sh
         result = mark.with_suffix("")
         if result.exists():
-            made.setdefault(mark.read_text().strip(), []).append(
-                str(result.relative_to(work))
-            )
-    said = "; ".join(
-        f"{settings} of {', '.join(results)}" for settings, results in made.items()
-    )
+            settings = mark.read_text().strip()
+            made.setdefault(settings, []).append(str(result.relative_to(work)))
+    said = "; ".join(f"{settings} of {', '.join(of)}" for settings, of in made.items())
     return (
         said
         and f"Shortened, not the papers' training or not all of their sentences: {said}."
     )
 
 
-def _own_page(
-    results: Results, name: str, tables: Sequence[Own], command: str, form: str
-) -> str:
-    """The tables that an experiment declares under one name.
+def _further_page(
+    results: Results, name: str, tables: Sequence[ExperimentTable]
+) -> tuple[str, list[str], list[Grid]]:
+    """Title, lines and tables of what an experiment declares under one name.
 
     Raises:
         AggdecError: none of their numbers was measured.
     """
     grids = [grid for table in tables if (grid := table.grid())]
+    experiment = results.config.name
     if not grids:
         raise AggdecError(
-            f"{name}: nothing of it has been measured yet; run its stage of {results.config.name} first"
+            f"{name}: nothing of it has been measured yet; run its stage of {experiment} first"
         )
     parts = []
+    # the sentences of scores
     scored = dict.fromkeys(
-        place.set for place, measure in results.used if isinstance(measure, Score)
+        place.set for place, measure in results.used if measure not in MEASURES
     )
-    if counts := "/".join(
-        str(test[1]) for subset in scored if (test := results.test_set(subset))
-    ):
+    tests = filter(None, map(results.test_set, scored))
+    if counts := "/".join(str(size) for _, size in tests):
         parts.append(f"Scores of {counts} sentences")
-    if runs := [run for place, _ in results.used if (run := place.run) is not None]:
-        timed = "/".join(dict.fromkeys(str(run.counts.sentences) for run in runs))
-        parts.append(
-            f"times of the first {timed} of them"
-            if counts
-            else f"Times of {timed} inputs"
-        )
-        parts[-1] += ", batch size 1"
+    # the sentences and machines of times
+    runs = [place.timed for place, _ in results.used if place.timed]
+    if runs:
+        timed = "/".join(dict.fromkeys(str(run.sentences) for run in runs))
+        first = f"times of the first {timed} of them"
+        times = first if counts else f"Times of {timed} inputs"
         names = dict.fromkeys(place.record for place, _ in results.used)
-        found = (record for record in map(results.record, names) if record is not None)
-        parts.append(
-            " / ".join(dict.fromkeys(describe(record.machine) for record in found))
-        )
+        records = filter(None, map(results.record, names))
+        machines = dict.fromkeys(describe(record.machine) for record in records)
+        parts += [f"{times}, batch size 1", " / ".join(machines)]
     lines = [f"{'; '.join(parts)}."] if parts else []
     lines += filter(None, [shortened(results.work)])
-    return _page(results, f"{results.config.name}: {name}", lines, grids, command, form)
+    return f"{experiment}: {name}", lines, grids
 
 
-def _write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
+def _write_figures(tables: Sequence[ExperimentTable], files: Sequence[Path]) -> None:
     """Draw the first tables that declare a figure, in their order.
 
     Raises:
@@ -239,58 +214,51 @@ def _write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
         _draw(table, file)
 
 
-def _draw(table: Own, path: Path) -> None:
+def _draw(table: ExperimentTable, path: Path) -> None:
     """Draw a table with `figure`: points of one kind for each column, one point for each row."""
     from matplotlib.figure import Figure
 
     from fairseq_aggdec.lab.bench.figures import save
 
     assert table.figure is not None
+    y_label, x_label = table.figure
     figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])
+    axes = figure.add_subplot(xlabel=x_label, ylabel=y_label)
     for number, (column, marker) in enumerate(
         zip(table.columns, cycle("os^D"), strict=False)
     ):
+        # a point for each row that has both numbers, with its name
+        style: dict[str, Any] = {"color": f"C{number}", "marker": marker}
         for row, cells in table.rows.items():
-            y, x = cells[column].numbers if column in cells else (None, None)
-            if x is not None and y is not None:
-                axes.plot([x], [y], color=f"C{number}", marker=marker, markersize=5)
-                axes.annotate(
-                    row,
-                    (x, y),
-                    textcoords="offset points",
-                    xytext=(5, 3),
-                    fontsize=6,
-                    color=f"C{number}",
-                )
-        if len(table.columns) > 1:
-            axes.plot(
-                [],
-                [],
+            y, x = cells.get(column, Cell()).numbers or (None, None)
+            if x is None or y is None:
+                continue
+            axes.plot([x], [y], markersize=5, **style)
+            axes.annotate(
+                row,
+                (x, y),
+                textcoords="offset points",
+                xytext=(5, 3),
+                fontsize=6,
                 color=f"C{number}",
-                marker=marker,
-                linestyle="none",
-                label=column,
             )
+        # the column's name in the legend
+        if len(table.columns) > 1:
+            axes.plot([], [], linestyle="none", label=column, **style)
             axes.legend(frameon=False)
     axes.margins(0.12)  # room for the names
     save(figure, path)
 
 
 def _records(results: Results) -> dict[str, Record]:
-    """The records of all numbers that were found, in the order of their files."""
-    found = {
-        f"{name}{place.results.ending}": place.results.record(name)
-        for place, _ in results.used
-        for name in (place.record, place.over_record)
-        if name
-    }
-    names = sorted(found, key=lambda name: (name.count("/"), name.split("/")))
-    return {name: record for name in names if (record := found[name]) is not None}
-
-
-def _order_of_sets(subset: str) -> tuple[int, str]:
-    return (0 if subset == "valid" else 1, subset)
+    """The records of all numbers that were shown, in the order of their files."""
+    records = {}
+    for place, _ in results.used:
+        for name in filter(None, (place.record, place.over_record)):
+            if record := place.results.record(name):
+                records[f"{name}{place.results.ending}"] = record
+    order = sorted(records, key=lambda name: (name.count("/"), name.split("/")))
+    return {name: records[name] for name in order}
 
 
 def _page(
@@ -302,36 +270,24 @@ def _page(
     form: str,
 ) -> str:
     """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
-    runs = {
-        f"{place.record}{place.results.ending}, {place.mode or place.label}": place.run
-        for place, _ in results.used
-    }
-    refuse_differing(
-        [name for name, run in runs.items() if run and run.counts.differing]
-    )
-    outputs = {
-        (place.set, f"{place.label}{place.results.ending}"): place.decoding
-        for place, _ in results.used
-    }
-    decodings = [
-        found.command for _, found in sorted(outputs.items()) if found and found.command
-    ]
-    made = [
-        *decodings,
-        *(record.command for record in _records(results).values()),
-        command,
-    ]
-    listed = [*dict.fromkeys(map(results.relative, made))]
+    differing = {}
+    decodings = {}
+    for place, _ in results.used:
+        ending = place.results.ending
+        if run := place.timed:
+            mode = f"{place.record}{ending}, {place.mode or place.label}"
+            differing[mode] = run.differing or 0
+        if place.decoding:
+            decodings[place.set, f"{place.label}{ending}"] = place.decoding.command
+    refuse_differing(differing)
+    # the commands that made the outputs, the records and this page
+    made = [decodings[output] for output in sorted(decodings)]
+    made += [record.command for record in _records(results).values()]
+    commands = dict.fromkeys(map(results.relative, filter(None, [*made, command])))
     tables = [grid.text(form) for grid in grids]
     if "latex" in form:
-        return (
-            "\n\n".join(
-                ["\n".join(f"% {line}" for line in [title, *lines, *listed]), *tables]
-            )
-            + "\n"
-        )
-    commands = "\n".join(["```", *listed, "```"])
-    return (
-        "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{commands}"])
-        + "\n"
-    )
+        head = "\n".join(f"% {line}" for line in [title, *lines, *commands])
+        return "\n\n".join([head, *tables]) + "\n"
+    listed = "\n".join(["```", *commands, "```"])
+    parts = [f"# {title}", *lines, *tables, f"## Commands\n\n{listed}"]
+    return "\n\n".join(parts) + "\n"

@@ -1,10 +1,11 @@
-"""Reads the numbers of the papers' tables from `papers/*.yaml`."""
+"""Reads the numbers of the papers' tables, and what of ours stands beside each, from `papers/*.yaml`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from experiments.yaml_files import read_yaml
 from fairseq_aggdec.errors import AggdecError
@@ -22,7 +23,7 @@ class Column:
     """the heading in the paper"""
     unit: str
     digits: int
-    """number of decimals in the paper"""
+    """count of decimals in the paper"""
     quality: bool = False
     """whether it is a score, for which the change against greedy decoding and beam search is shown"""
 
@@ -31,15 +32,14 @@ class Column:
         """The name with the unit."""
         return self.name if self.unit == self.name else f"{self.name} ({self.unit})"
 
-    def measured(self, number: float | None) -> str:
-        """Our number with as many decimals as the paper's; below 100, with at least one. A dash for None."""
-        if number is None:
+    def measured(self, value: float | None) -> str:
+        """Our value with as many decimals as the paper's; below 100, with at least one. A dash for None."""
+        if value is None:
             return DASH
-        return (
-            f"{number:.{1 if self.digits == 0 and abs(number) < 100 else self.digits}f}"
-        )
+        digits = 1 if self.digits == 0 and abs(value) < 100 else self.digits
+        return f"{value:.{digits}f}"
 
-    def text(self, value: Value) -> str:
+    def printed(self, value: Value) -> str:
         """A value as the paper prints it; a dash for None."""
         if value is None:
             return DASH
@@ -61,45 +61,39 @@ class PaperTable:
     columns: tuple[Column, ...]
     rows: dict[str, dict[str, Value]]
     """values by system and by the name of the column"""
+    ours: dict[str, Any]
+    """where our numbers come from, see experiments/tables.py"""
 
     @property
     def title(self) -> str:
         """Paper and number of the table."""
         return f"{self.paper}, Table {self.name.partition('/')[2]}"
 
-    def check(self, what: str, name: str) -> None:
-        """Raise `AggdecError` unless the table has this `row` or `column`, whichever `what` says."""
-        known = (
-            list(self.rows)
-            if what == "row"
-            else [column.name for column in self.columns]
-        )
-        if name not in known:
-            raise AggdecError(
-                f"table {self.name} has no {what} {name!r}: {', '.join(known)}"
-            )
-
 
 @cache
 def all_tables() -> dict[str, PaperTable]:
     """All tables by name."""
-    found = {}
+    tables = {}
     for path in sorted((Path(__file__).parent / "papers").glob("*.yaml")):
         content = read_yaml(path)
         for number, entry in content["tables"].items():
-            name, columns = (
-                f"{path.stem}/{number}",
-                tuple(Column(**column) for column in entry["columns"]),
-            )
+            name = f"{path.stem}/{number}"
+            columns = tuple(Column(**column) for column in entry["columns"])
             names = [column.name for column in columns]
             rows = {
                 system: dict(zip(names, values, strict=True))
                 for system, values in entry["rows"].items()
             }
-            found[name] = PaperTable(
-                name, content["cited"], entry["shows"], entry["setting"], columns, rows
+            tables[name] = PaperTable(
+                name,
+                content["cited"],
+                entry["shows"],
+                entry["setting"],
+                columns,
+                rows,
+                entry.get("ours", {}),
             )
-    return found
+    return tables
 
 
 def paper_table(name: str) -> PaperTable:
@@ -109,7 +103,8 @@ def paper_table(name: str) -> PaperTable:
         AggdecError: there is no such table.
     """
     if name not in all_tables():
+        known = ", ".join(all_tables())
         raise AggdecError(
-            f"no table {name} of the papers is known: choose from {', '.join(all_tables())}"
+            f"no table {name} of the papers is known: choose from {known}"
         )
     return all_tables()[name]

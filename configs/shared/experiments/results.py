@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments.experiment import read_experiment
 from experiments.scores import ExperimentScores
@@ -16,8 +16,18 @@ from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.bench.record import Record, Run, load_record
 from fairseq_aggdec.structured_files import parse
 
-STATS, COMMAND = "stats.jsonl", "command.txt"
-"""files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
+_Value = TypeVar("_Value")
+
+
+class NotMeasuredError(Exception):
+    """A number was asked for that no stage has measured yet."""
+
+
+def known(value: _Value | None) -> _Value:
+    """The value; raises `NotMeasuredError` for None."""
+    if value is None:
+        raise NotMeasuredError
+    return value
 
 
 @dataclass
@@ -40,45 +50,42 @@ class Decoding:
     @property
     def mean_accepted_block(self) -> float | None:
         """As of a `Run`; None if iterations were not counted."""
-        return (
-            (self.tokens - self.sentences) / max(1, self.iterations - self.sentences)
-            if self.iterations
-            else None
-        )
+        if not self.iterations:
+            return None
+        passes = max(1, self.iterations - self.sentences)
+        return (self.tokens - self.sentences) / passes
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Mean committed tokens of an iteration, the verifier's own included; None if they were not counted."""
+        """Mean committed tokens of an iteration, the verifier's included; None if they were not counted."""
         return self.tokens / self.iterations if self.iterations else None
 
 
-def read_decoding(path: Path) -> Decoding:
-    """Read a file of --decoding-stats and add up its counters.
+def read_decoding(folder: Path) -> Decoding:
+    """Add up the counters of an output of scripts/decode.sh, from its `stats.jsonl`.
 
     Raises:
         AggdecError: the file has another format or is not complete.
     """
+    path = folder / "stats.jsonl"
+    command = folder / "command.txt"
     try:
         sentences = [
             parse(line, dict[str, Any], str(path), "decode again")
             for line in read_text_lines(path)
         ]
-        iterations = sum(entry["iterations"] for entry in sentences)
-        tokens = sum(entry["output_length"] + 1 for entry in sentences)
         times = [entry["seconds"] for entry in sentences]
+        return Decoding(
+            sentences=len(sentences),
+            iterations=sum(entry["iterations"] for entry in sentences),
+            tokens=sum(entry["output_length"] + 1 for entry in sentences),
+            seconds=None if None in times else round(sum(times), 6),
+            command=command.read_text("utf-8").strip() if command.is_file() else "",
+        )
     except (KeyError, TypeError) as error:
         raise AggdecError(
             f"{path}: not a whole file of --decoding-stats ({error!r}); decode again"
         ) from error
-    command = path.parent / COMMAND
-    told = command.read_text(encoding="utf-8").strip() if command.is_file() else ""
-    return Decoding(
-        len(sentences),
-        iterations,
-        tokens,
-        None if None in times else round(sum(times), 6),
-        told,
-    )
 
 
 @dataclass
@@ -95,8 +102,8 @@ class Results:
     """metrics of aggdec score beside those of prepare.py"""
     ending: str = ""
     """of the names of the outputs and records: `-fp16` for those in half precision"""
-    used: list[tuple[Place, Measure]] = field(default_factory=list)
-    """where the numbers that were found come from"""
+    used: list[tuple[Place, str]] = field(default_factory=list)
+    """the places and names of the numbers that were shown"""
 
     def __hash__(self) -> int:
         return id(self)
@@ -116,31 +123,31 @@ class Results:
             return None
         return ExperimentScores(experiment, self.work, self.data, self.metrics)
 
+    def output(self, subset: str, label: str) -> Path | None:
+        """The folder of a decoded output; None where it is missing or not finished."""
+        folder = self.work / "decode" / subset / f"{label}{self.ending}"
+        return folder if self.is_whole(folder) else None
+
     def score(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of a decoded output by their columns; empty where it is missing or not finished."""
-        if self.scores is None or not self.is_whole(
-            self.work / "decode" / subset / f"{label}{self.ending}"
-        ):
+        if self.scores is None or self.output(subset, label) is None:
             return {}
         return self.scores.of(subset, f"{label}{self.ending}")
 
     def test_set(self, subset: str) -> tuple[str, int] | None:
-        """Name and number of sentences of a test set that was decoded; `subset` is fairseq's name of it."""
-        if self.scores is None or not any(
-            map(self.is_whole, self.work.glob(f"decode/{subset}/*"))
-        ):
+        """Name and sentences of a test set that was decoded; `subset` is fairseq's name of it."""
+        folders = self.work.glob(f"decode/{subset}/*")
+        if self.scores is None or not any(map(self.is_whole, folders)):
             return None
         return self.scores.size(subset)
 
     @cache  # noqa: B019
     def decoding(self, subset: str, label: str) -> Decoding | None:
         """The counters of a decoded output."""
-        path = self.work / "decode" / subset / f"{label}{self.ending}" / STATS
-        return (
-            read_decoding(path)
-            if path.is_file() and self.is_whole(path.parent)
-            else None
-        )
+        folder = self.output(subset, label)
+        if folder is None or not (folder / "stats.jsonl").is_file():
+            return None
+        return read_decoding(folder)
 
     @cache  # noqa: B019
     def record(self, name: str) -> Record | None:
@@ -151,25 +158,19 @@ class Results:
     @cache  # noqa: B019
     def is_whole(self, output: Path) -> bool:
         """Whether fairseq-generate has finished in this folder; it may have skipped sentences that are too long."""
-        files = output.glob("generate-*.txt")
         return any(
             line.startswith("Generate ")
-            for path in files
+            for path in output.glob("generate-*.txt")
             for line in read_text_lines(path)
         )
 
     def run(self, name: str, mode: str) -> Run | None:
         """A mode of a record at batch size 1. In its name `-` may stand for `:`, as in names of folders."""
         record = self.record(name)
-        runs = record.at(1) if record is not None else []
-        return next(
-            (
-                run
-                for run in runs
-                if run.mode.replace(":", "-") == mode.replace(":", "-")
-            ),
-            None,
-        )
+        for run in record.at(1) if record else ():
+            if run.mode.replace(":", "-") == mode.replace(":", "-"):
+                return run
+        return None
 
     @cache  # noqa: B019
     def training(self, folder: str) -> list[Validation] | None:
@@ -178,29 +179,26 @@ class Results:
         return read_validations(log) if log.is_file() else None
 
     def sizes(self, pattern: str) -> list[str]:
-        """What `*` stands for in the names of records such as `blocks/regular-*`, numbers in their order."""
+        """What `*` stands for in the names of records such as `blocks/regular-*`; half precision is left out."""
         before, _, after = f"{self.work / pattern}.json".partition("*")
-        found = (
+        names = (
             str(path)[len(before) : -len(after)]
             for path in self.work.glob(f"{pattern}.json")
         )
-        return sorted(
-            found,
-            key=lambda name: (
-                not name.isdigit(),
-                int(name) if name.isdigit() else 0,
-                name,
-            ),
-        )
+        single = (name for name in names if not name.endswith("-fp16"))
+        return sorted(single, key=lambda name: name.zfill(9))
+
+    def targets(self, *drafters: str) -> str:
+        """What the stages have said of drafters that could not learn from the verifier's output; else empty."""
+        files = (self.work / drafter / "targets" for drafter in drafters)
+        said = (f", {file.read_text().strip()}" for file in files if file.is_file())
+        return "".join(dict.fromkeys(said))
 
     def relative(self, command: str) -> str:
         """A command with paths relative to the checkout, and `work/` for the folder of the work folders."""
         checkout = self.config.resolve().parents[1]
-        for folder, name in (
-            (self.work.resolve().parent, "work/"),
-            (self.work.absolute().parent, "work/"),
-        ):
-            command = command.replace(f"{folder}/", name)
+        for folder in (self.work.resolve().parent, self.work.absolute().parent):
+            command = command.replace(f"{folder}/", "work/")
         return command.replace(f"{checkout}/", "")
 
 
@@ -221,52 +219,47 @@ class Place:
     """baseline of a speed-up: a mode, or for `decoding_speed_up` a label"""
     over_record: str = ""
     """file with the baseline; empty for `record`"""
-    training: str = ""
+    modules: tuple[str, ...] = ()
+    """modules whose times are shown; empty for all"""
+    trained_in: str = ""
     """folder of a drafter's training in the work folder"""
     beside: tuple[str, ...] = ()
     """the trainings in the same table"""
 
     def at(self, label: str | None = None, **fields: Any) -> Place:
         """The same place but for these fields."""
-        return replace(
-            self, **(fields if label is None else {**fields, "label": label})
-        )
+        return replace(self, label=self.label if label is None else label, **fields)
+
+    def score(self, column: str) -> float | None:
+        """A score of the decoded output, in percent."""
+        return self.results.score(self.set, self.label).get(column)
 
     @property
-    def run(self) -> Run | None:
+    def timed(self) -> Run | None:
         """The timed mode."""
         return self.results.run(self.record, self.mode or self.label)
 
     @property
-    def baseline(self) -> Run | None:
+    def run(self) -> Run:
+        """The timed mode; raises `NotMeasuredError`, as do the two below."""
+        return known(self.timed)
+
+    @property
+    def baseline(self) -> Run:
         """The mode that a speed-up is over."""
-        return self.results.run(self.over_record or self.record, self.over)
+        return known(self.results.run(self.over_record or self.record, self.over))
+
+    @property
+    def counts(self) -> Decoding | Run:
+        """The counters of the whole test set, or if it has none of the timed sentences."""
+        return self.decoding or self.run
 
     @property
     def decoding(self) -> Decoding | None:
         """The counters of the decoded output."""
         return self.results.decoding(self.set, self.label)
 
-    def get(self, measure: Measure) -> float | None:
-        """A number of this place, noted as used for the head of the page; None if it was not measured."""
-        number = measure(self)
-        if number is not None:
-            self.results.used.append((self, measure))
-        return number
-
-    def row(self, columns: Mapping[str, Measure]) -> Row:
-        """The numbers of a row, by column."""
-        row = Row({column: self.get(measure) for column, measure in columns.items()})
-        row.place, row.columns = self, columns
-        return row
-
-
-class Row(dict[str, float | None]):
-    """The numbers of a row by column, and where they come from."""
-
-    place: Place
-    columns: Mapping[str, Measure]
-
-
-Measure = Callable[[Place], float | None]
-"""looks up a number; None if it was not measured"""
+    @property
+    def training(self) -> list[Validation] | None:
+        """The validations of the drafter's training."""
+        return self.results.training(self.trained_in)

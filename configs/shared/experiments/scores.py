@@ -35,24 +35,17 @@ class ExperimentScores:
     def __init__(
         self, config: Experiment, work: Path, data: Path, further: Sequence[str] = ()
     ) -> None:
-        self._config, self._work, self._data = config, work, data
+        self._config = config
+        self._work = work
+        self._data = data
         self._metrics = list(dict.fromkeys([*config.score, *further]))
-        self._tables: dict[str, ScoreTable] = {}
-
-    @cached_property
-    def sets(self) -> dict[str, TestSet]:
-        """Settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
-
-        The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
-        """
-        sets = {
-            name: TestSet(name, m2=self._config.m2.get(name))
-            for name in ("valid", "test")
+        self.sets: dict[str, TestSet] = {
+            "valid": TestSet("valid"),
+            "test": TestSet("test"),
         }
-        return sets | {
-            f"test{number}": item
-            for number, item in enumerate(self._config.test_sets, start=1)
-        }
+        """the test sets by fairseq's names `valid`, `test`, `test1`, ..."""
+        for number, item in enumerate(config.test_sets, start=1):
+            self.sets[f"test{number}"] = item
 
     def references(self, subset: str) -> ReferenceSet:
         """A test set with its references.
@@ -60,37 +53,35 @@ class ExperimentScores:
         Raises:
             AggdecError: a file is empty, or files do not belong together.
         """
-        item, tokens, (source_side, target_side) = (
-            self.sets[subset],
-            self._work / "tok",
-            self._config.sides,
-        )
+        item = self.sets[subset]
+        tokens = self._work / "tok"
+        source_side, target_side = self._config.sides
         files: list[Path] = []
-        if self._has_references(subset):
+        if item.has_references:
             files = sorted(tokens.glob(f"{item.name}.ref*")) or [
                 tokens / f"{item.name}.{target_side}"
             ]
-        text = [self._work / "text" / file.name for file in files]
-        # the side tells it where text came tokenised
-        language = self._config.language_of(target_side) or target_side
-        m2_file = self._data / item.m2 if item.m2 else None
+        m2 = self._config.m2.get(subset)
         return read_reference_set(
-            tokens / f"{item.name}.{source_side}", files, text, language, m2_file
+            tokens / f"{item.name}.{source_side}",
+            files,
+            text=[self._work / "text" / file.name for file in files],
+            # the side tells it where text came tokenised
+            language=self._config.language_of(target_side) or target_side,
+            m2=self._data / m2 if m2 else None,
         )
 
     def size(self, subset: str) -> tuple[str, int]:
         """Name of a test set, and the most sentences of it that an output has: all unless DECODE_LIMIT cut it."""
         table = self._table(subset)
-        return self.sets[subset].name, max(
-            (row.sentences for row in table.rows.values()), default=table.test.size
-        )
+        sizes = (row.sentences for row in table.rows.values())
+        return self.sets[subset].name, max(sizes, default=table.test.size)
 
     def of(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of one decoded output, by column."""
         table = self._table(subset)
         if label not in table.rows:
-            file = self._work / "decode" / subset / label / f"generate-{subset}.txt"
-            table.add(label, read_outputs(file, table.test.size, self._join))
+            table.add(label, self._outputs(subset, label))
         return table.rows[label].scores
 
     def tables(self, written: Path | None = None) -> list[ScoreTable]:
@@ -104,23 +95,18 @@ class ExperimentScores:
         """
         tables = []
         for subset, item in self.sets.items():
-            files = sorted(
-                (self._work / "decode" / subset).glob(f"*/generate-{subset}.txt")
-            )
+            decoded = self._work / "decode" / subset
+            files = sorted(decoded.glob(f"*/generate-{subset}.txt"))
             if not files:
                 continue
             table = self._table(subset)
             if "edit-ratio" in self._config.score:  # an editing task
                 table.add("source, unchanged", dict(enumerate(table.test.sources)))
-            for file in files:
-                self.of(subset, file.parent.name)
+            for label in (file.parent.name for file in files):
+                self.of(subset, label)
                 if written:
-                    outputs = read_outputs(file, table.test.size, self._join)
-                    _write(
-                        outputs,
-                        table.test.size,
-                        written / item.name / f"{file.parent.name}.txt",
-                    )
+                    file = written / item.name / f"{label}.txt"
+                    _write(self._outputs(subset, label), table.test.size, file)
             tables.append(table)
         if not tables:
             raise AggdecError(
@@ -128,11 +114,16 @@ class ExperimentScores:
             )
         return tables
 
+    def _outputs(self, subset: str, label: str) -> dict[int, list[str]]:
+        file = self._work / "decode" / subset / label / f"generate-{subset}.txt"
+        return read_outputs(file, self._table(subset).test.size, self._join)
+
     @cache  # noqa: B019
     def _table(self, subset: str) -> ScoreTable:
-        test, metrics = self.references(subset), self._metrics
+        test = self.references(subset)
+        metrics = self._metrics
         # then what compares outputs with sources is left
-        if not self._has_references(subset):
+        if not self.sets[subset].has_references:
             metrics = [
                 name
                 for name, metric in all_metrics().items()
@@ -140,18 +131,13 @@ class ExperimentScores:
             ]
         return ScoreTable(self.sets[subset].name, test, choose_metrics(metrics, test))
 
-    def _has_references(self, subset: str) -> bool:
-        """Whether references are published: an entry that names a source and no references has none."""
-        return self.sets[subset].has_references
-
     @cached_property
     def _join(self) -> Callable[[str], str]:
         """The function that joins the experiment's subwords to text."""
         if not self._config.gpt2:
             return join_subwords
-        encoder = subwords.gpt2(
-            self._work / "data-bin/encoder.json", self._work / "data-bin/vocab.bpe"
-        )
+        folder = self._work / "data-bin"
+        encoder = subwords.gpt2(*(folder / name for name in subwords.GPT2_FILES))
         return lambda line: str(encoder.decode(line))
 
 

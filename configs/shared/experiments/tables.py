@@ -1,12 +1,17 @@
-"""Tables of an experiment, which `configs/EXPERIMENT/tables.py` builds of plain numbers.
+"""The papers' tables with an experiment's numbers in them.
 
-That file defines `papers`, and may define the others:
+Where our numbers come from is data: the entry `ours` of a paper's table in `papers/*.yaml`, and what an experiment
+changes of it in its `tables.yaml`, under `every_table` and under the table's name in `papers`:
 
-    METRICS = ["m2-references"]         # metrics of aggdec score beside those of prepare.py
-    def papers(results): ...            # list of `beside(...)`: tables of the papers with our numbers in them
-    OWN = {"depth": function}           # further tables by name; function(results) -> list of `Own`
+    columns: {Speed: speed_up, ...}    a measure for each column of the paper; an experiment lists the columns it has
+    rows: {GAD (k = 25): gad, ...}     a mode for each row, or fields; null: the experiment does not have the row
+    greedy, beam                       the rows that changes of quality are against
+    remark                             what is said of our numbers
+    label, set, record, mode, ...      fields of a `Place`; `label` is the mode unless it is given
 
-where a number is `results.at("gad", set="test").get(speed_up)` and a row `results.at("gad").row({"Speed": speed_up})`.
+A field of a row wins over that of its column, and that over one of the table. A row can also have `only`, the columns
+that it has; `differs`, how it differs from the paper's; and `like`, the paper's row that it is compared with where the
+paper does not have it. A text may have another field in braces: `record: bench/block-size-{k}`, with k from the row.
 """
 
 from __future__ import annotations
@@ -15,13 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.measures import speed_up
+from experiments.measures import measured
 from experiments.papers import Column, PaperTable, Value, paper_table
-from experiments.results import Measure, Place, Row
+from experiments.results import Place, Results
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.grid import DASH, text_table
 
-Numbers = Mapping[str, float | None]
-"""numbers of a row by column"""
+Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,30 +42,53 @@ class Grid:
     """whether all columns but the first are numbers, aligned to the right"""
 
     def text(self, form: str) -> str:
-        """The title, the note and the table; `form` is one of `grid`."""
-        title = f"% {self.title}" if "latex" in form else f"## {self.title}"
-        note = f"% {self.note}" if self.note and "latex" in form else self.note
+        """The title, the note and the table; `form` is one of `lab.grid`."""
+        comment = "% " if "latex" in form else ""
+        title = f"{comment or '## '}{self.title}"
+        note = self.note and f"{comment}{self.note}"
         table = text_table(self.headers, self.rows, form, numbers=self.numbers)
         return "\n\n".join(filter(None, [title, note, table]))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Beside:
     """A paper's table and our numbers in it."""
 
     table: PaperTable
-    numbers: Mapping[str, Numbers]
-    """ours, by system and column"""
-    ours: str = ""
-    """a remark about our numbers"""
-    differs: Mapping[str, str] = field(default_factory=dict)
-    """how our system differs from the paper's, by system"""
-    greedy: str | None = None
+    remark: str = ""
+    """what is said of our numbers"""
+    greedy: str = ""
     """the system with greedy decoding, for changes of quality"""
-    beam: str | None = None
+    beam: str = ""
     """the system with beam search, for changes of quality"""
-    further: Mapping[str, str] = field(default_factory=dict)
+    numbers: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    """ours, by system and column"""
+    differs: dict[str, str] = field(default_factory=dict)
+    """how our system differs from the paper's, by system"""
+    like: dict[str, str] = field(default_factory=dict)
     """for a system of ours that the paper does not have, the paper's system that it is compared with"""
+
+    def add(
+        self, system: str, numbers: dict[str, float | None], differs: str, like: str
+    ) -> None:
+        """Add our numbers of a system, by column.
+
+        Raises:
+            AggdecError: the paper's table lacks the system or a column.
+        """
+        columns = [column.name for column in self.table.columns]
+        for what, name, names in (
+            ("row", like or system, [*self.table.rows]),
+            *(("column", column, columns) for column in numbers),
+        ):
+            if name not in names:
+                raise AggdecError(
+                    f"table {self.table.name} has no {what} {name!r}: {', '.join(names)}"
+                )
+        self.numbers[system] = numbers
+        self.differs[system] = differs
+        if like:
+            self.like[system] = like
 
     def number(self, system: str, column: str) -> float | None:
         """Our number; None if it was not measured."""
@@ -68,22 +96,22 @@ class Beside:
 
     @property
     def rows(self) -> dict[str, dict[str, Value]]:
-        """The paper's values by system; a further system follows the one it is compared with."""
+        """The paper's values by system; a system that it does not have follows the one it is compared with."""
         rows = {}
         for system, values in self.table.rows.items():
             rows[system] = values
-            rows |= {
-                name: values for name, other in self.further.items() if other == system
-            }
+            for name, other in self.like.items():
+                if other == system:
+                    rows[name] = values
         return rows
 
     @property
     def measured(self) -> list[tuple[str, str]]:
         """Systems and columns of our numbers."""
         return [
-            (s, c)
-            for s, row in self.numbers.items()
-            for c, number in row.items()
+            (system, column)
+            for system, row in self.numbers.items()
+            for column, number in row.items()
             if number is not None
         ]
 
@@ -92,212 +120,189 @@ class Beside:
 
         The last column says how our systems differ from the paper's.
         """
-        ours_there, columns_there = (
-            {system for system, _ in self.measured},
-            {column for _, column in self.measured},
-        )
-        differs = {
-            system: text
-            for system, text in self.differs.items()
-            if text and system in ours_there
-        }
+        systems = {system for system, _ in self.measured}
+        columns = {column for _, column in self.measured}
+        differs = {s: text for s, text in self.differs.items() if text and s in systems}
+        # the headings
         headers = ["system"]
         for column in self.table.columns:
-            headers.append(
-                f"{column.heading}, paper" if self.measured else column.heading
-            )
-            headers += ["ours", "ratio"] if column.name in columns_there else []
+            paper = ", paper" if self.measured else ""
+            headers.append(f"{column.heading}{paper}")
+            headers += ["ours", "ratio"] if column.name in columns else []
+        headers += ["ours differs in"] if differs else []
+        # the rows
         rows = []
         for system, values in self.rows.items():
             row = [system]
             for column in self.table.columns:
-                row.append(column.text(values[column.name]))
-                if column.name in columns_there:
+                value = values[column.name]
+                row.append(column.printed(value))
+                if column.name in columns:
                     number = self.number(system, column.name)
-                    row += [
-                        column.measured(number),
-                        _ratio(number, values[column.name]),
-                    ]
+                    row += [column.measured(number), _ratio(number, value)]
             rows.append([*row, differs.get(system, "")] if differs else row)
-        ours = f"Ours: {self.ours}. " if self.ours else ""
-        note = f"Paper: {self.table.setting}. {ours}Ratio: ours over the paper's."
-        quoted = [
-            system
-            for system in self.table.rows
-            if system not in {*self.numbers, *self.further.values()}
-        ]
-        if quoted:
-            note += f" Not run in this experiment, but quoted from the paper: {'; '.join(quoted)}."
+        title = f"{self.table.title}: {self.table.shows}"
+        return Grid(title, headers, rows, self._note())
+
+    def _note(self) -> str:
         if not self.measured:
-            note = f"{self.table.setting}."
-        headers += ["ours differs in"] if differs else []
-        return Grid(f"{self.table.title}: {self.table.shows}", headers, rows, note)
+            return f"{self.table.setting}."
+        note = f"Paper: {self.table.setting}. "
+        note += f"Ours: {self.remark}. " if self.remark else ""
+        note += "Ratio: ours over the paper's."
+        ours = {*self.numbers, *self.like.values()}
+        if quoted := [system for system in self.table.rows if system not in ours]:
+            note += f" Not run in this experiment, but quoted from the paper: {'; '.join(quoted)}."
+        return note
 
     def changes(self) -> Grid | None:
         """How much scores differ from those of greedy decoding and of beam search, in the paper and here.
 
         It has only systems and columns that were measured; None if there is nothing to compare.
         """
-        baselines = [
-            (name, row)
-            for name, row in (("greedy", self.greedy), ("beam", self.beam))
-            if row
-        ]
+        baselines = {"greedy": self.greedy, "beam": self.beam}
+        baselines = {name: system for name, system in baselines.items() if system}
+        # what was measured
         columns = [
             column
             for column in self.table.columns
             if column.quality
-            and any(self.number(row, column.name) is not None for _, row in baselines)
+            and any(
+                self.number(system, column.name) is not None
+                for system in baselines.values()
+            )
         ]
         systems = [
-            s
-            for s in self.rows
-            if any(self.number(s, column.name) is not None for column in columns)
+            system
+            for system in self.rows
+            if any(self.number(system, column.name) is not None for column in columns)
         ]
         if len(systems) < 2:
             return None
-        headers, rows = ["system"], {system: [system] for system in systems}
+        # each change in the paper and here
+        headers = ["system"]
+        rows = {system: [system] for system in systems}
         for column in columns:
-            for name, baseline in baselines:
+            for name, baseline in baselines.items():
                 headers += [f"{column.heading} against {name}, paper", "ours"]
                 for system in systems:
-                    papers = (
-                        self.rows[system][column.name],
-                        self.rows[baseline][column.name],
-                    )
-                    ours = (
-                        self.number(system, column.name),
-                        self.number(baseline, column.name),
-                    )
-                    rows[system] += [_change(column, *papers), _change(column, *ours)]
-        note = (
-            f"Compared with {', '.join(f'{name}: {row}' for name, row in baselines)}."
-        )
+                    for values in (self.rows, self.numbers):
+                        here = values.get(system, {}).get(column.name)
+                        there = values.get(baseline, {}).get(column.name)
+                        rows[system].append(_change(column, here, there))
+        compared = ", ".join(f"{name}: {row}" for name, row in baselines.items())
         return Grid(
-            f"{self.table.title}: change of quality", headers, list(rows.values()), note
+            f"{self.table.title}: change of quality",
+            headers,
+            list(rows.values()),
+            f"Compared with {compared}.",
         )
 
 
-def beside(
-    name: str,
-    rows: Mapping[str, Numbers],
-    differs: str = "",
-    but: Mapping[str, str] | None = None,
-    further: Mapping[str, str] | None = None,
-    **more: Any,
-) -> Beside:
-    """Our numbers in a paper's table.
+def paper_tables(results: Results, declared: Fields) -> list[Beside]:
+    """The papers' tables that an experiment's `tables.yaml` declares, with its numbers."""
+    every = declared.get("every_table", {})
+    return [
+        beside(name, results, {**every, **changes})
+        for name, changes in declared.get("papers", {}).items()
+    ]
+
+
+def beside(name: str, results: Results, changes: Fields) -> Beside:
+    """A paper's table with our numbers.
 
     Below a row with speed-ups of fairseq's beam of 1 stands one of this plugin's `greedy`, if that was timed: what the
     engine gains without drafts.
 
     Args:
         name: the table, such as `ge2022/5`.
-        rows: our numbers by the paper's system and column.
-        differs: how our systems differ from the paper's.
-        but: the same of systems that differ otherwise.
-        further: see `Beside`.
-        more: further fields of `Beside`.
+        results: of the experiment.
+        changes: what the experiment says of the table.
 
     Raises:
         AggdecError: the paper's table lacks a row or a column.
     """
-    table, rows, further = paper_table(name), dict(rows), dict(further or {})
-    said = {system: (but or {}).get(system, differs) for system in rows}
-    for system, row in [*rows.items()]:
-        if speed_ups := _by_engine(row):
-            ours = f"{system}, by `greedy`"
-            rows[ours] = speed_ups
-            further[ours] = system
-            said[ours] = said[system]
-    for system, numbers in rows.items():
-        table.check("row", further.get(system, system))
-        for column in numbers:
-            table.check("column", column)
-    return Beside(table, rows, differs=said, further=further, **more)
+    table = paper_table(name)
+    said = {**_NOTHING_SAID, "targets": results.targets("drafter")}
+    said |= {**table.ours, **changes}
+    # the experiment's columns
+    columns = _named("measure", table.ours.get("columns", {}))
+    chosen = _named("measure", changes.get("columns", columns))
+    columns = {
+        column: {**columns.get(column, {}), **fields}
+        for column, fields in chosen.items()
+    }
+    # the experiment's rows
+    rows = _named("mode", table.ours.get("rows", {}))
+    for system, fields in changes.get("rows", {}).items():
+        if fields is None:
+            rows.pop(system, None)
+        else:
+            rows[system] = {**rows.get(system, {}), **_fields("mode", fields)}
 
+    def text(template: str) -> str:
+        return template.format_map(said)
 
-@dataclass(frozen=True)
-class Cell:
-    """Numbers that stand in one cell."""
-
-    numbers: tuple[float | None, ...]
-    form: str
-    """format of the numbers, for `str.format`"""
-
-    def text(self) -> str:
-        """The numbers; a dash for those that were not measured."""
-        if all(number is None for number in self.numbers):
-            return DASH
-        return self.form.format(
-            *(_NotMeasured() if number is None else number for number in self.numbers)
-        )
-
-
-def cell(place: Place, *measures: Measure, form: str = "") -> Cell:
-    """A cell with these numbers of a place; without `form`, each with two decimals."""
-    return Cell(
-        tuple(map(place.get, measures)), form or " / ".join("{:.2f}" for _ in measures)
+    filled = Beside(
+        table,
+        remark=text(said["remark"]),
+        greedy=text(said["greedy"]),
+        beam=text(said["beam"]),
     )
+    for template, row in rows.items():
+        system = text(template)
+        cells = {
+            column: _cell(results, {**said, **fields, **row})
+            for column, fields in columns.items()
+            if column in row.get("only", columns)
+        }
+        numbers = {column: measured(*cell) for column, cell in cells.items()}
+        differs = text(row.get("differs", said["differs"]))
+        like = row.get("like", "")
+        filled.add(system, numbers, differs, like)
+        # what the engine gains without drafts
+        places = {place for place, _ in cells.values()}
+        if [place.mode for place in places] == ["beam1"]:
+            engine = {
+                column: measured(place.at(mode="greedy"), measure)
+                for column, (place, measure) in cells.items()
+                if measure == "speed_up"
+            }
+            if any(engine.values()):
+                filled.add(f"{system}, by `greedy`", engine, differs, like or system)
+    return filled
 
 
-@dataclass(frozen=True)
-class Own:
-    """A table without a counterpart in a paper."""
-
-    title: str
-    first: str
-    """heading of the first column, which has the rows' names"""
-    rows: Mapping[str, Mapping[str, Cell]]
-    """cells by row and column"""
-    figure: tuple[str, str] | None = None
-    """labels of the y and x axis if the table can be drawn: each cell has two numbers then"""
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns in the order in which rows name them."""
-        return list(
-            dict.fromkeys(column for row in self.rows.values() for column in row)
-        )
-
-    def grid(self) -> Grid | None:
-        """The rows that have a measured number; None if there are none."""
-        columns = self.columns
-        rows = [
-            [name, *(row[c].text() if c in row else DASH for c in columns)]
-            for name, row in self.rows.items()
-        ]
-        rows = [row for row in rows if any(text != DASH for text in row[1:])]
-        return (
-            Grid(self.title, [self.first, *columns], rows, numbers=False)
-            if rows
-            else None
-        )
+_NOTHING_SAID = dict.fromkeys(("remark", "greedy", "beam", "differs", "verifier"), "")
 
 
-def _by_engine(row: Numbers) -> Numbers:
-    """The speed-ups of `greedy` in the place of a row of fairseq's beam of 1; none for other rows."""
-    if not isinstance(row, Row) or (row.place.mode or row.place.label) != "beam1":
-        return {}
-    found = row.place.at(mode="greedy").row(
-        {c: measure for c, measure in row.columns.items() if measure is speed_up}
-    )
-    return found if any(found.values()) else {}
+def _named(name: str, entries: Fields) -> dict[str, Any]:
+    return {entry: _fields(name, fields) for entry, fields in entries.items()}
 
 
-class _NotMeasured:
-    """A missing number of a cell, which prints as a dash in any format."""
+def _fields(name: str, fields: Any) -> Fields:
+    """The fields of a row or column, for which one text may stand."""
+    return {name: fields} if isinstance(fields, str) else fields or {}
 
-    def __format__(self, form: str) -> str:
+
+def _cell(results: Results, fields: Fields) -> tuple[Place, str]:
+    """The place and the measure that the fields of a cell say."""
+    mode = fields.get("mode", "").format_map(fields)
+    said = {"label": mode, **fields, "mode": mode}
+    texts = {
+        name: said[name].format_map(said)
+        for name in ("label", "set", "record", "over", "over_record", "measure")
+        if name in said
+    }
+    measure = texts.pop("measure")
+    modules = tuple(fields.get("modules", ()))
+    return Place(results, mode=mode, modules=modules, **texts), measure
+
+
+def _ratio(ours: float | None, paper: Value) -> str:
+    if ours is None or not isinstance(paper, int | float) or not paper:
         return DASH
-
-
-def _ratio(ours: float | None, papers: Value) -> str:
-    return (
-        f"{ours / papers:.2f}"
-        if ours is not None and isinstance(papers, int | float) and papers
-        else DASH
-    )
+    return f"{ours / paper:.2f}"
 
 
 def _change(column: Column, one: Value, other: Value) -> str:
