@@ -29,7 +29,8 @@ def sentence(side: str, number: int) -> str:
 
 def content(name: str) -> str:
     """A published file in the format that its name says."""
-    numbers, suffix = range(LINES), Path(name).suffix[1:]
+    numbers = range(LINES)
+    suffix = Path(name).suffix[1:]
     if suffix in ("m2", "01"):
         edit = "A 1 2|||R|||other|||REQUIRED|||-NONE-|||0\n"
         return "".join(f"S {sentence('src', n)}\n{edit}\n" for n in numbers)

@@ -31,17 +31,17 @@ def test_an_archive_is_downloaded_once_checked_and_unpacked(
     site: tuple[Path, str], tmp_path: Path
 ) -> None:
     folder, address = site
-    for name in ("wanted", "unwanted"):
-        (tmp_path / name).write_text(name)
+    (tmp_path / "text").write_text("x")
     with tarfile.open(folder / "a.tgz", "w:gz") as archive:
         for name in ("wanted", "unwanted"):
-            archive.add(tmp_path / name, f"inner/{name}")
+            archive.add(tmp_path / "text", f"inner/{name}")
     item = Original(
-        "set/originals/a.tgz", f"{address}/a.tgz", "", file_sha256(folder / "a.tgz")
-    )
-    item = Original(
-        **vars(item)
-        | {"unpack_to": "set/a", "inside": "inner", "members": ("inner/wanted",)}
+        "set/originals/a.tgz",
+        f"{address}/a.tgz",
+        sha256=file_sha256(folder / "a.tgz"),
+        unpack_to="set/a",
+        inside="inner",
+        members=("inner/wanted",),
     )
     data = tmp_path / "data"
     fetch(data, [item])

@@ -10,17 +10,20 @@ from experiments.text_files import read_pairs
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.experiments.preparing import experiment, write_gzipped
 
-COMMON = "Every page says this long sentence about how to open the menu of it\tJede Seite sagt das"
+COMMON = "Every page says this long sentence about how to open the menu of it"
+TATOEBA = {
+    "HELD_OUT": {"valid": 2, "test": 3},
+    "LONG_WORDS": 0,
+    "LONG_SHARE": 0,
+    "JOINED_PAIRS": 0,
+}
 
 
 def paragraphs(page: int) -> list[str]:
     """Two long paragraphs, a short one, and one that every page has."""
-    long = [
-        f"On page {page} there is this paragraph {x} of ten words\tAbsatz {x} von Seite {page}"
-        for x in "ab"
-    ]
-    pairs = [*long, f"Page {page}\tSeite {page}", COMMON]
-    return [f"page{page}.html\tid\t{pair}" for pair in pairs]
+    long = [f"On page {page} there is this paragraph {x} of ten words" for x in "ab"]
+    texts = [*long, f"Page {page}", COMMON]
+    return [f"page{page}.html\tid\t{text}\tDeutsch: {text}" for text in texts]
 
 
 def test_whole_pages_are_held_out_and_what_they_share_with_others(
@@ -28,45 +31,33 @@ def test_whole_pages_are_held_out_and_what_they_share_with_others(
 ) -> None:
     lines = [line for page in range(10) for line in paragraphs(page)]
     write_gzipped(tmp_path / libreoffice_help.FILE, lines)
-    sentences = [f"It rains {n} days.\tEs regnet {n} Tage." for n in range(20)] + [
-        COMMON
-    ]
-    write_gzipped(tmp_path / "tatoeba-en-de/deu.txt.gz", sentences)
+    rain = [f"It rains {n} days.\tEs regnet {n} Tage." for n in range(20)]
+    both = f"{COMMON}\tDeutsch: {COMMON}"
+    write_gzipped(tmp_path / "tatoeba-en-de/deu.txt.gz", [*rain, both])
     monkeypatch.setattr(libreoffice_help, "HELD_OUT", {"test": 6, "valid": 3})
-    monkeypatch.setattr(tatoeba, "HELD_OUT", {"valid": 2, "test": 3})
-    monkeypatch.setattr(tatoeba, "LONG_WORDS", 0)
-    monkeypatch.setattr(tatoeba, "LONG_SHARE", 0)
-    monkeypatch.setattr(tatoeba, "JOINED_PAIRS", 0)
+    for name, value in TATOEBA.items():
+        monkeypatch.setattr(tatoeba, name, value)
     folder = tmp_path / "text"
     steps = Steps(experiment("help_en_de_base").EXPERIMENT, tmp_path, tmp_path)
     libreoffice_help.text_with_tatoeba(steps, folder)
-    read = {
-        name: list(read_pairs(folder / f"{name}.en", folder / f"{name}.de"))
+
+    sources = {
+        name: [
+            source
+            for source, _ in read_pairs(folder / f"{name}.en", folder / f"{name}.de")
+        ]
         for name in ("train", "valid", "test", "tatoeba")
     }
-    assert {name: len(pairs) for name, pairs in read.items()} | {"train": 0} == {
-        "train": 0, "valid": 3, "test": 6, "tatoeba": 3
-    }  # fmt: skip
-    held_out = {
-        word
-        for name in ("valid", "test")
-        for text, _ in read[name]
-        for word in text.split()
-        if word.isdigit()
-    }
-    assert held_out
-    of_pages = [text for text, _ in read["train"] if "rains" not in text]
+    assert [len(sources[name]) for name in ("valid", "test", "tatoeba")] == [3, 6, 3]
+    held_out = " ".join(sources["valid"] + sources["test"]).split()
+    pages = {word for word in held_out if word.isdigit()}
+    of_pages = [text for text in sources["train"] if "rains" not in text]
     assert of_pages
-    assert not any(
-        text.split()[-1] in held_out or f"On page {page} " in text
-        for text in of_pages
-        for page in held_out
-    )
-    assert COMMON.partition("\t")[0] not in of_pages, "a held-out page has it"
-    assert len(read["train"]) - len(of_pages) == 20 - 2 - 3
+    assert not any(pages & set(text.split()) for text in of_pages)
+    assert COMMON not in of_pages, "a held-out page has it"
+    assert len(sources["train"]) - len(of_pages) == 20 - 2 - 3
 
     monkeypatch.setattr(libreoffice_help, "HELD_OUT", {"test": 100})
-    with pytest.raises(
-        AggdecError, match=r"has too few long paragraphs for test: 21 instead of 100"
-    ):
+    message = r"has too few long paragraphs for test: 21 instead of 100"
+    with pytest.raises(AggdecError, match=message):
         libreoffice_help.parts(steps)
