@@ -355,7 +355,7 @@ def models(results: Results) -> list[ExperimentTable]:
         }
         if record := results.record(at.record):
             by_hand = [run for run in record.runs if run.mode.endswith(" at most")]
-            best = min(by_hand, key=lambda run: run.seconds).mode
+            best = min(by_hand, key=lambda run: run.milliseconds).mode
             form = f"{{milliseconds:.2f}} ({best.removeprefix('iad, ')})"
             row["best by hand"] = cell(at.at(best), form)
         rows[name.replace("_", " ")] = row

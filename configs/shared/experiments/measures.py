@@ -16,8 +16,7 @@ Measure = Callable[[Place], float | None]
 
 def speed_up(place: Place) -> float:
     """Seconds of the baseline over those of the mode."""
-    slow = place.baseline
-    return slow.seconds / place.run.seconds
+    return place.run.speed_up_over(place.baseline)
 
 
 def decoding_seconds(place: Place) -> float:
@@ -40,7 +39,7 @@ def accepted_without_eos(place: Place) -> float:
 
 def module_seconds(place: Place) -> float:
     """Seconds in the place's modules; without names, in all."""
-    spent = known(place.run.modules or None)
+    spent = known(place.run.times.modules)
     return sum(spent.get(name, 0.0) for name in place.modules or spent)
 
 
@@ -52,25 +51,20 @@ def module_percent(place: Place) -> float:
 
 def module_ms(place: Place) -> float:
     """Milliseconds of a sentence in the place's modules."""
-    return 1e3 * module_seconds(place) / place.run.sentences
+    sentences = place.run.counts.sentences
+    return 1e3 * module_seconds(place) / sentences
 
 
 def module_ms_an_iteration(place: Place) -> float:
     """Milliseconds of an iteration in the place's modules."""
-    iterations = known(place.run.iterations or None)
+    iterations = known(place.run.counts.iterations or None)
     return 1e3 * module_seconds(place) / iterations
-
-
-def milliseconds(place: Place) -> float:
-    """Milliseconds of a sentence, alone."""
-    run = place.run
-    return 1000 * run.seconds / run.sentences
 
 
 def output_tokens(place: Place) -> float:
     """Tokens of an output, its end counted."""
-    run = place.run
-    return run.tokens / run.sentences
+    counts = place.run.counts
+    return counts.tokens / counts.sentences
 
 
 def best_accepted(training: list[Validation]) -> float:
@@ -85,6 +79,23 @@ def common_accepted(place: Place) -> float:
     return min(map(best_accepted, trainings))
 
 
+def mib(size: int | None) -> float:
+    """Bytes in MiB."""
+    return known(size) / 2**20
+
+
+def bicubic_psnr(place: Place) -> float | None:
+    """PSNR of the small images of a record after bicubic enlargement, in dB."""
+    record = known(place.results.record(place.record))
+    return record.bicubic_psnr
+
+
+def seconds_to_common_accepted(place: Place) -> float | None:
+    """Seconds of training until `common_accepted`."""
+    training = known(place.training)
+    return seconds_to_reach(training, common_accepted(place))
+
+
 MEASURES: dict[str, Measure] = {
     # of the whole test set, or if that has no counters of the timed sentences
     "iterations": attrgetter("counts.mean_iterations"),
@@ -94,20 +105,18 @@ MEASURES: dict[str, Measure] = {
     "decoding_seconds": decoding_seconds,
     "decoding_speed_up": decoding_speed_up,
     # of the timed sentences
-    "seconds": attrgetter("run.seconds"),
+    "seconds": attrgetter("run.times.seconds"),
     "speed_up": speed_up,
-    "timed_bleu": attrgetter("run.bleu"),
-    "host_mib": lambda place: known(place.run.host_bytes) / 2**20,
-    "device_mib": lambda place: known(place.run.device_bytes) / 2**20,
+    "timed_bleu": attrgetter("run.counts.bleu"),
+    "host_mib": lambda place: mib(place.run.counts.host_bytes),
+    "device_mib": lambda place: mib(place.run.counts.device_bytes),
     "module_percent": module_percent,
-    "psnr": attrgetter("run.psnr"),
-    "greedy_pixels": attrgetter("run.same_pixels"),
-    "bicubic_psnr": lambda place: (
-        known(place.results.record(place.record)).bicubic_psnr
-    ),
-    "as_greedy": attrgetter("run.identical"),
+    "psnr": attrgetter("run.counts.psnr"),
+    "greedy_pixels": attrgetter("run.counts.same_pixels"),
+    "bicubic_psnr": bicubic_psnr,
+    "as_greedy": attrgetter("run.counts.identical"),
     "output_tokens": output_tokens,
-    "milliseconds": milliseconds,
+    "milliseconds": attrgetter("run.milliseconds"),
     "module_ms": module_ms,
     "module_ms_an_iteration": module_ms_an_iteration,
     # of a drafter's training
@@ -115,9 +124,7 @@ MEASURES: dict[str, Measure] = {
     "training_seconds": lambda place: known(place.training)[-1].seconds,
     "best_accepted": lambda place: best_accepted(known(place.training)),
     "common_accepted": common_accepted,
-    "seconds_to_common_accepted": lambda place: seconds_to_reach(
-        known(place.training), common_accepted(place)
-    ),
+    "seconds_to_common_accepted": seconds_to_common_accepted,
 }
 
 

@@ -187,7 +187,7 @@ def _further_page(
     # the sentences and machines of times
     runs = [place.timed for place, _ in results.used if place.timed]
     if runs:
-        timed = "/".join(dict.fromkeys(str(run.sentences) for run in runs))
+        timed = "/".join(dict.fromkeys(str(run.counts.sentences) for run in runs))
         first = f"times of the first {timed} of them"
         times = first if counts else f"Times of {timed} inputs"
         names = dict.fromkeys(place.record for place, _ in results.used)
@@ -270,16 +270,16 @@ def _page(
     form: str,
 ) -> str:
     """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
-    differing = {}
+    faulty = {}
     decodings = {}
     for place, _ in results.used:
         ending = place.results.ending
         if run := place.timed:
             mode = f"{place.record}{ending}, {place.mode or place.label}"
-            differing[mode] = run.differing or 0
+            faulty[mode] = run.counts.differing
         if place.decoding:
             decodings[place.set, f"{place.label}{ending}"] = place.decoding.command
-    refuse_differing(differing)
+    refuse_differing([mode for mode, differing in faulty.items() if differing])
     # the commands that made the outputs, the records and this page
     made = [decodings[output] for output in sorted(decodings)]
     made += [record.command for record in _records(results).values()]

@@ -13,7 +13,7 @@ from experiments.scores import ExperimentScores
 from experiments.training_log import Validation, read_validations
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.lab.bench.record import Record, Run, load_record
+from fairseq_aggdec.lab.bench.record import Counts, Record, Run, load_record
 from fairseq_aggdec.structured_files import parse
 
 _Value = TypeVar("_Value")
@@ -32,33 +32,12 @@ def known(value: _Value | None) -> _Value:
 
 @dataclass
 class Decoding:
-    """Counters of one decoded test set (`--decoding-stats`), summed over its sentences."""
+    """A decoded test set, by its `--decoding-stats`."""
 
-    sentences: int
-    iterations: int
-    tokens: int
-    """output tokens, EOS counted"""
-    seconds: float | None = None
-    """seconds for all sentences; None unless each was decoded alone"""
-    command: str = ""
-
-    @property
-    def mean_iterations(self) -> float | None:
-        """Mean iterations of a sentence; None if they were not counted."""
-        return self.iterations / self.sentences if self.iterations else None
-
-    @property
-    def mean_accepted_block(self) -> float | None:
-        """As of a `Run`; None if iterations were not counted."""
-        if not self.iterations:
-            return None
-        passes = max(1, self.iterations - self.sentences)
-        return (self.tokens - self.sentences) / passes
-
-    @property
-    def mean_accepted_tokens(self) -> float | None:
-        """Mean committed tokens of an iteration, the verifier's included; None if they were not counted."""
-        return self.tokens / self.iterations if self.iterations else None
+    counts: Counts
+    seconds: float | None
+    """for all sentences; None unless each was decoded alone"""
+    command: str
 
 
 def read_decoding(folder: Path) -> Decoding:
@@ -74,18 +53,24 @@ def read_decoding(folder: Path) -> Decoding:
             parse(line, dict[str, Any], str(path), "decode again")
             for line in read_text_lines(path)
         ]
-        times = [entry["seconds"] for entry in sentences]
-        return Decoding(
+        counts = Counts(
             sentences=len(sentences),
-            iterations=sum(entry["iterations"] for entry in sentences),
             tokens=sum(entry["output_length"] + 1 for entry in sentences),
-            seconds=None if None in times else round(sum(times), 6),
-            command=command.read_text("utf-8").strip() if command.is_file() else "",
+            # none of modes that do not count them
+            iterations=sum(entry["iterations"] for entry in sentences) or None,
+            accepted=0,
         )
+        times = [entry["seconds"] for entry in sentences]
+        seconds = None if None in times else round(sum(times), 6)
     except (KeyError, TypeError) as error:
         raise AggdecError(
             f"{path}: not a whole file of --decoding-stats ({error!r}); decode again"
         ) from error
+    return Decoding(
+        counts,
+        seconds,
+        command.read_text("utf-8").strip() if command.is_file() else "",
+    )
 
 
 @dataclass
@@ -250,9 +235,9 @@ class Place:
         return known(self.results.run(self.over_record or self.record, self.over))
 
     @property
-    def counts(self) -> Decoding | Run:
+    def counts(self) -> Counts:
         """The counters of the whole test set, or if it has none of the timed sentences."""
-        return self.decoding or self.run
+        return (self.decoding or self.run).counts
 
     @property
     def decoding(self) -> Decoding | None:

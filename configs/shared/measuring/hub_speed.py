@@ -238,9 +238,8 @@ def main() -> None:
                 )
     script = "configs/shared/measuring/hub_speed.py"
     Record(
-        title=subject.title, command=" ".join(["python", script, *sys.argv[1:]]), date=machine.now(),
-        commit=machine.commit(), machine=machine.machine(), sentences=len(subject.sentences),
-        source_tokens=sum(map(len, subject.sentences)), edit_ratio=None, runs=measured, search=search,
+        title=subject.title, command=" ".join(["python", script, *sys.argv[1:]]),
+        sentences=len(subject.sentences), source_tokens=sum(map(len, subject.sentences)), runs=measured, search=search,
     ).save(args.json)  # fmt: skip
 
 

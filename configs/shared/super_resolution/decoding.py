@@ -124,8 +124,8 @@ def decode(
     runs = [run_of(result, results[0]) for result in results]
     for run in runs:
         run.batch_size = args.batch_size
-        run.psnr = psnr(outputs[run.mode], originals)
-        run.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
+        run.counts.psnr = psnr(outputs[run.mode], originals)
+        run.counts.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
     # the record
     title = f"{args.gen_subset} of {args.data} by {args.path}"
     record = Record(
@@ -158,14 +158,20 @@ def table(record: Record) -> str:
     greedy, *_ = record.runs
     rows = [["bicubic", "", "", "", "", f"{record.bicubic_psnr:.2f}", ""]]
     for run in record.runs:
-        blocks = run.mean_accepted_block or 0.0
-        milliseconds = 1000 * run.seconds / run.sentences
-        counted = [f"{run.mean_iterations:.1f}", f"{blocks:.2f}", f"{milliseconds:.0f}"]
-        rows.append([
-            run.mode, *counted, f"{greedy.seconds / run.seconds:.2f}x", f"{run.psnr:.2f}", f"{run.same_pixels:.1%}",
-        ])  # fmt: skip
-    counts = ["iterations", "mean accepted block", "ms an image", "speed-up"]
-    return text_table(["decoding", *counts, "PSNR, dB", "greedy's pixels"], rows)
+        counts = run.counts
+        rows.append(
+            [
+                run.mode,
+                f"{counts.mean_iterations:.1f}",
+                f"{counts.mean_accepted_block or 0.0:.2f}",
+                f"{run.milliseconds:.0f}",
+                f"{run.speed_up_over(greedy):.2f}x",
+                f"{counts.psnr:.2f}",
+                f"{counts.same_pixels:.1%}",
+            ]
+        )
+    heads = ["iterations", "mean accepted block", "ms an image", "speed-up"]
+    return text_table(["decoding", *heads, "PSNR, dB", "greedy's pixels"], rows)
 
 
 def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:
