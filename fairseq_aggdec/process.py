@@ -1,4 +1,4 @@
-"""What decoding changes in the process around it, each thing in a function; docs/options.md lists them.
+"""What decoding changes in the process around it, each thing in a function; docs/fairseq.md lists them.
 
 Commands (`cli`, `bulk`) do more in processes of their own, and `compat` mends fairseq.
 """

@@ -3,7 +3,7 @@
 fairseq calls `torch.load` without `weights_only`; since PyTorch 2.6 that refuses every fairseq checkpoint, which holds
 an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on, extended by
 the classes of `allowed_classes`. Any other class is refused by name before it is unpickled, and so are stored options
-that fairseq would evaluate as Python (`stored_options`). docs/options.md lists all places.
+that fairseq would evaluate as Python (`stored_options`). docs/fairseq.md has more.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The options in a checkpoint: options that fairseq evaluates as Python must be plain values.
 
 fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a model or an optimizer, which would run a
-function call in one of them. docs/options.md lists the places.
+function call in one of them. docs/fairseq.md has more.
 """
 
 import argparse

@@ -94,3 +94,41 @@ def test_an_equation_lives_where_the_page_says(citations: str, files: str) -> No
             assert re.search(
                 rf"{numbers[paper]} {re.escape(place)}(?!\.?\d)", docstring
             ), f"{path}: {citation}"
+
+
+def replaced_names(source: str) -> set[str]:
+    """What a module assigns to parts of what it imports from fairseq or PyTorch, as `data_utils.batch_by_size`."""
+    nodes = list(ast.walk(ast.parse(source)))
+    imported = {
+        name.asname or name.name.partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+        if re.match(
+            r"(fairseq|fairseq_cli|torch)(\.|$)",
+            getattr(node, "module", None) or name.name,
+        )
+    }
+    assigned = [
+        ast.unparse(node)
+        for node in nodes
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+    ]
+    assigned += [
+        ".".join(map(ast.unparse, node.args[:2]))
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and re.search(r"setattr$|delattr$|patch\.object$", ast.unparse(node.func))
+    ]
+    return {
+        name for name in assigned if "." in name and name.partition(".")[0] in imported
+    }
+
+
+def test_the_page_lists_every_name_of_fairseq_that_is_replaced() -> None:
+    section = TEXT["docs/fairseq.md"].partition("## What the plugin changes in fairseq")
+    table = re.findall(r"^\| (`.*?) \|", section[2].partition("\n## ")[0], re.MULTILINE)
+    listed = re.findall(r"`([^`]+)`", "".join(table))
+    package = (ROOT / "fairseq_aggdec").rglob("*.py")
+    replaced = [replaced_names(path.read_text(encoding="utf-8")) for path in package]
+    assert sorted(listed) == sorted(set().union(*replaced))

@@ -28,12 +28,12 @@ ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT",
     # tests/cli/test_drafter_command.py, few updates
     "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30",
-    "source .venv/bin/activate",  # every installed command of the tests
     "aggdec serve",  # tests/serve
     # tests/hub/test_hub_task.py, with the lines that it prints
     "aggdec import-hf $HF_MODEL --out model",
     'aggdec translate --model model "Where do you live?"',  # tests/hub/test_hub_task.py
-    "bash scripts/demo.sh",  # tests/cli/test_demo.py
+    # tests/cli/test_demo.py; every installed command of the tests
+    "bash scripts/demo.sh && source .venv/bin/activate",
     # tests/scripts/test_pipeline.py, on less data, and with fewer updates of scripts/train.sh
     "bash scripts/reproduce.sh gec_small prepare",
     "bash scripts/reproduce.sh gec_small train",

@@ -8,6 +8,7 @@ import pytest
 
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.support.measured_tables import PAGES, RECORDS, ROOT, filled
+from tests.support.pictures import pictures
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
@@ -38,6 +39,15 @@ def test_the_tables_of_a_page_are_those_of_the_records(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert filled(text) == text, (
         "python -m tests.support.measured_tables writes them anew"
+    )
+
+
+@pytest.mark.parametrize("path", pictures())
+def test_a_picture_shows_what_is_recorded(path: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"!\[[^]]+\]\({path}\)", readme)
+    assert (ROOT / path).read_text(encoding="utf-8") == pictures()[path], (
+        "python -m tests.support.measured_tables draws it anew"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables of README and docs out of the records in docs and of the code, so that nobody types them.
+"""Tables and pictures of README and docs out of the records in docs and of the code, so that nobody types them.
 
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
@@ -19,6 +19,7 @@ from fairseq_aggdec.generation.options import Decoding, name_of
 from fairseq_aggdec.lab.bench.record import Record, Run, load_record
 from fairseq_aggdec.lab.bench.tables import Table
 from fairseq_aggdec.lab.grid import text_table
+from tests.support.pictures import pictures
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -62,23 +63,43 @@ def _parts(names: Sequence[str]) -> Iterator[list[str]]:
         yield [record, *(part.replace("_", " ") for part in others)]
 
 
+def promise(name: str) -> str:
+    """README's second sentence, by a record of the corrector."""
+    record, runs = _record(name), _runs(name)
+    ours, theirs = runs["iad"], runs["beam1"]
+    return (
+        f"On {record.machine['threads']} threads of an {record.machine['processor']}, in fp32, the shipped corrector "
+        f"takes {_milliseconds(ours)} ms a sentence with `--decoding iad`; fairseq's search with the same output takes "
+        f"{_milliseconds(theirs)} ms, {_faster(ours, theirs, 1)[:-1]} times as long "
+        f"(`bash scripts/measure.sh work/benchmarks {name}`)."
+    )
+
+
 def headline(*names: str) -> Table:
-    """README's: each RECORD=MODE=LABEL is a row; `greedy`, or the plain search, parts the gain."""
+    """README's: each RECORD=MODE=LABEL is a row. Drafts are compared with `greedy`, or with the plain beam search."""
     rows = []
     for name, mode, label in _parts(names):
         runs, has_beam = _runs(name), mode == _AHEAD
-        stock, plain = ("beam5", _PLAIN) if has_beam else ("beam1", "greedy")
-        times = [_duration(runs.get(each)) for each in ("beam5", "beam1", plain, mode)]
-        rows.append([
-            label, f"`{mode.partition(':')[0]}`", *times,
-            "beam 5, all hypotheses" if has_beam else "beam 1", _faster(runs[mode], runs.get("beam5"), 1),
-            f"**{_faster(runs[mode], runs.get(stock), 1)}**", _faster(runs[plain], runs[stock], 1),
-            _faster(runs[mode], runs[plain]),
-        ])  # fmt: skip
+        stock = runs["beam5" if has_beam else "beam1"]
+        plain = runs[_PLAIN if has_beam else "greedy"]
+        ours = runs[mode]
+        saves_passes = ours.iterations != plain.iterations
+        rows.append(
+            [
+                f"`{mode.partition(':')[0]}`, {label}",
+                "beam 5, all hypotheses" if has_beam else "beam 1",
+                _milliseconds(ours),
+                f"**{_faster(ours, stock, 1)}**",
+                _faster(ours, plain) if saves_passes else "none",
+            ]
+        )
     return [
-        "one sentence at a time", "mode", "fairseq beam 5", "fairseq beam 1", "this engine without drafts", "the mode",
-        "has the output of", "over beam 5", "over the same output", "by the engine", "by drafts",
-    ], rows  # fmt: skip
+        "mode",
+        "output of fairseq's",
+        "ms a sentence",
+        "over fairseq's search of the same output",
+        "of which by drafts",
+    ], rows
 
 
 def beside(*names: str) -> Table:
@@ -103,17 +124,6 @@ def beside(*names: str) -> Table:
         )
     heads = ["", "over beam 5: paper", "here", "over beam 1: paper", "here"]
     return [*heads, "over `greedy`, here", "tokens an iteration, here"], rows
-
-
-def _duration(run: Run | None) -> str:
-    """Of all sentences, or, where there are few, of one."""
-    if run is None:
-        return ""
-    return (
-        f"{run.milliseconds:,.0f} ms"
-        if run.counts.sentences < 10
-        else f"{run.times.seconds:.2f} s"
-    )
 
 
 def modes(name: str) -> Table:
@@ -170,13 +180,13 @@ def milliseconds(*names: str) -> Table:
 def _per_sentence(run: Run | None) -> str:
     if run is None:
         return ""
-    times = run.times
-    median, least, most = (
-        1e3 * seconds / run.counts.sentences
-        for seconds in (times.seconds, times.fastest, times.slowest)
-    )
-    digits = 0 if median >= 20 else 1
-    return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
+    return f"{_milliseconds(run)} ({_milliseconds(run, run.times.fastest)}-{_milliseconds(run, run.times.slowest)})"
+
+
+def _milliseconds(run: Run, seconds: float | None = None) -> str:
+    """Of a sentence, where all take `seconds`, by default the median; the median decides the digits."""
+    digits = 0 if run.times.seconds >= 0.02 * run.counts.sentences else 1
+    return f"{1e3 * (seconds or run.times.seconds) / run.counts.sentences:,.{digits}f}"
 
 
 def beams(*names: str) -> Table:
@@ -247,10 +257,18 @@ def options() -> Table:
     return ["option", "read by", "meaning"], rows
 
 
-KINDS: dict[str, Callable[..., Table]] = {
-    "headline": headline, "beside": beside, "modes": modes, "batches": batches, "milliseconds": milliseconds,
-    "beams": beams, "verified": verified, "decodings": decodings, "options": options,
-}  # fmt: skip
+KINDS: dict[str, Callable[..., Table | str]] = {
+    "promise": promise,
+    "headline": headline,
+    "beside": beside,
+    "modes": modes,
+    "batches": batches,
+    "milliseconds": milliseconds,
+    "beams": beams,
+    "verified": verified,
+    "decodings": decodings,
+    "options": options,
+}
 
 
 def filled(page: str) -> str:
@@ -262,7 +280,10 @@ def filled(page: str) -> str:
             raise AggdecError(
                 f"<!-- figures: {match[2]} -->: {kind} is none of {', '.join(KINDS)}"
             )
-        return f"{match[1]}\n{text_table(*KINDS[kind](*names))}\n\n{match[3]}"
+        made = KINDS[kind](*names)
+        if isinstance(made, str):
+            return f"{match[1]}{made}\n{match[3]}"
+        return f"{match[1]}\n{text_table(*made)}\n\n{match[3]}"
 
     return _COMMIT.sub(
         lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})",
@@ -273,7 +294,7 @@ def filled(page: str) -> str:
 def main(pages: Sequence[str] = PAGES) -> None:
     """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
     texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
-    for name, text in texts.items():
+    for name, text in {**texts, **pictures()}.items():
         (ROOT / name).write_text(text, encoding="utf-8")
 
 
