@@ -1,12 +1,19 @@
-"""The README and the pages of docs/: links, the index, citations, and the tables of options and of equations."""
+"""The README and the pages of docs/: links, the index, citations, tables, and what the shipped corrector says."""
 
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fairseq_aggdec import load
+from fairseq_aggdec.generation.drafting import DRAFTERS
 from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.text.edits import marked
+from tests.support.oracle import assert_fairseqs
+from tests.support.random_models import ENGINE_SHAPES, random_batch
+from tests.support.small_generators import FEW_WORDS, cached_model, generator
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -132,3 +139,46 @@ def test_the_page_lists_every_name_of_fairseq_that_is_replaced() -> None:
     package = (ROOT / "fairseq_aggdec").rglob("*.py")
     replaced = [replaced_names(path.read_text(encoding="utf-8")) for path in package]
     assert sorted(listed) == sorted(set().union(*replaced))
+
+
+def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has fairseq's output, and some of its drafts are accepted."""
+    [code] = re.findall(r"```python\n(.*?)```", TEXT["docs/CONTRIBUTING.md"], re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 40
+    tables: list[Any] = [MODES, DRAFTERS]
+    for table in tables:
+        monkeypatch.setitem(table, "repeating", None)  # so that it is gone afterwards
+    page: dict[str, Any] = {}
+    exec(code, page)
+    accepted = 0
+    for shape in ENGINE_SHAPES[:3]:
+        for seed in range(3):
+            models, sample = (
+                [cached_model(shape, seed)],
+                random_batch(seed, FEW_WORDS, [9, 5, 1]),
+            )
+            ours = generator(models, "repeating", FEW_WORDS, max_len_b=60)
+            assert_fairseqs(
+                ours.generate(models, sample), models, FEW_WORDS, sample, max_len_b=60
+            )
+            accepted += ours.totals.accepted
+    assert accepted > 20
+
+
+def without_marks(shown: str) -> str:
+    """A text without the marks of its changes."""
+    return re.sub(r"\[-(.*?)-\]", r"\1", re.sub(r"\{\+.*?\+\}", "", shown))
+
+
+def test_texts_are_corrected_as_the_page_shows() -> None:
+    """Five pasted paragraphs, and forty inputs that nobody had tried before."""
+    page = TEXT["docs/corrector.md"]
+    paragraphs = re.findall(r"```text\n(.*?)\n```", page, re.S)
+    [forty] = re.findall(r"```forty\n(.*?)\n```", page, re.S)
+    lines = [
+        line.replace(" ⏎ ", "\n").replace(" ⇥ ", "\t") for line in forty.splitlines()
+    ]
+    shown = [*paragraphs, *(line for line in lines if not line.startswith("    was "))]
+    assert len(shown) == 5 + 40
+    results = load.shipped("gec").correct(list(map(without_marks, shown)))
+    assert [marked(result) for result in results] == shown
