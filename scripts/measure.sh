@@ -4,7 +4,7 @@
 # those of README's first table are shipped_gec_jfleg_cpu shipped_mt_tatoeba_cpu shipped_mt_tatoeba_beams_cpu (six minutes)
 # The records are FOLDER/NAME.json (default work/benchmarks, below the repository's root); one that is there stays, so that a
 # stopped call goes on: remove one that was measured while something else ran. Half an hour on two quiet cores, and some minutes
-# of preparing data before. docs/measurements.md says how the tables are written out of the records.
+# of preparing data before. docs/benchmarks/README.md says how the tables are written out of the records.
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
 cd "$root"
