@@ -83,7 +83,7 @@ def headline(*names: str) -> Table:
         stock = runs["beam5" if has_beam else "beam1"]
         plain = runs[_PLAIN if has_beam else "greedy"]
         ours = runs[mode]
-        saves_passes = ours.iterations != plain.iterations
+        saves_passes = ours.counts.iterations != plain.counts.iterations
         rows.append(
             [
                 f"`{mode.partition(':')[0]}`, {label}",

@@ -58,13 +58,13 @@ def passes() -> str:
     lines = [_text(20, 1, note="input", plain=_words(traces[20].source))]
     for x, trace in traces.items():
         lines.append(_text(x, 3, head=f"{columns[x]}: {len(trace.parts)} passes"))
-        for number, part in enumerate(trace.parts, start=1):
+        for iteration, part in enumerate(trace.parts, start=1):
             words = {
                 "accepted": _words(part.drafted),
-                "model": _words(part.own),
+                "model": _words(part.chosen),
                 "rejected": _words(part.rejected),
             }
-            lines.append(_text(x, 3 + number, note=f"{number:>2}", **words))
+            lines.append(_text(x, 3 + iteration, note=f"{iteration:>2}", **words))
     height = 3 + len(traces[20].parts)
     legend = {
         "accepted": "accepted draft tokens",
@@ -80,7 +80,7 @@ def speed() -> str:
     """Milliseconds of a sentence in some modes, as bars."""
     record = load_record(DOCS / "benchmarks" / f"{RECORD}.json")
     runs = {run.mode: run for run in record.at(1)}
-    times = {mode: 1e3 * runs[mode].seconds / runs[mode].sentences for mode in BARS}
+    times = {mode: runs[mode].milliseconds for mode in BARS}
     lines = [
         _text(20, 1, head="milliseconds a sentence", note="(the shipped corrector)")
     ]
