@@ -1,7 +1,5 @@
 """Clean sentences of several texts, and pairs of erroneous and clean ones made of them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Books, papers and web text have typographic characters, references, code and arc
 on them would learn to write them. So a sentence is first normalised, and then kept or dropped as a whole.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 

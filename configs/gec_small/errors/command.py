@@ -1,7 +1,5 @@
 """`aggdec corrupt`: (erroneous, clean) sentence pairs from clean English text."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,12 +9,11 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from fairseq_aggdec.cli.options import NO_DEFAULT, Flag, Maybe, Verb
-from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.files import refuse_overwriting
 
 from .corruption import DEFAULT_WEIGHTS
-from .corruption_files import FileCorruption, corrupt_file
-from .corruption_stream import CorruptionCounts
+from .corruption_files import CorruptionCounts, FileCorruption, corrupt_file
 
 _DEFAULTS = FileCorruption()
 
@@ -67,11 +64,7 @@ class Corrupt(Verb):
         _check(self, [source, target])
         given = {item.name: getattr(self, item.name) for item in fields(FileCorruption)}
         given["weights"] = parse_weights(self.weights)
-        try:
-            config = FileCorruption(**given)
-        except AggdecError as error:
-            name, _, rest = str(error).partition(":")
-            raise AggdecError(f"{option_name(name)}:{rest}") from None
+        config = FileCorruption(**given)
         made = corrupt_file(
             self.clean, source, target, config, self.workers, not self.no_progress
         )
@@ -93,14 +86,14 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def _check(args: Corrupt, outputs: Sequence[Path]) -> None:
-    if args.workers < 1:
-        raise AggdecError(f"--workers {args.workers}: expected 1 or more")
+    check_least(args, 1, "workers")
     # the files would be hidden ones in a folder
     if os.path.basename(args.out) in ("", ".", ".."):
         raise AggdecError(
             f"OUT {args.out!r}: must end in a file name, for example {os.path.join(args.out, 'train')}"
         )
-    for path in filter(None, (args.clean, args.vocab)):
+    read = [path for path in (args.clean, args.vocab) if path is not None]
+    for path in read:
         if not path.exists():
             raise AggdecError(f"{path}: no such file")
         if path.is_dir():
@@ -110,7 +103,7 @@ def _check(args: Corrupt, outputs: Sequence[Path]) -> None:
             f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file"
         )
     for path in outputs:
-        refuse_overwriting(path, filter(None, (args.clean, args.vocab)))
+        refuse_overwriting(path, read)
         if path.exists() and not args.force:
             raise AggdecError(
                 f"{path}: exists already; remove it, choose another OUT or give --force"
@@ -119,14 +112,10 @@ def _check(args: Corrupt, outputs: Sequence[Path]) -> None:
 
 def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
     errors = made.edits.total()
-    share = 100 * made.unchanged / made.pairs if made.pairs else 0.0
+    pairs = max(1, made.pairs)
     print(
-        f"{made.pairs} pairs in {outputs[0]} and {outputs[1]}; {share:.1f} % unchanged; {errors} errors, "
-        f"{errors / made.pairs if made.pairs else 0:.2f} a sentence; {made.empty} empty lines left out"
+        f"{made.pairs} pairs in {outputs[0]} and {outputs[1]}; {100 * made.unchanged / pairs:.1f} % unchanged; "
+        f"{errors} errors, {errors / pairs:.2f} a sentence; {made.empty} empty lines left out"
     )
-    print(
-        "  ".join(
-            f"{name} {100 * count / errors:.1f}%"
-            for name, count in made.edits.most_common()
-        )
-    )
+    shares = made.edits.most_common()
+    print("  ".join(f"{name} {100 * count / errors:.1f}%" for name, count in shares))

@@ -8,25 +8,21 @@ are not replaced by chance, but as learners confuse them: by tables of function 
 sound. Where a sentence has no place for an error of the drawn type, another type is drawn.
 """
 
-from __future__ import annotations
-
 import math
-from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
 from random import Random
-from typing import Any
 
 from experiments.chance import line_seed, pick
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 
 from . import grammar_edits, surface_edits, word_edits
 from .lexicon import Lexicon
-from .sentence import Sentence
+from .sentence import NoPlaceError, Sentence
 
-Edit = Callable[[Sentence, Lexicon, Random], bool]
+Edit = Callable[[Sentence], None]
 
 EDITS: dict[str, tuple[Edit, float]] = {
     "spelling": (surface_edits.spelling, 0.34),
@@ -54,9 +50,7 @@ EDITS: dict[str, tuple[Edit, float]] = {
 }
 """{error type: (edit, relative default weight)}"""
 
-DEFAULT_WEIGHTS: dict[str, float] = {
-    name: weight for name, (_, weight) in EDITS.items()
-}
+DEFAULT_WEIGHTS = {name: weight for name, (_, weight) in EDITS.items()}
 
 _SPELLING_SKEW = (0.35, 1.0, 2.5)
 """factors, one of which multiplies a sentence's weight of spelling errors, since writers differ"""
@@ -76,100 +70,68 @@ class CorruptionConfig:
     """upper bound of a sentence's rate"""
     keep_clean: float = 0.1
     """share of sentences that get no error"""
-    weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    weights: Mapping[str, float] = field(default_factory=DEFAULT_WEIGHTS.copy)
     """{error type: relative weight}; a type that is not named has weight 0"""
 
     def __post_init__(self) -> None:
-        check_range(
-            vars(self),
-            ["error_rate", "error_rate_std", "max_error_rate", "keep_clean"],
-            0,
-            1,
-        )
-        unknown = sorted(set(self.weights) - set(EDITS))
-        if unknown:
-            raise AggdecError(
-                f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}"
-            )
-        if wrong := [
-            f"{name}={weight}"
-            for name, weight in self.weights.items()
-            if not 0 <= weight < math.inf
-        ]:
-            raise AggdecError(
-                f"weights: {wrong[0]}: expected a finite number, 0 or more"
-            )
+        """Raises `AggdecError`, which names the option of `aggdec corrupt`, for a value out of range."""
+        for name in ("error_rate", "error_rate_std", "max_error_rate", "keep_clean"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise AggdecError(f"{option_name(name)} {value}: must be from 0 to 1")
+        for name, weight in self.weights.items():
+            if name not in EDITS:
+                expected = ", ".join(EDITS)
+                raise AggdecError(
+                    f"--weights: unknown type {name!r}: expected one of {expected}"
+                )
+            if not 0 <= weight < math.inf:
+                raise AggdecError(
+                    f"--weights {name}={weight}: expected a finite number, 0 or more"
+                )
         if not any(self.weights.values()):
-            raise AggdecError("weights: all are 0: expected one above 0")
-
-
-def check_range(
-    values: Mapping[str, Any],
-    names: Iterable[str],
-    least: float,
-    most: float = math.inf,
-) -> None:
-    """Raises `AggdecError` where one of the named numbers is out of range."""
-    for name in names:
-        if not least <= values[name] <= most:
-            wanted = (
-                f"from {least} to {most}" if most < math.inf else f"at least {least}"
-            )
-            raise AggdecError(f"{name}: {values[name]}: must be {wanted}")
+            raise AggdecError("--weights: all are 0: expected one above 0")
 
 
 class Corruptor:
     """Makes errors in sentences; keeps no state from one sentence to the next."""
 
-    def __init__(
-        self, lexicon: Lexicon, config: CorruptionConfig | None = None
-    ) -> None:
+    def __init__(self, lexicon: Lexicon, config: CorruptionConfig) -> None:
         self.lexicon = lexicon
-        self.config = config or CorruptionConfig()
-        names = [name for name in EDITS if self.config.weights.get(name, 0) > 0]
-        self._names = names
-        self._edits = [EDITS[name][0] for name in names]
-        self._cumulative = [
-            list(
-                accumulate(
-                    self.config.weights[name] * (skew if name == "spelling" else 1)
-                    for name in names
-                )
-            )
+        self.config = config
+        weights = {name: config.weights.get(name, 0.0) for name in EDITS}
+        self._weights = [
+            [*(weights | {"spelling": weights["spelling"] * skew}).values()]
             for skew in _SPELLING_SKEW
         ]
-
-    def corrupt(self, text: str, rng: Random) -> tuple[str, list[str]]:
-        """The sentence with errors, and the types of the errors made.
-
-        Args:
-            text: one sentence with single spaces, none at its ends.
-            rng: the random generator.
-        """
-        config = self.config
-        if config.error_rate == 0 or rng.random() < config.keep_clean:
-            return text, []
-        sentence = Sentence(text)
-        rate = rng.gauss(config.error_rate, config.error_rate_std)
-        rate = min(max(rate, 0.0), config.max_error_rate)
-        wanted = int(rate * len(sentence.words) + rng.random())
-        cumulative = pick(self._cumulative, rng)
-        total = cumulative[-1]
-        made: list[str] = []
-        for _ in range(wanted):
-            for _ in range(_TRIES):
-                kind = min(
-                    bisect(cumulative, rng.random() * total), len(cumulative) - 1
-                )
-                if self._edits[kind](sentence, self.lexicon, rng):
-                    made.append(self._names[kind])
-                    break
-        wrong = " ".join(sentence.text().split()) if made else text
-        # a sentence that has lost its only word would be an empty source
-        return (wrong, made) if wrong and wrong != text else (text, [])
 
     def corrupt_line(
         self, text: str, seed: int, line_number: int
     ) -> tuple[str, list[str]]:
-        """`corrupt` with a random generator that depends on nothing but the seed and the line's number."""
-        return self.corrupt(text, Random(line_seed(seed, line_number)))
+        """The sentence with errors, and their types; it depends on the seed and the line's number alone.
+
+        `text`: one sentence with single spaces, none at its ends.
+        """
+        config = self.config
+        rng = Random(line_seed(seed, line_number))
+        if config.error_rate == 0 or rng.random() < config.keep_clean:
+            return text, []
+
+        # how many errors, and by which weights
+        sentence = Sentence(text, self.lexicon, rng)
+        rate = rng.gauss(config.error_rate, config.error_rate_std)
+        rate = min(max(rate, 0.0), config.max_error_rate)
+        wanted = int(rate * len(sentence.words) + rng.random())
+        weights = pick(self._weights, rng)
+
+        made: list[str] = []
+        for _ in range(wanted):
+            for _ in range(_TRIES):
+                (kind,) = rng.choices([*EDITS], weights)
+                with suppress(NoPlaceError):
+                    EDITS[kind][0](sentence)
+                    made.append(kind)
+                    break
+        wrong = " ".join(sentence.text().split()) if made else text
+        # a sentence that has lost its only word would be an empty source
+        return (wrong, made) if wrong and wrong != text else (text, [])

@@ -1,23 +1,26 @@
-"""(erroneous, clean) sentence pairs made of a text file."""
-
-from __future__ import annotations
+"""(erroneous, clean) sentence pairs made of a text file, in constant memory."""
 
 import os
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from experiments.processes import chunks, in_processes
+from experiments.ptb import tokenise
 from tqdm import tqdm
 
-from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import open_lines, written_whole
+from fairseq_aggdec.errors import AggdecError, check_least
+from fairseq_aggdec.files import decode_text, open_lines, written_whole
 
-from .corruption import CorruptionConfig, Corruptor, check_range
-from .corruption_stream import CorruptionCounts, corrupt_stream, decode_line
+from .corruption import CorruptionConfig, Corruptor
 from .lexicon import build_lexicon
 from .vocabulary import count_words
+
+_CHUNK = 1000
+"""lines that a process takes at once"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,20 @@ class FileCorruption(CorruptionConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(vars(self), ["vocab_size", "vocab_lines"], 0)
+        check_least(self, 0, "vocab_size", "vocab_lines")
+
+
+@dataclass
+class CorruptionCounts:
+    """Counts of what is made of lines."""
+
+    pairs: int
+    unchanged: int
+    """pairs without an error"""
+    empty: int
+    """lines left out because they hold no text"""
+    edits: Counter[str]
+    """errors by type"""
 
 
 def corrupt_file(
@@ -64,36 +80,59 @@ def corrupt_file(
         AggdecError: a file cannot be used, or a worker died; nothing is written.
     """
     corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
-    made = CorruptionCounts()
+
+    def corrupt_lines(
+        chunk: tuple[int, list[bytes]],
+    ) -> list[tuple[str, str, list[str]]]:
+        """(sentence with errors, sentence, types of the errors) of each line; "" where it holds no text."""
+        first, lines = chunk
+        made = []
+        for number, line in enumerate(lines, first):
+            text = _text(line, clean, number)
+            wrong, edits = corruptor.corrupt_line(text, config.seed, number)
+            if config.tokens:
+                wrong = tokenise(wrong)
+                text = tokenise(text)
+            made.append((wrong, text, edits))
+        return made
+
+    made = CorruptionCounts(0, 0, 0, Counter())
     with ExitStack() as stack:
-        partial = [
-            stack.enter_context(written_whole(path)) for path in (source, target)
-        ]
+        # the source gets its name after the target: where both exist, they are from one run
         source_file, target_file = (
-            stack.enter_context(path.open("wb")) for path in partial
+            stack.enter_context(
+                stack.enter_context(written_whole(path)).open("w", encoding="utf-8")
+            )
+            for path in (source, target)
         )
         lines, raw = stack.enter_context(open_lines(clean))
-        size = os.path.getsize(clean) or None
         bar = stack.enter_context(
             tqdm(
-                total=size,
+                total=os.path.getsize(clean) or None,
                 desc="corrupting",
                 unit="B",
                 unit_scale=True,
                 disable=not progress,
             )
         )
-        for chunk in corrupt_stream(
-            corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens
-        ):
-            source_file.write(chunk.source)
-            target_file.write(chunk.target)
-            made.add(chunk)
+        for chunk in in_processes(corrupt_lines, chunks(lines, _CHUNK), workers):
+            pairs = [pair for pair in chunk if pair[1]]
+            made.pairs += len(pairs)
+            made.empty += len(chunk) - len(pairs)
+            for wrong, text, edits in pairs:
+                source_file.write(f"{wrong}\n")
+                target_file.write(f"{text}\n")
+                made.unchanged += not edits
+                made.edits.update(edits)
             bar.update(raw.tell() - bar.n)
             bar.set_postfix(sentences=made.pairs, refresh=False)
-        # the source gets its name after the target: where both exist, they are from one run
         source.unlink(missing_ok=True)
     return made
+
+
+def _text(line: bytes, path: Path, number: int) -> str:
+    """The text of one line with its spaces normalised; raises `AggdecError` where it is not UTF-8."""
+    return " ".join(decode_text(line, str(path), number).split())
 
 
 def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[str, int]:
@@ -101,18 +140,15 @@ def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[st
     if config.vocab is not None:
         return read_vocabulary(config.vocab, config.vocab_size)
     with open_lines(clean) as (lines, _):
-        numbered = enumerate(islice(lines, min(config.vocab_lines, sys.maxsize)), 1)
         bar = tqdm(
-            numbered,
+            islice(lines, min(config.vocab_lines, sys.maxsize)),
             desc="counting words",
             unit=" lines",
             disable=not progress,
             leave=False,
         )
-        return count_words(
-            (decode_line(line, str(clean), number) for number, line in bar),
-            config.vocab_size,
-        )
+        texts = (_text(line, clean, number) for number, line in enumerate(bar, 1))
+        return count_words(texts, config.vocab_size)
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
@@ -126,14 +162,13 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
         for number, line in enumerate(lines, 1):
             if len(counts) >= size:
                 break
-            fields = decode_line(line, str(path), number).split()
+            fields = _text(line, path, number).split()
             if not fields:
                 continue
-            if len(fields) > 1 and not fields[1].isdecimal():
+            word, count = [*fields, "1"][:2]
+            if not count.isdecimal():
                 raise AggdecError(
-                    f"{path}, line {number}: {fields[1]!r} is not a count; expected 'word' or 'word count'"
+                    f"{path}, line {number}: {count!r} is not a count; expected 'word' or 'word count'"
                 )
-            counts.setdefault(
-                fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1
-            )
+            counts.setdefault(word.lower(), int(count))
     return counts

@@ -1,321 +1,215 @@
 """Grammatical errors: articles, prepositions, noun number, agreement, verb form, part of speech.
 
-An edit is a function (sentence, lexicon, rng) -> bool: it makes one error in the sentence, or returns False and leaves
-it alone when it finds no place for one.
+An edit is a function of a sentence: it makes one error, or raises `NoPlaceError` and leaves the sentence as it is.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from random import Random
-
-from experiments.chance import pick
-
-from .choices import substitute
 from .inflection import VerbForms
-from .lexicon import Lexicon
-from .sentence import Sentence
+from .sentence import NoPlaceError, Sentence
+from .word_edits import substitute
 from .word_tables import VOWELS, table, word_class
 
-_ARTICLES = frozenset({"a", "an", "the"})
-_BE_HAVE = frozenset("is are was were be been being am has have had".split())
-_SINGULAR_VERBS = frozenset("is was has does isn't wasn't hasn't doesn't".split())
-_VERB_SUBJECTS = frozenset("i you he she it we they who that which people".split())
 
-
-def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def article(sentence: Sentence) -> None:
     """Leaves out (most often), adds or exchanges an article."""
-    low, free = sentence.low, sentence.free
-    kind = rng.random()
+    low, lexicon = sentence.low, sentence.lexicon
+    kind = sentence.rng.random()
     if kind < 0.32:
         places = [
-            k
-            for k, word in enumerate(low)
-            if word in lexicon.nouns
-            and free[k]
-            and sentence.word(k).islower()
-            and (
-                k == 0
-                or (
-                    low[k - 1] not in word_class("determiners")
-                    and sentence.after_space(k)
-                )
-            )
-            and (k < 2 or low[k - 2] not in word_class("determiners"))
+            place
+            for place in sentence.places(lexicon.nouns)
+            if sentence.word(place).islower()
+            and (place == 0 or sentence.spaced(place - 1))
+            and word_class("determiners").isdisjoint(low[max(0, place - 2) : place])
         ]
         if places:
-            k = pick(places, rng)
-            # Before an adjective the article belongs in front of both.
-            if (
-                k > 1
-                and low[k - 1] in lexicon.families.adverbs
-                and sentence.adjacent(k - 1)
-            ):
-                k -= 1
-                if k > 0 and low[k - 1] in word_class("determiners"):
-                    return False
-            if low[k] in lexicon.families.singulars or rng.random() < 0.7:
-                sentence.insert_before(k, "the")
-            else:
-                sentence.insert_before(k, "an" if low[k][0] in VOWELS else "a")
-            return True
-    places = [k for k, word in enumerate(low) if word in _ARTICLES and free[k]]
-    if not places:
-        return False
-    k = pick(places, rng)
-    if (kind < 0.8 or (low[k] == "the" and rng.random() < 0.7)) and sentence.adjacent(
-        k
-    ):
-        sentence.delete(k)
-    elif low[k] == "the":
-        following = low[k + 1][0] if k + 1 < len(low) else "b"
-        sentence.replace(k, "an" if following in VOWELS else "a")
+            place = sentence.draw(places)
+            # before an adjective the article belongs in front of both
+            adjective = place > 1 and low[place - 1] in lexicon.adverbs
+            if adjective and sentence.adjacent(place - 1):
+                place -= 1
+            definite = low[place] in lexicon.singulars or sentence.chance(0.7)
+            sentence.insert_before(
+                place, "the" if definite else _indefinite(low[place:])
+            )
+            return
+
+    place = sentence.draw(sentence.places(word_class("articles")))
+    deleted = kind < 0.8 or (low[place] == "the" and sentence.chance(0.7))
+    if deleted and sentence.adjacent(place):
+        sentence.delete(place)
+    elif low[place] == "the":
+        sentence.replace(place, _indefinite(low[place + 1 :]))
+    elif sentence.chance(0.65):
+        sentence.replace(place, "the")
     else:
-        sentence.replace(
-            k, "the" if rng.random() < 0.65 else "a" if low[k] == "an" else "an"
-        )
-    return True
+        sentence.replace(place, "a" if low[place] == "an" else "an")
 
 
-def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def _indefinite(following: Sequence[str]) -> str:
+    """The indefinite article before these words."""
+    return "an" if following and following[0][0] in VOWELS else "a"
+
+
+def preposition(sentence: Sentence) -> None:
     """Exchanges, leaves out or adds a preposition."""
-    low, free = sentence.low, sentence.free
-    kind = rng.random()
+    low = sentence.low
+    kind = sentence.rng.random()
+    prepositions = table("prepositions")
     if kind < 0.12:
         spurious = table("spurious_prepositions")
         places = [
-            k
-            for k in range(len(low) - 1)
-            if low[k] in spurious and sentence.adjacent(k)
-        ]
-        places = [
-            k
-            for k in places
-            if low[k + 1] not in table("prepositions") and low[k + 1] != "that"
+            place
+            for place in sentence.pairs(spurious)
+            if low[place + 1] not in prepositions and low[place + 1] != "that"
         ]
         if places:
-            k = pick(places, rng)
-            sentence.insert_before(k + 1, pick(spurious[low[k]], rng))
-            free[k] = False
-            return True
+            place = sentence.draw(places)
+            sentence.insert_before(place + 1, sentence.draw(spurious[low[place]]))
+            sentence.free[place] = False
+            return
     if kind < 0.35:
-        optional = word_class("optional prepositions")
-        places = [
-            k for k in range(1, len(low)) if low[k] in optional and sentence.adjacent(k)
-        ]
+        places = sentence.pairs(word_class("optional prepositions"), first=1)
         if places:
-            sentence.delete(pick(places, rng))
-            return True
-    places = [
-        k for k, word in enumerate(low) if word in table("prepositions") and free[k]
-    ]
-    if not places:
-        return False
-    k = pick(places, rng)
-    options = table("prepositions")[low[k]]
-    # The first confusion of each list is the commonest.
-    sentence.replace(k, options[0] if rng.random() < 0.4 else pick(options, rng))
-    return True
+            sentence.delete(sentence.draw(places))
+            return
+    place = sentence.draw(sentence.places(prepositions))
+    options = prepositions[low[place]]
+    # the first confusion of each list is the commonest
+    sentence.replace(
+        place, options[0] if sentence.chance(0.4) else sentence.draw(options)
+    )
 
 
-def noun_number(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def noun_number(sentence: Sentence) -> None:
     """Writes the singular for the plural (most often), the plural for the singular, or a plural English lacks."""
-    low, free = sentence.low, sentence.free
-    plurals, singulars, unheard = (
-        lexicon.families.plurals,
-        lexicon.families.singulars,
-        table("uncountable_plurals"),
-    )
-    many = [k for k, word in enumerate(low) if word in singulars and free[k]]
-    if many and rng.random() < 0.85:
-        k = pick(many, rng)
-        if low[k] in unheard and rng.random() < 0.4:
-            sentence.replace(k, pick(unheard[low[k]], rng))
+    low, lexicon = sentence.low, sentence.lexicon
+    unheard = table("uncountable_plurals")
+    many = sentence.places(lexicon.singulars)
+    wrong = sentence.places(unheard)
+    if many and sentence.chance(0.85):
+        place = sentence.draw(many)
+        if low[place] in unheard and sentence.chance(0.4):
+            sentence.replace(place, sentence.draw(unheard[low[place]]))
         else:
-            sentence.replace(k, singulars[low[k]])
-        return True
-    wrong = [k for k, word in enumerate(low) if word in unheard and free[k]]
-    if wrong and rng.random() < 0.4:
-        k = pick(wrong, rng)
-        sentence.replace(k, pick(unheard[low[k]], rng))
-        return True
-    # Without a plural to spoil, mostly leave the sentence to another error: missing -s is by far the commoner.
-    if rng.random() < 0.6:
-        return False
-    one = [
-        k
-        for k, word in enumerate(low)
-        if word in plurals and free[k] and (k == 0 or sentence.word(k).islower())
-    ]
-    if one:
-        k = pick(one, rng)
-        sentence.replace(k, plurals[low[k]])
-        return True
-    return False
-
-
-def _verb_places(sentence: Sentence, lexicon: Lexicon) -> list[int]:
-    """Words that are verbs as far as their form and the word before them tell."""
-    low, free, verbs = sentence.low, sentence.free, lexicon.families.verbs
-    return [
-        k
-        for k, word in enumerate(low)
-        if word in verbs
-        and free[k]
-        and (
-            k == 0
-            or (
-                low[k - 1] not in word_class("determiners")
-                or low[k - 1] in _VERB_SUBJECTS
-            )
-        )
-    ]
-
-
-def agreement(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Breaks the agreement of a verb with its subject: is/are, has/have, do/does, verb + s."""
-    low, free = sentence.low, sentence.free
-    places = [k for k, word in enumerate(low) if word in table("agreement") and free[k]]
-    # "have" after a modal or "to" does not agree with anything.
-    places = [
-        k
-        for k in places
-        if k == 0 or (low[k - 1] not in word_class("modals") and low[k - 1] != "to")
-    ]
-    verbs: list[int] = []
-    for k in _verb_places(sentence, lexicon):
-        forms = lexicon.families.verbs[low[k]]
-        before = low[k - 1] if k else ""
-        if low[k] == forms.third:
-            verbs += (k, k)  # a lost -s is commoner than a superfluous one
-        elif low[k] == forms.base and (
-            before in _VERB_SUBJECTS or before in lexicon.families.singulars
-        ):
-            verbs.append(k)
-    if verbs and (not places or rng.random() < 0.5):
-        k = pick(verbs, rng)
-        forms = lexicon.families.verbs[low[k]]
-        sentence.replace(k, forms.base if low[k] == forms.third else forms.third)
-        return True
-    if not places:
-        return False
-    k = pick(places, rng)
-    # Learners write the singular for the plural more often than the reverse.
-    if low[k] in _SINGULAR_VERBS and rng.random() < 0.4:
-        k = pick(places, rng)
-    if low[k] == "was" and rng.random() < 0.7:
-        return False
-    sentence.replace(k, pick(table("agreement")[low[k]], rng))
-    return True
-
-
-def _wrong_form(written: str, before: str, forms: VerbForms, rng: Random) -> str:
-    """Another form of the verb that a learner may write after the word `before`."""
-    choice = rng.random()
-    if written == forms.gerund:
-        return (
-            forms.base
-            if choice < 0.6
-            else "to " + forms.base
-            if choice < 0.8
-            else forms.past
-        )
-    if written == forms.base:
-        if before == "to":
-            return (
-                forms.gerund
-                if choice < 0.5
-                else forms.past
-                if choice < 0.8
-                else forms.third
-            )
-        if before in word_class("modals"):
-            return (
-                "to " + forms.base
-                if choice < 0.3
-                else forms.past
-                if choice < 0.6
-                else forms.gerund
-            )
-        return (
-            forms.gerund
-            if choice < 0.4
-            else "to " + forms.base
-            if choice < 0.65
-            else forms.past
-        )
-    if before in _BE_HAVE and written == forms.participle:
-        return (
-            forms.base
-            if choice < 0.5
-            else forms.past
-            if forms.past != written
-            else forms.gerund
-        )
-    if written == forms.third:
-        return (
-            forms.base if choice < 0.4 else forms.gerund if choice < 0.7 else forms.past
-        )
-    # Learners regularise irregular pasts: "buyed".
-    if choice < 0.15 and forms.past != forms.base + "ed":
-        return forms.base + ("d" if forms.base[-1] == "e" else "ed")
-    return (
-        forms.base
-        if choice < 0.75
-        else forms.gerund
-        if choice < 0.9
-        else forms.participle
-    )
-
-
-def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Writes a wrong form of a verb, or leaves out an auxiliary or "to" before it."""
-    low = sentence.low
-    if rng.random() < 0.2:
-        helpers = [
-            k
-            for k in range(1, len(low) - 1)
-            if (low[k] in word_class("auxiliaries") or low[k] == "to")
-            and low[k + 1] in lexicon.families.verbs
-            and sentence.adjacent(k)
-        ]
-        if helpers:
-            sentence.delete(pick(helpers, rng))
-            return True
-    places = _verb_places(sentence, lexicon)
-    if not places:
-        return False
-    k = pick(places, rng)
-    wrong = _wrong_form(
-        low[k], low[k - 1] if k else "", lexicon.families.verbs[low[k]], rng
-    )
-    if wrong == low[k]:
-        return False
-    sentence.replace(k, wrong)
-    return True
-
-
-def word_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Writes another part of speech of the same root (easy/easily, succeed/success), or more easier."""
-    if rng.random() < 0.6 and substitute(sentence, table("derivations"), rng):
-        return True
-    families = lexicon.families
-    low, free = sentence.low, sentence.free
-    places = [
-        k
-        for k, word in enumerate(low)
-        if free[k]
-        and (
-            word in families.adjectives
-            or word in families.comparatives
-            or word in families.adverbs
-        )
-    ]
-    if not places:
-        return False
-    k = pick(places, rng)
-    word = low[k]
-    if word in families.comparatives:
-        sentence.replace(k, pick(families.comparatives[word], rng))
+            sentence.replace(place, lexicon.singulars[low[place]])
+    elif wrong and sentence.chance(0.4):
+        place = sentence.draw(wrong)
+        sentence.replace(place, sentence.draw(unheard[low[place]]))
+    # without a plural to spoil, mostly leave the sentence to another error: a missing -s is by far the commoner
+    elif sentence.chance(0.6):
+        raise NoPlaceError
     else:
-        sentence.replace(k, families.adjectives.get(word) or families.adverbs[word])
-    return True
+        place = sentence.draw(sentence.common(lexicon.plurals))
+        sentence.replace(place, lexicon.plurals[low[place]])
+
+
+def _verb_places(sentence: Sentence) -> list[int]:
+    """Words that are verbs by their form and by the word before them."""
+    nominal = word_class("determiners") - word_class("subjects of a verb")
+    return [
+        place
+        for place in sentence.places(sentence.lexicon.verbs)
+        if sentence.before(place) not in nominal
+    ]
+
+
+def agreement(sentence: Sentence) -> None:
+    """Breaks the agreement of a verb with its subject: is/are, has/have, do/does, verb + s."""
+    low, lexicon = sentence.low, sentence.lexicon
+    confused = table("agreement")
+    # "have" after a modal or "to" does not agree with anything
+    places = [
+        place
+        for place in sentence.places(confused)
+        if sentence.before(place) not in word_class("modals")
+    ]
+
+    # verbs whose -s can be lost, or added after a subject in the singular
+    subjects = word_class("subjects of a verb")
+    verbs: list[int] = []
+    for place in _verb_places(sentence):
+        forms = lexicon.verbs[low[place]]
+        before = sentence.before(place)
+        if low[place] == forms.third:
+            verbs += (place, place)  # a lost -s is commoner than a superfluous one
+        elif low[place] == forms.base and (
+            before in subjects or before in lexicon.singulars
+        ):
+            verbs.append(place)
+    if verbs and (not places or sentence.chance(0.5)):
+        place = sentence.draw(verbs)
+        forms = lexicon.verbs[low[place]]
+        sentence.replace(
+            place, forms.base if low[place] == forms.third else forms.third
+        )
+        return
+
+    # forms of be, have and do; learners write the singular for the plural more often than the reverse
+    place = sentence.draw(places)
+    if low[place] in word_class("singular verbs") and sentence.chance(0.4):
+        place = sentence.draw(places)
+    if low[place] == "was" and sentence.chance(0.7):
+        raise NoPlaceError
+    sentence.replace(place, sentence.draw(confused[low[place]]))
+
+
+def _wrong_form(written: str, before: str, forms: VerbForms, choice: float) -> str:
+    """Another form of the verb that a learner may write after the word `before`; `choice`: from 0 to below 1."""
+    if written == forms.gerund:
+        kind = "gerund"
+    elif written == forms.base:
+        after_modal = "base after a modal" if before in word_class("modals") else "base"
+        kind = "base after to" if before == "to" else after_modal
+    elif written == forms.participle and before in word_class("be and have"):
+        kind = "participle like the past" if written == forms.past else "participle"
+    elif written == forms.third:
+        kind = "third"
+    # learners regularise irregular pasts: "buyed"
+    elif choice < 0.15 and forms.past != forms.base + "ed":
+        return forms.base + ("d" if forms.base[-1] == "e" else "ed")
+    else:
+        kind = "past"
+    wrong = {**forms._asdict(), "infinitive": f"to {forms.base}"}
+    shares = map(str.split, table("wrong_verb_forms")[kind])
+    return next(wrong[form] for form, end in shares if choice < float(end))
+
+
+def verb_form(sentence: Sentence) -> None:
+    """Writes a wrong form of a verb, or leaves out an auxiliary or "to" before it."""
+    low, verbs = sentence.low, sentence.lexicon.verbs
+    if sentence.chance(0.2):
+        auxiliaries = sentence.pairs(word_class("auxiliaries"), first=1)
+        places = [place for place in auxiliaries if low[place + 1] in verbs]
+        if places:
+            sentence.delete(sentence.draw(places))
+            return
+    place = sentence.draw(_verb_places(sentence))
+    choice = sentence.rng.random()
+    wrong = _wrong_form(low[place], sentence.before(place), verbs[low[place]], choice)
+    if wrong == low[place]:
+        raise NoPlaceError
+    sentence.replace(place, wrong)
+
+
+def word_form(sentence: Sentence) -> None:
+    """Writes another part of speech of the same root (easy/easily, succeed/success), or more easier."""
+    derivations = table("derivations")
+    if sentence.chance(0.6) and sentence.places(derivations):
+        substitute(sentence, derivations)
+        return
+    comparatives = sentence.lexicon.comparatives
+    others = sentence.lexicon.adjectives_and_adverbs
+    low = sentence.low
+    places = [
+        place
+        for place in sentence.places()
+        if low[place] in comparatives or low[place] in others
+    ]
+    place = sentence.draw(places)
+    word = low[place]
+    if word in comparatives:
+        sentence.replace(place, sentence.draw(comparatives[word]))
+    else:
+        sentence.replace(place, others[word])

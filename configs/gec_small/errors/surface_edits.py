@@ -1,277 +1,179 @@
 """Errors of writing: spelling, punctuation, capitals, spaces. Edits as in `grammar_edits`."""
 
-from __future__ import annotations
+import re
 
-from random import Random
-
-from experiments.chance import pick
-
-from .lexicon import Lexicon
-from .sentence import Sentence
+from .sentence import NoPlaceError, Sentence, capitalised
 from .spelling import misspell
 from .word_tables import table, word_class
 
 _CLOSING = frozenset(".!?")
-_COMMA_BEFORE = frozenset(
-    "and or that because when if which who but to as so for with in where than".split()
-)
-TABLE_SHARE = 0.35
+_TABLE_SHARE = 0.35
 """share of spelling errors from the table of typical misspellings, where it has a word of the sentence"""
 _DRAWS = 3
 """how many words are drawn, of which the rarest is misspelt: otherwise nearly all misspellings would be of a few
 hundred frequent words"""
 
 
-def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def spelling(sentence: Sentence) -> None:
     """Misspells a word, rare ones more often: as in the table of typical misspellings, or by one slip, rarely two."""
-    low, free, pieces, words = (
-        sentence.low,
-        sentence.free,
-        sentence.pieces,
-        sentence.words,
-    )
-    known = lexicon.words
+    low, known = sentence.low, sentence.lexicon.words
 
     def hardest(places: list[int]) -> int:
-        drawn = [pick(places, rng) for _ in range(_DRAWS)]
-        return max(drawn, key=lambda k: (-known.get(low[k], 0), len(low[k])))
+        drawn = [sentence.draw(places) for _ in range(_DRAWS)]
+        return max(
+            drawn, key=lambda place: (-known.get(low[place], 0), len(low[place]))
+        )
 
-    if rng.random() < TABLE_SHARE:
+    if sentence.chance(_TABLE_SHARE):
         # short words are frequent, but seldom misspelt
-        shortest = 4 if rng.random() < 0.75 else 2
+        shortest = 4 if sentence.chance(0.75) else 2
         typical = table("misspellings")
         places = [
-            k
-            for k, word in enumerate(low)
-            if word in typical and free[k] and len(word) >= shortest
+            place for place in sentence.places(typical) if len(low[place]) >= shortest
         ]
         if places:
-            k = hardest(places)
-            options = typical[low[k]]
-            sentence.replace(k, pick(options, rng))
-            return True
-    places = [
-        k
-        for k, word in enumerate(low)
-        # a misspelt name, or a word that the corpus hardly has, cannot be restored
-        if len(word) > 3
-        and free[k]
-        and word.isalpha()
-        and word.isascii()
-        and (word in known or not known)
-        and (k == 0 or pieces[words[k]].islower())
-    ]
-    if not places:
-        return False
-    k = hardest(places)
-    wrong = misspell(low[k], rng)
-    if wrong in known and rng.random() < 0.7:
-        wrong = misspell(low[k], rng)
-    if len(wrong) > 5 and rng.random() < 0.15:
-        wrong = misspell(wrong, rng)
-    if wrong == low[k]:
-        return False
-    sentence.replace(k, wrong)
-    return True
+            place = hardest(places)
+            sentence.replace(place, sentence.draw(typical[low[place]]))
+            return
+
+    # a misspelt name, or a word that the corpus hardly has, cannot be restored
+    common = sentence.common(known or low)
+    place = hardest(
+        [place for place in common if re.fullmatch("[a-z]{4,}", low[place])]
+    )
+    wrong = misspell(low[place], sentence.rng)
+    if wrong in known and sentence.chance(0.7):
+        wrong = misspell(low[place], sentence.rng)
+    if len(wrong) > 5 and sentence.chance(0.15):
+        wrong = misspell(wrong, sentence.rng)
+    if wrong == low[place]:
+        raise NoPlaceError
+    sentence.replace(place, wrong)
 
 
-def real_word(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def real_word(sentence: Sentence) -> None:
     """Writes a similar word of the vocabulary instead: a confusion set of Grundkiewicz et al. 2019."""
-    neighbours, free = lexicon.neighbours, sentence.free
-    places = [
-        k
-        for k, word in enumerate(sentence.low)
-        if word in neighbours and free[k] and (k == 0 or sentence.word(k).islower())
-    ]
-    if not places:
-        return False
-    k = pick(places, rng)
-    options = neighbours[sentence.low[k]]
+    neighbours = sentence.lexicon.neighbours
+    place = sentence.draw(sentence.common(neighbours))
+    options = neighbours[sentence.low[place]]
     # the list begins with the most similar words, which are preferred
-    sentence.replace(k, options[int(rng.random() ** 2 * len(options))])
-    return True
+    sentence.replace(place, options[int(sentence.rng.random() ** 2 * len(options))])
 
 
-def _final_mark(sentence: Sentence) -> int:
-    """The position of the sentence's final mark, if it is one of . ! ?, else -1."""
-    last = len(sentence.pieces) - 1
-    return (
-        last
-        if last > 0
-        and sentence.pieces[last] in _CLOSING
-        and sentence.pieces[last - 1] not in _CLOSING
-        else -1
-    )
+def _marks(sentence: Sentence, marks: str) -> list[int]:
+    """Positions of these punctuation marks within the sentence, before a space."""
+    return [
+        i
+        for i, _, piece, after in sentence.inner()
+        if piece and piece in marks and after == " "
+    ]
 
 
-def comma_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def comma_deletion(sentence: Sentence) -> None:
     """Leaves out a comma."""
-    pieces = sentence.pieces
-    places = [
-        i
-        for i in range(1, len(pieces) - 1)
-        if pieces[i] == "," and pieces[i + 1] == " "
-    ]
-    if not places:
-        return False
-    i = pick(places, rng)
-    pieces[i] = ""
-    if pieces[i - 1] == " ":
-        pieces[i - 1] = ""
-    return True
+    sentence.delete_mark(sentence.draw(_marks(sentence, ",")))
 
 
-def comma_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def comma_insertion(sentence: Sentence) -> None:
     """Adds a comma, before a conjunction by preference."""
-    places = [k for k in range(1, len(sentence.low)) if sentence.adjacent(k - 1)]
-    if not places:
-        return False
-    likely = [k for k in places if sentence.low[k] in _COMMA_BEFORE]
-    k = pick(likely or places, rng)
-    before = sentence.words[k - 1]
-    sentence.pieces[before] += ","
-    sentence.free[k - 1] = False
-    return True
+    places = sentence.pairs()
+    after_comma = word_class("after a comma")
+    likely = [place for place in places if sentence.low[place + 1] in after_comma]
+    place = sentence.draw(likely or places)
+    sentence.write(place, sentence.word(place) + ",")
 
 
-def final_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def final_mark(sentence: Sentence) -> None:
     """Leaves out the final mark, or writes a period for a question mark, or two periods."""
-    last = _final_mark(sentence)
-    if last < 0:
-        return False
-    if sentence.pieces[last] == "?" and rng.random() < 0.5:
-        sentence.pieces[last] = "."
-    elif rng.random() < 0.1:
-        sentence.pieces[last] = ".."
-    else:
-        sentence.pieces[last] = ""
-        if sentence.pieces[last - 1] == " ":
-            sentence.pieces[last - 1] = ""
-    return True
-
-
-def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Leaves out a word's apostrophe (dont, students)."""
-    places = [
-        k
-        for k, word in enumerate(sentence.low)
-        if ("'" in word or "’" in word) and sentence.free[k]
-    ]
-    if not places:
-        return False
-    k = pick(places, rng)
-    word = sentence.word(k)
-    sentence.pieces[sentence.words[k]] = word.replace("'", "").replace("’", "")
-    sentence.free[k] = False
-    return True
-
-
-def sentence_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Writes a comma for a semicolon or colon, or leaves it out."""
     pieces = sentence.pieces
-    places = [
-        i
-        for i in range(1, len(pieces) - 1)
-        if pieces[i] in ";:" and pieces[i] and pieces[i + 1] == " "
-    ]
-    if not places:
-        return False
-    i = pick(places, rng)
-    pieces[i] = "," if rng.random() < 0.7 else ""
-    return True
+    if len(pieces) < 2 or pieces[-1] not in _CLOSING or pieces[-2] in _CLOSING:
+        raise NoPlaceError
+    if pieces[-1] == "?" and sentence.chance(0.5):
+        pieces[-1] = "."
+    elif sentence.chance(0.1):
+        pieces[-1] = ".."
+    else:
+        sentence.delete_mark(-1)
 
 
-def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def apostrophe(sentence: Sentence) -> None:
+    """Leaves out a word's apostrophe (dont, students)."""
+    words = [word for word in sentence.low if "'" in word or "’" in word]
+    place = sentence.draw(sentence.places(words))
+    sentence.write(place, re.sub("['’]", "", sentence.word(place)))
+
+
+def sentence_mark(sentence: Sentence) -> None:
+    """Writes a comma for a semicolon or colon, or leaves it out."""
+    i = sentence.draw(_marks(sentence, ";:"))
+    sentence.pieces[i] = "," if sentence.chance(0.7) else ""
+
+
+def capital(sentence: Sentence) -> None:
     """Writes a small letter at the start of the sentence, in "I" or in a name; seldom a capital where none belongs."""
-    low, free, words, pieces = (
-        sentence.low,
-        sentence.free,
-        sentence.words,
-        sentence.pieces,
-    )
     capitals = [
-        k
-        for k in range(len(low))
-        if pieces[words[k]] and not pieces[words[k]].islower() and free[k]
+        place for place in sentence.places() if not sentence.word(place).islower()
     ]
-    if capitals and rng.random() < 0.93:
+    if capitals and sentence.chance(0.93):
         # the start of the sentence is missed more often than a name
-        k = capitals[0] if rng.random() < 0.5 else pick(capitals, rng)
-        word = pieces[words[k]]
-        pieces[words[k]] = word[0].lower() + word[1:]
-        free[k] = k == 0 and len(word) > 3
-        return True
-    places = [
-        k
-        for k in range(1, len(low))
-        if low[k] in lexicon.nouns and free[k] and pieces[words[k]].islower()
-    ]
-    if not places:
-        return False
-    k = pick(places, rng)
-    word = pieces[words[k]]
-    pieces[words[k]] = word[0].upper() + word[1:]
-    free[k] = False
-    return True
-
-
-def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Joins words (alot, 12years), splits a compound (some times), or drops a hyphen or the space after a comma."""
-    low, free, pieces, words = (
-        sentence.low,
-        sentence.free,
-        sentence.pieces,
-        sentence.words,
+        place = capitals[0] if sentence.chance(0.5) else sentence.draw(capitals)
+        word = sentence.word(place)
+        sentence.write(place, word[0].lower() + word[1:])
+        sentence.free[place] = place == 0 and len(word) > 3
+        return
+    nouns = sentence.places(sentence.lexicon.nouns)
+    place = sentence.draw(
+        [place for place in nouns if place > 0 and sentence.word(place).islower()]
     )
-    kind = rng.random()
+    sentence.write(place, capitalised(sentence.word(place)))
+
+
+def spacing(sentence: Sentence) -> None:
+    """Joins words (alot, 12years), splits a compound (some times), or drops a hyphen or the space after a comma."""
+    low, pieces = sentence.low, sentence.pieces
+    kind = sentence.rng.random()
     if kind < 0.3:
-        places = [
-            k
-            for k, word in enumerate(low)
-            if word in table("split_compounds") and free[k]
-        ]
+        compounds = table("split_compounds")
+        places = sentence.places(compounds)
         if places:
-            k = pick(places, rng)
-            sentence.replace(k, table("split_compounds")[low[k]][0])
-            return True
+            place = sentence.draw(places)
+            sentence.replace(place, compounds[low[place]][0])
+            return
     if kind < 0.5:
         gaps = [
             i
-            for i in range(1, len(pieces) - 1)
-            if pieces[i] == " "
-            and (pieces[i - 1] in (",", ";") or pieces[i - 1][:1].isdigit())
-            and pieces[i + 1][:1].isalpha()
+            for i, before, piece, after in sentence.inner()
+            if piece == " "
+            and (before in (",", ";") or before[:1].isdigit())
+            and after[:1].isalpha()
         ]
         if gaps:
-            pieces[pick(gaps, rng)] = ""
-            return True
+            pieces[sentence.draw(gaps)] = ""
+            return
     if kind < 0.65:
         hyphens = [
             i
-            for i in range(1, len(pieces) - 1)
-            if pieces[i] == "-" and pieces[i - 1].isalpha() and pieces[i + 1].isalpha()
+            for i, before, piece, after in sentence.inner()
+            if piece == "-" and before.isalpha() and after.isalpha()
         ]
         if hyphens:
-            pieces[pick(hyphens, rng)] = " " if rng.random() < 0.7 else ""
-            return True
+            pieces[sentence.draw(hyphens)] = " " if sentence.chance(0.7) else ""
+            return
+
+    # two words, mostly those that learners often join
     joinable = word_class("joinable")
     places = [
-        k
-        for k in range(len(low) - 1)
-        if f"{low[k]} {low[k + 1]}" in joinable and sentence.adjacent(k)
+        place
+        for place in sentence.pairs()
+        if f"{low[place]} {low[place + 1]}" in joinable
     ]
-    if not places or rng.random() < 0.2:
-        if rng.random() < 0.5:
-            return False
+    if not places or sentence.chance(0.2):
+        if sentence.chance(0.5):
+            raise NoPlaceError
+        known = sentence.pairs(sentence.lexicon.words or None)
         places = [
-            k
-            for k in range(len(low) - 1)
-            if sentence.adjacent(k) and len(low[k]) + len(low[k + 1]) < 11
+            place for place in known if len(low[place]) + len(low[place + 1]) < 11
         ]
-        places = [k for k in places if low[k] in lexicon.words or not lexicon.words]
-    if not places:
-        return False
-    k = pick(places, rng)
-    pieces[words[k] + 1] = ""
-    free[k] = free[k + 1] = False
-    return True
+    place = sentence.draw(places)
+    pieces[sentence.words[place] + 1] = ""
+    sentence.free[place : place + 2] = [False, False]

@@ -1,50 +1,16 @@
 """Puts characters that clean prose does not have into training sentences: a corrector must not change them."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 
-_ALPHABETS = [
-    "абвгдежзиклмнопрстуфхцчшыя",
-    "αβγδεζηθικλμνξοπρστυφχψω",
-    "中文日本語漢字山川人大小学生東京",
-    "áéíóúñçãêüåøßłőšž",
-]
-_MIXED = [
-    "C#",
-    "F#",
-    "a_b",
-    "x=1",
-    "file_name",
-    "#{}",
-    "@{}",
-    "{}@mail.org",
-    "<{}>",
-    "*{}*",
-    "{}*",
-]
-_SYMBOLS = [
-    "•",
-    "→",
-    "←",
-    "★",
-    "♥",
-    "✓",
-    "☺",
-    "😀",
-    "👍",
-    "🎉",
-    "❤️",
-    "©",
-    "™",
-    "*",
-    "#",
-    "=",
-    "~",
-    "|",
-    "§",
-]
+_ALPHABETS = """
+абвгдежзиклмнопрстуфхцчшыя
+αβγδεζηθικλμνξοπρστυφχψω
+中文日本語漢字山川人大小学生東京
+áéíóúñçãêüåøßłőšž
+""".split()
+_MIXED = "C# F# a_b x=1 file_name #{} @{} {}@mail.org <{}> *{}* {}*".split()
+_SYMBOLS = "• → ← ★ ♥ ✓ ☺ 😀 👍 🎉 ❤️ © ™ * # = ~ | §".split()
 _TYPOGRAPHIC = {"'": "’", " - ": " – ", "...": "…"}
 
 
@@ -73,14 +39,11 @@ def typographic(sentence: str) -> str:
 def _foreign_word(words: list[str], rng: Random) -> None:
     """Writes letters of another script, a tag or an identifier, in place of a word with a capital or after any word."""
     names = [
-        place
-        for place, word in enumerate(words)
-        if place > 0 and word.isalpha() and word.istitle()
+        i for i, word in enumerate(words) if i and word.isalpha() and word.istitle()
     ]
     if rng.random() < 0.7:
-        word = "".join(
-            rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))
-        ).capitalize()
+        letters = rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))
+        word = "".join(letters).capitalize()
     else:
         word = rng.choice(_MIXED).format(rng.choice(["word", "name", "tom", "news"]))
     if names:
@@ -90,14 +53,13 @@ def _foreign_word(words: list[str], rng: Random) -> None:
 
 
 def _symbol(words: list[str], rng: Random) -> None:
-    """Adds a symbol before the sentence, behind it, or between two words."""
-    words.insert(
-        rng.choice((0, len(words), rng.randint(0, len(words)))), rng.choice(_SYMBOLS)
-    )
+    """Adds a symbol before the sentence, after it, or between two words."""
+    place = rng.choice((0, len(words), rng.randint(0, len(words))))
+    words.insert(place, rng.choice(_SYMBOLS))
 
 
 def _brackets(words: list[str], rng: Random) -> None:
-    """Adds a reference behind a word, or brackets around some words."""
+    """Adds a reference after a word, or brackets around some words."""
     first = rng.randrange(len(words))
     if rng.random() < 0.5:
         words.insert(first + 1, f"[{rng.randint(1, 99)}]")
@@ -111,11 +73,11 @@ def _brackets(words: list[str], rng: Random) -> None:
 def _currency(words: list[str], rng: Random) -> None:
     """Adds a currency to a number, or, where there is none, a sum in parentheses."""
     sign = rng.choice("€£¥")
-    numbers = [place for place, word in enumerate(words) if word.isdecimal()]
-    if numbers:
-        place = rng.choice(numbers)
-        words[place] = rng.choice(
-            (f"{words[place]} {sign}", f"{words[place]}{sign}", f"{sign}{words[place]}")
-        )
+    amounts = [i for i, word in enumerate(words) if word.isdecimal()]
+    if amounts:
+        place = rng.choice(amounts)
+        amount = words[place]
+        written = (f"{amount} {sign}", f"{amount}{sign}", f"{sign}{amount}")
+        words[place] = rng.choice(written)
     else:
         words.insert(rng.randint(1, len(words)), f"({sign}{rng.randint(1, 500)})")

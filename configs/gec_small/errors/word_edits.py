@@ -3,137 +3,108 @@
 Edits as in `grammar_edits`.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
 
-from functools import cache
-from random import Random
-
-from experiments.chance import pick
-
-from .choices import substitute
-from .lexicon import Lexicon
-from .sentence import Sentence
+from .sentence import NoPlaceError, Sentence
 from .word_tables import table, word_class
 
-_SUBJECTS = frozenset(
-    "i you he she it we they the this these there people his their my our your".split()
-)
+_LONGEST = 6  # words of a phrase in tables/connectives.txt
 
 
-def pronoun(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def substitute(sentence: Sentence, words: Mapping[str, Sequence[str]]) -> None:
+    """Writes in place of one of the words another one: {word: others}."""
+    places = sentence.places(words)
+    place = sentence.draw(places)
+    # a word that stands in every sentence would otherwise be replaced far too often
+    if sentence.low[place] in word_class("very frequent") and sentence.chance(0.7):
+        place = sentence.draw(places)
+    sentence.replace(place, sentence.draw(words[sentence.low[place]]))
+
+
+def pronoun(sentence: Sentence) -> None:
     """Confuses pronouns: case, number, relative pronouns, this/these."""
-    return substitute(sentence, table("pronouns"), rng)
+    substitute(sentence, table("pronouns"))
 
 
-def quantifier(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def quantifier(sentence: Sentence) -> None:
     """Confuses quantifiers: much/many, few/less, another/other."""
-    return substitute(sentence, table("quantifiers"), rng)
+    substitute(sentence, table("quantifiers"))
 
 
-def homophone(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def homophone(sentence: Sentence) -> None:
     """Writes another word that sounds (nearly) the same: there/their, then/than, live/leave."""
-    return substitute(sentence, table("homophones"), rng)
+    substitute(sentence, table("homophones"))
 
 
-@cache
-def _phrases() -> dict[str, list[list[str]]]:
-    """{first word: the conjunctions and phrases that begin with it, the longest first}."""
-    phrases: dict[str, list[list[str]]] = {}
-    for phrase in sorted(map(str.split, table("connectives")), key=len, reverse=True):
-        phrases.setdefault(phrase[0], []).append(phrase)
-    return phrases
-
-
-def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def connective(sentence: Sentence) -> None:
     """Confuses conjunctions and set phrases (in the other hand)."""
-    low, free = sentence.low, sentence.free
+    low = sentence.low
+    connectives = table("connectives")
     places = []
-    for k in range(len(low)):
-        for phrase in _phrases().get(low[k], ()):
-            length = len(phrase)
-            if (
-                low[k : k + length] == phrase
-                and all(sentence.adjacent(j) for j in range(k, k + length - 1))
-                and free[k]
-            ):
-                places.append((k, length))
-                # replacing a shorter phrase within it would leave its rest: because of of
+    for place in sentence.places():
+        # the longest: replacing a shorter phrase within it would leave its rest, "because of of"
+        for length in range(_LONGEST, 0, -1):
+            gaps = range(place, place + length - 1)
+            phrase = " ".join(low[place : place + length])
+            if phrase in connectives and all(map(sentence.adjacent, gaps)):
+                places.append((place, length, phrase))
                 break
-    if not places:
-        return False
-    k, length = pick(places, rng)
-    options = table("connectives")[" ".join(low[k : k + length])]
-    sentence.replace(k, pick(options, rng))
-    for j in range(k + length - 1, k, -1):
+    place, length, phrase = sentence.draw(places)
+    sentence.replace(place, sentence.draw(connectives[phrase]))
+    for j in range(place + length - 1, place, -1):
         sentence.delete(j)
-    return True
 
 
-def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def word_deletion(sentence: Sentence) -> None:
     """Leaves out a function word."""
-    low = sentence.low
-    places = [
-        k
-        for k in range(1, len(low))
-        if low[k] in word_class("omissible") and sentence.adjacent(k)
-    ]
-    if not places:
-        return False
-    sentence.delete(pick(places, rng))
-    return True
+    places = sentence.pairs(word_class("omissible"), first=1)
+    sentence.delete(sentence.draw(places))
 
 
-def word_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def word_insertion(sentence: Sentence) -> None:
     """Repeats a word, or adds a function word that fits the next word's class."""
-    low = sentence.low
-    places = [k for k in range(1, len(low)) if sentence.adjacent(k - 1)]
-    if not places:
-        return False
-    k = pick(places, rng)
-    word = low[k]
-    if rng.random() < 0.15:
-        added = low[k - 1]
-    elif word in _SUBJECTS:
-        added = pick(table("classes")["added before a subject"], rng)
-    elif word in lexicon.families.adverbs or word in lexicon.families.adjectives:
-        added = pick(table("classes")["added before an adjective"], rng)
-    elif word in lexicon.nouns and low[k - 1] not in word_class("determiners"):
-        added = pick(table("classes")["added before a noun"], rng)
-    elif word in lexicon.families.verbs:
-        added = pick(table("classes")["added before a verb"], rng)
+    low, lexicon = sentence.low, sentence.lexicon
+    place = sentence.draw(sentence.pairs()) + 1
+    if sentence.chance(0.15):
+        sentence.insert_before(place, low[place - 1])
+        return
+    word = low[place]
+    if word in word_class("subjects"):
+        kind = "a subject"
+    elif word in lexicon.adjectives_and_adverbs:
+        kind = "an adjective"
+    elif word in lexicon.nouns and low[place - 1] not in word_class("determiners"):
+        kind = "a noun"
+    elif word in lexicon.verbs:
+        kind = "a verb"
     else:
-        return False
-    sentence.insert_before(k, added)
-    return True
+        raise NoPlaceError
+    added = table("classes")[f"added before {kind}"]
+    sentence.insert_before(place, sentence.draw(added))
 
 
-def word_swap(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+def word_swap(sentence: Sentence) -> None:
     """Exchanges two neighbouring words, adverbs by preference."""
     low = sentence.low
     places = [
-        k
-        for k in range(1, len(low) - 1)
-        if sentence.adjacent(k)
-        and sentence.word(k).islower()
-        and sentence.word(k + 1).islower()
+        place
+        for place in sentence.pairs(first=1)
+        if sentence.word(place).islower() and sentence.word(place + 1).islower()
     ]
-    if not places:
-        return False
     adverbs = word_class("movable")
     movable = [
-        k
-        for k in places
-        if low[k] in adverbs or low[k + 1] in adverbs or low[k + 1].endswith("ly")
+        place
+        for place in places
+        if not adverbs.isdisjoint(low[place : place + 2])
+        or low[place + 1].endswith("ly")
     ]
-    if not movable and rng.random() < 0.8:
-        return False
-    k = pick(movable or places, rng)
-    if low[k] == low[k + 1] or not word_class("determiners").isdisjoint(low[k : k + 2]):
-        return False
-    first, second = sentence.word(k), sentence.word(k + 1)
-    sentence.pieces[sentence.words[k]], sentence.pieces[sentence.words[k + 1]] = (
-        second,
-        first,
-    )
-    sentence.free[k] = sentence.free[k + 1] = False
-    return True
+    if places and not movable and sentence.chance(0.8):
+        raise NoPlaceError
+    place = sentence.draw(movable or places)
+    if low[place] == low[place + 1] or not word_class("determiners").isdisjoint(
+        low[place : place + 2]
+    ):
+        raise NoPlaceError
+    first = sentence.word(place)
+    sentence.write(place, sentence.word(place + 1))
+    sentence.write(place + 1, first)

@@ -1,14 +1,12 @@
 """A few sentences with places for every kind of error, and all that an edit makes of a sentence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from random import Random
 
-from configs.gec_small.errors.corruption import Edit
+from configs.gec_small.errors.corruption import EDITS
 from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
-from configs.gec_small.errors.sentence import Sentence
+from configs.gec_small.errors.sentence import NoPlaceError, Sentence
 
 ESSAY = (
     "However, the teachers are always helping their students, and they want to improve the quality of education.",
@@ -28,16 +26,14 @@ def essay_lexicon() -> Lexicon:
     )
 
 
-def outcomes(edit: Edit, text: str) -> set[str]:
+def outcomes(edit: str, text: str) -> set[str]:
     """All that an edit makes of a text over many seeds; empty where it finds no place."""
     found = set()
     for seed in range(400):
-        sentence = Sentence(text)
-        made = edit(sentence, essay_lexicon(), Random(seed))
-        if made:
+        sentence = Sentence(text, essay_lexicon(), Random(seed))
+        try:
+            EDITS[edit][0](sentence)
             found.add(sentence.text())
-        else:
-            assert sentence.text() == text, (
-                "an edit that reports nothing made must change nothing"
-            )
+        except NoPlaceError:
+            assert sentence.text() == text, "without a place nothing must change"
     return found

@@ -1,7 +1,5 @@
 """aggdec corrupt on files."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

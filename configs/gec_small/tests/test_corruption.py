@@ -1,8 +1,7 @@
 """The maker of errors is deterministic, keeps to its rate and leaves text whole."""
 
-from __future__ import annotations
-
 import hashlib
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -32,23 +31,18 @@ def test_the_errors_of_a_seed_stay_the_same_byte_for_byte(lexicon: Lexicon) -> N
 def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(
     lexicon: Lexicon,
 ) -> None:
-    def errors(rate: float, bound: float) -> float:
-        corruptor = Corruptor(lexicon, CorruptionConfig(rate, 0.0, bound, 0))
-        words = sum(len(Sentence(ESSAY[i % 5]).words) for i in range(1000))
-        return (
-            sum(len(corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1]) for i in range(1000))
-            / words
-        )
+    def errors(config: CorruptionConfig) -> list[int]:
+        corruptor = Corruptor(lexicon, config)
+        lines = (corruptor.corrupt_line(ESSAY[i % 5], 3, i) for i in range(1000))
+        return [len(made) for _, made in lines]
 
-    assert errors(0.05, 1) == pytest.approx(0.05, rel=0.1)
-    assert errors(0.15, 1) == pytest.approx(0.15, rel=0.1)
-    assert errors(0.5, 0.1) == pytest.approx(0.1, rel=0.1)
+    words = 200 * sum(len(Sentence(line, lexicon, Random()).words) for line in ESSAY)
+    for rate, bound, expected in ((0.05, 1, 0.05), (0.15, 1, 0.15), (0.5, 0.1, 0.1)):
+        made = errors(CorruptionConfig(rate, 0.0, bound, keep_clean=0))
+        assert sum(made) / words == pytest.approx(expected, rel=0.1)
     # a rate this high leaves no sentence without an error, so that only the kept ones are unchanged
-    corruptor = Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0.25))
-    unchanged = sum(
-        not corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1] for i in range(4000)
-    )
-    assert 0.22 < unchanged / 4000 < 0.28  # 4 standard deviations
+    made = errors(CorruptionConfig(0.3, 0, 0.3, keep_clean=0.25))
+    assert 0.2 < made.count(0) / 1000 < 0.3  # 3.6 standard deviations
 
 
 @settings(max_examples=150, deadline=None)
@@ -64,8 +58,8 @@ def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(
 )
 def test_any_text_survives(text: str, seed: int) -> None:
     text = " ".join(text.split())
-    assert Sentence(text).text() == text
     corruptor = Corruptor(build_lexicon({}), CorruptionConfig(0.9, 0.0, 1.0, 0))
+    assert Sentence(text, corruptor.lexicon, Random()).text() == text
     wrong, made = corruptor.corrupt_line(text, seed, 1)
     assert (wrong, made) == corruptor.corrupt_line(text, seed, 1)
     assert "\n" not in wrong
