@@ -4,15 +4,15 @@ A line of it is WORD COUNT CLASS; the classes are ICTCLAS's: n noun, v verb, a a
 word, ns place and so on. The dictionary is read where the package is installed; nothing of it is copied.
 """
 
-from __future__ import annotations
-
 import importlib.util
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from random import Random
+
+from experiments.text_files import read_lines
 
 from fairseq_aggdec.errors import AggdecError
 
@@ -27,27 +27,29 @@ class Draw:
     """Draws items by their weights."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self._items = list(weights)
+        self.items = list(weights)
         self._cumulative = list(accumulate(weights.values()))
 
     def __call__(self, rng: Random) -> str:
         """One of the items."""
-        return rng.choices(self._items, cum_weights=self._cumulative)[0]
+        return rng.choices(self.items, cum_weights=self._cumulative)[0]
+
+
+def draws(weights: Mapping[str, Mapping[str, float]]) -> dict[str, Draw]:
+    """A `Draw` for each name."""
+    return {name: Draw(part) for name, part in weights.items()}
 
 
 @dataclass(frozen=True)
 class Words:
-    """What sentences are made of.
-
-    Attributes:
-        classes: the words of each class, by their counts.
-        containing: for each character of GB 2312's first level that occurs, the words with it, by their counts.
-        characters: {character: how often it occurs in the words}.
-    """
+    """What sentences are made of."""
 
     classes: Mapping[str, Draw]
+    """the words of each class, by their counts"""
     containing: Mapping[str, Draw]
+    """for each character of GB 2312's first level that occurs, the words with it, by their counts"""
     characters: Mapping[str, int]
+    """{character: how often it occurs in the words}"""
 
 
 def missing_package(name: str) -> AggdecError:
@@ -57,7 +59,7 @@ def missing_package(name: str) -> AggdecError:
     )
 
 
-def dictionary_file() -> Path:
+def installed_words() -> Words:
     """The dictionary of the installed package jieba, which is not imported for it.
 
     Raises:
@@ -69,15 +71,12 @@ def dictionary_file() -> Path:
     file = Path(package.submodule_search_locations[0]) / "dict.txt"
     if not file.is_file():
         raise AggdecError(f"{file} does not exist: pip install --force-reinstall jieba")
-    return file
+    return read_words(read_lines(file), str(file))
 
 
 def _first_byte(character: str) -> int:
     """That of a character in GB 2312; 0 where it has none: traditional and rare ones."""
-    try:
-        return character.encode("gb2312")[0]
-    except UnicodeEncodeError:
-        return 0
+    return (character.encode("gb2312", "ignore") or bytes(1))[0]
 
 
 def read_words(lines: Iterable[str], name: str) -> Words:
@@ -92,22 +91,18 @@ def read_words(lines: Iterable[str], name: str) -> Words:
     """
     classes: dict[str, dict[str, int]] = defaultdict(dict)
     containing: dict[str, dict[str, int]] = defaultdict(dict)
-    characters: dict[str, int] = defaultdict(int)
+    characters: Counter[str] = Counter()
     for number, line in enumerate(lines, start=1):
-        word, _, rest = line.partition(" ")
-        count, _, kind = rest.partition(" ")
+        word, count, kind = [*line.split(" ", 2), "", ""][:3]
         if not count.isdigit() or not kind:
             raise AggdecError(
                 f"{name}, line {number}: word, count and class are expected: {line[:60]!r}"
             )
-        first_bytes = [_first_byte(character) for character in word]
-        if (
-            kind in _FRAGMENTS
-            or len(word) > _LONGEST
-            or any(byte not in _GB2312 for byte in first_bytes)
-        ):
+        weight = int(count)
+        first_bytes = list(map(_first_byte, word))
+        if kind in _FRAGMENTS or len(word) > _LONGEST or not weight:
             continue
-        if not (weight := int(count)):
+        if any(byte not in _GB2312 for byte in first_bytes):
             continue
         classes[kind][word] = weight
         for character, byte in zip(word, first_bytes, strict=True):
@@ -116,8 +111,4 @@ def read_words(lines: Iterable[str], name: str) -> Words:
                 containing[character][word] = weight
     if not characters:
         raise AggdecError(f"{name}: has no Chinese words")
-    return Words(_draws(classes), _draws(containing), dict(characters))
-
-
-def _draws(weights: Mapping[str, Mapping[str, float]]) -> dict[str, Draw]:
-    return {name: Draw(part) for name, part in weights.items()}
+    return Words(draws(classes), draws(containing), characters)
