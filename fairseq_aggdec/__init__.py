@@ -23,7 +23,6 @@ def register() -> None:
 
     install()
     import fairseq_aggdec.criterions.blockwise_loss
-    import fairseq_aggdec.criterions.edit_weighted_loss
     import fairseq_aggdec.criterions.glancing_block_loss
     import fairseq_aggdec.hub.tokenizers
     import fairseq_aggdec.models.architectures

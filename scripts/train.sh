@@ -24,7 +24,11 @@ done
 place="${place:-$(model_folder "${model:-$name}")}"
 absolute place
 absolute train_data
-paths=("common.user_dir=$plugin" "task.data=$train_data" "checkpoint.save_dir=$place/checkpoints"
+user_dir="$plugin"
+if [[ -d "$config/user_dir" ]]; then # the experiment's, which imports the plugin
+    user_dir="$config/user_dir"
+fi
+paths=("common.user_dir=$user_dir" "task.data=$train_data" "checkpoint.save_dir=$place/checkpoints"
     "hydra.run.dir=$place/train")
 if grep -q '^bpe:' "$config/$name.yaml"; then
     paths+=("bpe.bpe_codes=$work/data-bin/codes")

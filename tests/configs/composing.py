@@ -1,5 +1,6 @@
 """Composing an experiment's configuration as fairseq-hydra-train does, without starting a process."""
 
+from argparse import Namespace
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -45,9 +46,12 @@ def _start() -> None:
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
     from fairseq.dataclass.initialize import hydra_init
+    from fairseq.utils import import_user_module
     from hydra.core.config_store import ConfigStore
 
     fairseq_aggdec.register()
+    for folder in CONFIGS.glob("*/user_dir"):
+        import_user_module(Namespace(user_dir=str(folder)))
     # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     hydra_init()

@@ -1,4 +1,4 @@
-"""Cross-entropy with a larger weight for edited tokens than for copied ones.
+"""fairseq's --user-dir for the training of correctors: a loss in which edited tokens weigh more than copied ones.
 
 After the edit-weighted objective of Junczys-Dowmunt et al. 2018, "Approaching Neural Grammatical Error Correction as a
 Low-Resource Machine Translation Task": nine of ten target tokens of a corrector are copies of the source and dominate
@@ -13,9 +13,12 @@ from typing import Any
 import torch.nn.functional as F
 from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
+# the first import registers the plugin's tasks and models, too
 from fairseq_aggdec.criterions.block_metrics import SummedCriterion, log_mean, total
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.errors import AggdecError
@@ -31,7 +34,7 @@ class EditWeightedLossConfig(FairseqDataclass):
     edit_weight: float = field(
         default=3.0,
         metadata={
-            "help": "weight of a token that the source does not have behind the same token; a copy has 1"
+            "help": "weight of a token that the source does not have after the same token; a copy has 1"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -41,7 +44,7 @@ class EditWeightedLossConfig(FairseqDataclass):
 class EditWeightedLoss(SummedCriterion):
     """The weighted mean over a batch's target tokens; source and target share a dictionary."""
 
-    def __init__(self, cfg: EditWeightedLossConfig, task: Any) -> None:
+    def __init__(self, cfg: EditWeightedLossConfig, task: FairseqTask) -> None:
         super().__init__(cfg, task)
         if not cfg.edit_weight > 0:
             raise AggdecError(f"--edit-weight {cfg.edit_weight}: must be above 0")
@@ -51,10 +54,11 @@ class EditWeightedLoss(SummedCriterion):
             )
 
     def forward(
-        self, model: Any, sample: dict[str, Any], reduce: bool = True
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
         """The summed loss, the number to divide it by, and sums for the log; `reduce` is not used."""
-        target, net_input = sample["target"], sample["net_input"]
+        target = sample["target"]
+        net_input = sample["net_input"]
         logits = model(**net_input)[0]
         edited = edits(net_input["src_tokens"], target, self.padding_idx)
         kept = target.ne(self.padding_idx)
@@ -87,10 +91,8 @@ def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
 
     Source: B x S, padded on either side; target: B x T, padded on the right.
     """
-    before_source, before = (
-        F.pad(tokens[:, :-1], (1, 0), value=pad) for tokens in (source, target)
-    )
-    same = target[:, :, None].eq(source[:, None]) & before[:, :, None].eq(
-        before_source[:, None]
-    )
-    return target.ne(pad) & ~same.any(dim=2)
+    before_source = F.pad(source[:, :-1], (1, 0), value=pad)
+    before_target = F.pad(target[:, :-1], (1, 0), value=pad)
+    is_token = target[:, :, None].eq(source[:, None])  # B x T x S
+    is_after = before_target[:, :, None].eq(before_source[:, None])
+    return target.ne(pad) & ~(is_token & is_after).any(dim=2)
