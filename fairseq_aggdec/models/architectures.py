@@ -12,13 +12,13 @@ Models that start from a checkpoint (`--base-checkpoint`, `--encoder-from`) take
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from fairseq.models.bart.model import bart_large_architecture
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from fairseq_aggdec.compat.checkpoints import (
     is_loading_models,
@@ -74,12 +74,16 @@ _OF_ENCODERS = (
 """options of encoders, beside those whose names begin with `encoder_`"""
 
 
-def recorded_options(checkpoint: dict[str, Any]) -> Any:
+Options: TypeAlias = Namespace | DictConfig | dict[str, Any]
+"""of a model: flat, as on a command line, or in groups"""
+
+
+def recorded_options(checkpoint: dict[str, Any]) -> Options:
     """The model's options in a checkpoint: flat, or the group `model` of a configuration."""
     return (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
 
 
-def option_of(options: Any, name: str) -> Any:
+def option_of(options: Options, name: str) -> Any:
     """An option by its flat name, in flat options or in groups; None where it is absent."""
     values = vars(options) if isinstance(options, Namespace) else options or {}
     group, _, rest = name.partition("_")
@@ -92,7 +96,7 @@ def option_of(options: Any, name: str) -> Any:
     return values[name] if name in values else None  # noqa: SIM401 (the `get` of a strict configuration raises)
 
 
-def set_defaults(cfg: Any, **defaults: Any) -> None:
+def set_defaults(cfg: Options, **defaults: Any) -> None:
     """Fill in the options that the user left out; `defaults` have flat names."""
     for name, value in defaults.items():
         group, _, rest = name.partition("_")
@@ -108,7 +112,7 @@ def set_defaults(cfg: Any, **defaults: Any) -> None:
             setattr(cfg, name, value)
 
 
-def take_architecture(cfg: Any, option: str) -> None:
+def take_architecture(cfg: Options, option: str) -> None:
     """Fill in options that the user has left out (absent or None) from the checkpoint that an option names, if any.
 
     `option`: `base_checkpoint`, or `encoder_from` of a drafter, whose decoder may differ from its verifier's and whose
@@ -209,13 +213,13 @@ def register_sizes(model: str, small_decoder: int, option: str) -> None:
         register_model_architecture(model, model + name)(_filling_in(size, option))
 
 
-def _filling_in(size: Size, option: str | None = None) -> Callable[[Any], None]:
+def _filling_in(size: Size, option: str | None = None) -> Callable[[Options], None]:
     """What fairseq calls for `--arch`: it fills in a size, then fairseq's defaults of all other options.
 
     What the checkpoint of `option` has, if any, is filled in first.
     """
 
-    def fill_in(cfg: Any) -> None:
+    def fill_in(cfg: Options) -> None:
         if option is not None:
             take_architecture(cfg, option)
         set_defaults(cfg, **size.options())
@@ -227,7 +231,7 @@ def _filling_in(size: Size, option: str | None = None) -> Callable[[Any], None]:
 
 
 def refuse_architectures(
-    cfg: Any, by: str, further: Mapping[str, bool] | None = None
+    cfg: TransformerConfig, by: str, further: Mapping[str, bool] | None = None
 ) -> None:
     """Raise `AggdecError` for a given option that block drafters and proposal heads do not support.
 

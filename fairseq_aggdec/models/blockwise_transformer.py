@@ -12,13 +12,16 @@ from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
-from fairseq.models import register_model
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel, FairseqEncoder, register_model
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
+from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models, read_checkpoint
 from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.architectures import (
+    Options,
     option_of,
     recorded_options,
     refuse_architectures,
@@ -131,7 +134,7 @@ class BlockwiseDecoder(TransformerDecoderBase):
     def __init__(
         self,
         cfg: BlockwiseTransformerConfig,
-        dictionary: Any,
+        dictionary: Dictionary,
         embed_tokens: nn.Embedding,
         **options: Any,
     ) -> None:
@@ -166,7 +169,10 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
     config = BlockwiseTransformerConfig
 
     def __init__(
-        self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder
+        self,
+        cfg: BlockwiseTransformerConfig,
+        encoder: FairseqEncoder,
+        decoder: BlockwiseDecoder,
     ) -> None:
         super().__init__(cfg, encoder, decoder)
         self.base_is_frozen = cfg.freeze_base
@@ -176,7 +182,9 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
             decoder.heads.requires_grad_(True)
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
+    def build_model(
+        cls, cfg: Options, task: FairseqTask
+    ) -> "BlockwiseTransformerModel":
         """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named."""
         config = BlockwiseTransformerConfig.from_namespace(cfg)
         model = super().build_model(config, task)
@@ -226,7 +234,10 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
 
     @classmethod
     def build_decoder(
-        cls, cfg: BlockwiseTransformerConfig, tgt_dict: Any, embed_tokens: nn.Embedding
+        cls,
+        cfg: BlockwiseTransformerConfig,
+        tgt_dict: Dictionary,
+        embed_tokens: nn.Embedding,
     ) -> BlockwiseDecoder:
         return BlockwiseDecoder(cfg, tgt_dict, embed_tokens)
 
@@ -279,7 +290,7 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
         ]
 
 
-def proposal_heads(model: Any) -> int:
+def proposal_heads(model: BaseFairseqModel) -> int:
     """The number of a model's heads, head 1 included; 0 for a model without heads."""
     decoder = getattr(model, "decoder", None)
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0

@@ -1,12 +1,19 @@
 """The Transformer of OPUS-MT and Pegasus: fairseq's, with a bias on its logits."""
 
-from typing import Any
-
 import torch
-from fairseq.models import register_model, register_model_architecture
+from fairseq.data import Dictionary
+from fairseq.models import (
+    BaseFairseqModel,
+    FairseqDecoder,
+    register_model,
+    register_model_architecture,
+)
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
+from fairseq.tasks import FairseqTask
 from torch import nn
+
+from fairseq_aggdec.models.architectures import Options
 
 
 @register_model("hub_transformer")
@@ -14,7 +21,7 @@ class HubTransformerModel(TransformerModel):
     """Its decoder is of fairseq's own class, whose output projection has no bias elsewhere."""
 
     @classmethod
-    def build_model(cls, args: Any, task: Any) -> Any:
+    def build_model(cls, args: Options, task: FairseqTask) -> BaseFairseqModel:
         """As fairseq's; where both sides have one vocabulary, encoder and output projection share its matrix."""
         model = super().build_model(args, task)
         if getattr(args, "share_source_output_embed", False):
@@ -22,7 +29,9 @@ class HubTransformerModel(TransformerModel):
         return model
 
     @classmethod
-    def build_decoder(cls, args: Any, tgt_dict: Any, embed_tokens: Any) -> Any:
+    def build_decoder(
+        cls, args: Options, tgt_dict: Dictionary, embed_tokens: nn.Embedding
+    ) -> FairseqDecoder:
         """As fairseq's, with the bias."""
         decoder = super().build_decoder(args, tgt_dict, embed_tokens)
         decoder.output_projection.bias = nn.Parameter(torch.zeros(len(tgt_dict)))

@@ -15,7 +15,8 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
-from fairseq.models import register_model
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
@@ -89,7 +90,7 @@ class NarDrafterModel(DrafterModel):
     config = NarDrafterConfig
 
     def __init__(
-        self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder
+        self, cfg: NarDrafterConfig, encoder: FairseqEncoder, decoder: NarDrafterDecoder
     ) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
@@ -97,7 +98,7 @@ class NarDrafterModel(DrafterModel):
 
     @classmethod
     def build_decoder(
-        cls, cfg: NarDrafterConfig, tgt_dict: Any, embed_tokens: nn.Embedding
+        cls, cfg: NarDrafterConfig, tgt_dict: Dictionary, embed_tokens: nn.Embedding
     ) -> NarDrafterDecoder:
         return NarDrafterDecoder(cfg, tgt_dict, embed_tokens)
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
@@ -130,7 +131,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
     def __init__(
         self,
         cfg: NarDrafterConfig,
-        dictionary: Any,
+        dictionary: Dictionary,
         embed_tokens: nn.Embedding,
         **options: Any,
     ) -> None:

@@ -1,15 +1,22 @@
 """An ordinary Transformer that drafts token by token (`--decoding speculative`), mostly on its verifier's encoder."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Self
 
 import torch
-from fairseq.models import register_model
+from fairseq.models import (
+    BaseFairseqModel,
+    FairseqDecoder,
+    FairseqEncoder,
+    register_model,
+)
 from fairseq.models.transformer import TransformerConfig
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architectures import register_sizes
+from fairseq_aggdec.models.architectures import Options, register_sizes
 from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
 from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE, warm_start
 
@@ -52,7 +59,9 @@ class DrafterModel(TransformerOnCheckpoint):
 
     config = DrafterConfig
 
-    def __init__(self, cfg: Any, encoder: Any, decoder: Any) -> None:
+    def __init__(
+        self, cfg: DrafterConfig, encoder: FairseqEncoder, decoder: FairseqDecoder
+    ) -> None:
         super().__init__(cfg, encoder, decoder)
         # the fingerprint of the verifier's encoder if this one is frozen to it, else zeros
         self.register_buffer(
@@ -62,7 +71,7 @@ class DrafterModel(TransformerOnCheckpoint):
             encoder.requires_grad_(False)
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> Any:
+    def build_model(cls, cfg: Options, task: FairseqTask) -> BaseFairseqModel:
         """Build from fairseq's options, flat or in groups; a new drafter starts from its verifier's weights."""
         cfg = cls.config.from_namespace(cfg)
         try:
@@ -78,7 +87,7 @@ class DrafterModel(TransformerOnCheckpoint):
             warm_start(model, cfg.encoder_from, cfg.decoder_from)
         return model
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         """Training mode; a frozen encoder has no dropout, as in decoding, where the verifier's is used."""
         super().train(mode)
         if self.cfg.freeze_encoder:
@@ -86,7 +95,7 @@ class DrafterModel(TransformerOnCheckpoint):
         return self
 
     def load_state_dict(
-        self, state_dict: Any, strict: bool = True, **options: Any
+        self, state_dict: dict[str, Tensor], strict: bool = True, **options: Any
     ) -> Any:
         """As fairseq's; raises `AggdecError` for a checkpoint without the weights shared with a verifier."""
         if strict and "encoder.embed_tokens.weight" not in state_dict:

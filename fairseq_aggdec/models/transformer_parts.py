@@ -6,20 +6,34 @@ scores are computed.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
-from fairseq.modules import SinusoidalPositionalEmbedding
-from torch import Tensor
+from fairseq.models import FairseqDecoder, FairseqEncoder
+from fairseq.modules import (
+    LearnedPositionalEmbedding,
+    MultiheadAttention,
+    SinusoidalPositionalEmbedding,
+)
+from fairseq.modules.transformer_layer import (
+    TransformerDecoderLayerBase,
+    TransformerEncoderLayerBase,
+)
+from torch import Tensor, nn
+
+Layer: TypeAlias = TransformerEncoderLayerBase | TransformerDecoderLayerBase
+PositionEmbedding: TypeAlias = (
+    SinusoidalPositionalEmbedding | LearnedPositionalEmbedding
+)
 
 
-def layers_of(stack: Any) -> list[Any]:
+def layers_of(stack: FairseqEncoder | FairseqDecoder) -> list[Layer]:
     """The layers of fairseq's encoder or decoder; iterating over its own list applies LayerDrop in training."""
     return [stack.layers[number] for number in range(len(stack.layers))]
 
 
-def position_table(module: Any, length: int, like: Tensor) -> Tensor:
+def position_table(module: PositionEmbedding, length: int, like: Tensor) -> Tensor:
     """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D, contiguous.
 
     Sinusoidal embeddings are computed on demand, for N of at least `length`, in the type of `like`.
@@ -56,7 +70,7 @@ class KeysValues(NamedTuple):
     """B x H x N x D/H."""
 
 
-def keys_values(attention: Any, x: Tensor) -> KeysValues:
+def keys_values(attention: MultiheadAttention, x: Tensor) -> KeysValues:
     """The keys and values of fairseq's `MultiheadAttention` for vectors, B x N x C."""
     heads = attention.num_heads
     return KeysValues(
@@ -65,7 +79,7 @@ def keys_values(attention: Any, x: Tensor) -> KeysValues:
 
 
 def run_layer(
-    layer: Any,
+    layer: TransformerDecoderLayerBase,
     x: Tensor,
     cross: KeysValues,
     cross_mask: Tensor | None,
@@ -88,10 +102,10 @@ def run_layer(
         The layer's output, B x R x n x D, and the blocks' own keys and values (N = R n).
     """
 
-    def before(norm: Any, x: Tensor) -> Tensor:
+    def before(norm: nn.Module, x: Tensor) -> Tensor:
         return norm(x) if layer.normalize_before else x
 
-    def after(norm: Any, x: Tensor) -> Tensor:
+    def after(norm: nn.Module, x: Tensor) -> Tensor:
         return x if layer.normalize_before else norm(x)
 
     norm = layer.self_attn_layer_norm
@@ -112,7 +126,7 @@ def run_layer(
 
 
 def _attended_to_itself(
-    attention: Any,
+    attention: MultiheadAttention,
     x: Tensor,
     own_mask: Tensor | None,
     prefix: KeysValues | None,
@@ -143,7 +157,10 @@ def _attended_to_itself(
 
 
 def _attended_to_source(
-    attention: Any, x: Tensor, cross: KeysValues, cross_mask: Tensor | None
+    attention: MultiheadAttention,
+    x: Tensor,
+    cross: KeysValues,
+    cross_mask: Tensor | None,
 ) -> Tensor:
     """Attention of blocks to the source, B x R x n x D; see `run_layer`."""
     query = _split(

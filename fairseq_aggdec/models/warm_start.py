@@ -4,9 +4,9 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable
-from typing import Any
 
 import torch
+from fairseq.models import BaseFairseqModel, FairseqEncoder
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
@@ -27,7 +27,7 @@ _NOT_WEIGHTS = re.compile(
 )
 
 
-def encoder_fingerprint(encoder: Any) -> Tensor:
+def encoder_fingerprint(encoder: FairseqEncoder) -> Tensor:
     """A SHA-256, as 32 integers from 0 to 255, which is equal for encoders that compute the same.
 
     It covers the weights, the number of heads, the activation function, the place of the norms, and the scale of the
@@ -51,7 +51,9 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
     return torch.tensor(list(digest.digest()), dtype=torch.int32)
 
 
-def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -> None:
+def warm_start(
+    model: BaseFairseqModel, encoder_from: str | None, decoder_from: str | None
+) -> None:
     """Copy a verifier's weights into a new drafter, and log the loaded and the skipped weights.
 
     The whole encoder is copied, and its fingerprint recorded if it is frozen. Decoder weights are copied where name and
@@ -112,7 +114,7 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
 
 
 def take_weights(
-    model: Any,
+    model: BaseFairseqModel,
     source: str,
     state: dict[str, Tensor],
     part: str,

@@ -2,7 +2,7 @@
 
 import logging
 import weakref
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import make_dataclass, replace
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ from fairseq_aggdec.generation.modes import HEADS, Mode
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
-from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
+from fairseq_aggdec.tasks.data_folder import NamesMissingSplit, TaskConfig
 from fairseq_aggdec.tasks.draft_file import DraftFile
 from fairseq_aggdec.tasks.fairseq_options import (
     DecodingOptions,
@@ -48,7 +48,7 @@ from fairseq_aggdec.tasks.interactive import InteractiveTask
 logger = logging.getLogger(__name__)
 
 
-def aggressive(task: type[FairseqTask]) -> Any:
+def aggressive(task: type[FairseqTask]) -> type[FairseqTask]:
     """The class of a fairseq task with the decoding modes, for fairseq's `register_task`.
 
     Its `config_class` is the dataclass of its options, which `register_task` takes; None for a task with `add_args`.
@@ -99,7 +99,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     config_class: ClassVar[type | None] = None
 
-    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+    def __init__(self, cfg: TaskConfig, *rest: Any, **named: Any) -> None:
         """`cfg`: the task's configuration, or the namespace of a legacy task; the rest is the task's own."""
         super().__init__(cfg, *rest, **named)
         self._given = cfg
@@ -113,7 +113,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         weakref.finalize(self, self._run.end)
 
     @property
-    def languages(self) -> tuple[Any, Any]:
+    def languages(self) -> tuple[str | None, str | None]:
         """--source-lang and --target-lang; None where the task has no such option, or it is not given."""
         return getattr(self._given, "source_lang", None), getattr(
             self._given, "target_lang", None
@@ -135,7 +135,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
 
     @classmethod
-    def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> FairseqTask:
         """As fairseq's; raises `AggdecError` for an option that makes no sense, and languages that do not fit."""
         check_options(cfg)
         of_several = hasattr(cfg, "lang_pairs") or hasattr(cfg, "langs")
@@ -159,7 +159,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     def build_generator(
         self,
         models: list[BaseFairseqModel],
-        args: Any,
+        args: Namespace,
         seq_gen_cls: type | None = None,
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         *,
@@ -232,7 +232,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         self,
         kind: type,
         models: list[BaseFairseqModel],
-        args: Any,
+        args: Namespace,
         extra: dict[str, Any],
         decoding: Decoding,
         mode: Mode,

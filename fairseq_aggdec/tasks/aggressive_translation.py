@@ -1,9 +1,10 @@
 """fairseq's tasks of translation, from text and from speech, with this plugin's decoding modes."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq.data import Dictionary
 from fairseq.tasks import TASK_REGISTRY, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
@@ -62,7 +63,11 @@ class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):
         )
 
     def __init__(
-        self, args: Any, langs: list[str], dicts: dict[str, Any], training: bool
+        self,
+        args: Namespace,
+        langs: list[str],
+        dicts: dict[str, Dictionary],
+        training: bool,
     ) -> None:
         if getattr(args, "add_data_source_prefix_tags", False):
             for symbols in dicts.values():

@@ -2,13 +2,17 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary
+from fairseq.optim import FairseqOptimizer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError, check_least
+from fairseq_aggdec.models.architectures import Options
 from fairseq_aggdec.models.nar_drafter import (
     NarDrafterModel,
     fixed_prefix_lengths,
@@ -44,7 +48,9 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
 
     needs_targets = True
 
-    def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:
+    def __init__(
+        self, cfg: BlockDraftingConfig, src_dict: Dictionary, tgt_dict: Dictionary
+    ) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         # saved in the checkpoint: decoding compares the dictionaries of drafter and verifier symbol by symbol
         self.state.merge_state_dict(
@@ -59,7 +65,9 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
                 "--task block_drafting reads targets from the left: leave out --left-pad-target"
             )
 
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
+    def build_model(
+        self, cfg: Options, from_checkpoint: bool = False
+    ) -> NarDrafterModel:
         """As fairseq's; raises `AggdecError` for a model that is no drafter."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
@@ -69,7 +77,7 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
             )
         return model
 
-    def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:
+    def build_generator(self, *_: Any, **__: Any) -> NoReturn:
         """Raise `AggdecError`: drafters do not decode in this task."""
         raise AggdecError(
             "--task block_drafting does not decode: give the drafter as --drafter-path to --task "
@@ -80,13 +88,13 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
     def train_step(
         self,
         sample: dict[str, Any],
-        model: Any,
-        criterion: Any,
-        optimizer: Any,
+        model: NarDrafterModel,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
         update_num: int,
         ignore_grad: bool = False,
         **extra: Any,
-    ) -> Any:
+    ) -> tuple[Tensor, int, dict[str, Any]]:
         """As fairseq's, with random prefix lengths; they depend on the update, so that a resumed run repeats them."""
         prefix_lengths = random_prefix_lengths(
             self._lengths(sample), self.cfg.blocks_per_sentence
@@ -96,7 +104,12 @@ class BlockDraftingTask(NamesMissingSplit, HubTemplateMixin, TranslationTask):
             sample, model, criterion, optimizer, update_num, ignore_grad, **extra
         )
 
-    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> Any:
+    def valid_step(
+        self,
+        sample: dict[str, Any],
+        model: NarDrafterModel,
+        criterion: FairseqCriterion,
+    ) -> tuple[Tensor, int, dict[str, Any]]:
         """As fairseq's, with prefix lengths that depend on the sentence's number alone."""
         lengths = self._lengths(sample)
         prefix_lengths = fixed_prefix_lengths(

@@ -1,17 +1,26 @@
 """The language pair of a folder that fairseq-preprocess made."""
 
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from fairseq.data import data_utils
+from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import dictionary_file
 from fairseq_aggdec.hub.settings import Settings
 
+TaskConfig: TypeAlias = FairseqDataclass | DictConfig | Namespace
+"""a task's options: of a program, of hydra, or of a legacy task"""
 
-def check_data(cfg: Any) -> None:
+Hypothesis = dict[str, Any]
+"""fairseq's: `tokens`, `score`, `positional_scores` and others"""
+
+
+def check_data(cfg: TaskConfig) -> None:
     """Raise `AggdecError` where no data folder is named, or it is missing, or lacks a language pair or a dictionary."""
     if not cfg.data:
         raise AggdecError(

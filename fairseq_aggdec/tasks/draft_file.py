@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN
 from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.tasks.data_folder import Hypothesis
 
 
 def draft_tokens(line: str, dictionary: Dictionary) -> list[int]:
@@ -55,12 +58,12 @@ class DraftFile(FairseqTask):
 
     def inference_step(
         self,
-        generator: Any,
-        models: Any,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
         sample: dict[str, Any],
         *args: Any,
         **kwargs: Any,
-    ) -> Any:
+    ) -> list[list[Hypothesis]]:
         """As fairseq's, with the sample's drafts."""
         if self._draft_lines is not None:
             lines = [self._draft_lines[number] for number in sample["id"].tolist()]

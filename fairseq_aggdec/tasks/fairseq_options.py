@@ -8,12 +8,14 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.errors import option_name, refuse_all, too_small
 from fairseq_aggdec.generation.modes import MODES, Mode
 from fairseq_aggdec.generation.options import Decoding, help_of, name_of, type_of
+from fairseq_aggdec.tasks.data_folder import TaskConfig
 
 OF_FAIRSEQ = {
     "common": "bf16 fp16 cpu",
@@ -59,7 +61,7 @@ DecodingOptions: Any = make_dataclass(
 )
 
 
-def options_of(given: Any) -> Namespace:
+def options_of(given: TaskConfig) -> Namespace:
     """The options in a task's configuration or in the namespace of a legacy task.
 
     An absent one has its default, and None where it is fairseq's: a program may have built the task without fairseq's
@@ -86,7 +88,7 @@ def decoding_of(options: Namespace) -> Decoding:
     )
 
 
-def check_options(given: Any) -> None:
+def check_options(given: TaskConfig) -> None:
     """Raise `AggdecError` for all faults of a task's configuration, or of a command line, before a model is loaded."""
     options = options_of(given)
     decoding = decoding_of(options)
@@ -102,7 +104,10 @@ def check_options(given: Any) -> None:
 
 
 def refused(
-    mode: Mode, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None
+    mode: Mode,
+    options: TaskConfig,
+    lm_model: BaseFairseqModel | None = None,
+    prefix_fn: Callable | None = None,
 ) -> list[str]:
     """A sentence for each value that makes no sense, and one for all options that a mode of this plugin cannot honour.
 

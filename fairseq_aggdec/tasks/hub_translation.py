@@ -4,6 +4,7 @@ Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task
 search on them; this plugin's tasks of translation, and that of training drafters, read them as well.
 """
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from fairseq import utils
-from fairseq.data import BaseWrapperDataset
+from fairseq.data import BaseWrapperDataset, FairseqDataset
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
@@ -20,7 +23,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import PromptTemplate
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import dictionary_file
 from fairseq_aggdec.hub.settings import FILE, Settings
-from fairseq_aggdec.tasks.data_folder import language_pair
+from fairseq_aggdec.tasks.data_folder import Hypothesis, TaskConfig, language_pair
 
 
 class TemplatedDataset(BaseWrapperDataset):
@@ -28,7 +31,7 @@ class TemplatedDataset(BaseWrapperDataset):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: FairseqDataset,
         before: Sequence[int],
         after: Sequence[int],
         longest: int | None = None,
@@ -65,7 +68,7 @@ class HubTemplateMixin(FairseqTask):
     hidden: frozenset[int] = frozenset()
     """target symbols that are no part of an output's text: languages"""
 
-    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+    def __init__(self, cfg: TaskConfig, *rest: Any, **named: Any) -> None:
         super().__init__(cfg, *rest, **named)
         settings = _settings(cfg)
         if settings is not None:
@@ -80,7 +83,7 @@ class HubTemplateMixin(FairseqTask):
             }
 
     @classmethod
-    def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> FairseqTask:
         """As fairseq's; without options the languages are those of the data, or the model's.
 
         Raises `AggdecError` for an unknown language, and where a `hub.json` or a dictionary is missing.
@@ -134,8 +137,12 @@ class HubTemplateMixin(FairseqTask):
             data.sizes = np.vstack((data.src_sizes, data.tgt_sizes)).T
 
     def build_dataset_for_inference(
-        self, src_tokens: Any, src_lengths: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+        self,
+        src_tokens: list[Tensor],
+        src_lengths: list[int],
+        *args: Any,
+        **kwargs: Any,
+    ) -> FairseqDataset:
         """As fairseq's, of texts, EOS last."""
         if self.form is not None:
             src_tokens = [
@@ -149,12 +156,12 @@ class HubTemplateMixin(FairseqTask):
 
     def build_generator(
         self,
-        models: Any,
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: Any = None,
+        models: list[BaseFairseqModel],
+        args: Namespace,
+        seq_gen_cls: type | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
         **given: Any,
-    ) -> Any:
+    ) -> SequenceGenerator:
         """As fairseq's; languages are left out of an output's text."""
         if self.hidden:
             extra_gen_cls_kwargs = {
@@ -167,12 +174,12 @@ class HubTemplateMixin(FairseqTask):
 
     def inference_step(
         self,
-        generator: Any,
-        models: Any,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
         sample: dict[str, Any],
         prefix_tokens: Tensor | None = None,
         **given: Any,
-    ) -> Any:
+    ) -> list[list[Hypothesis]]:
         """As fairseq's; without a prefix, which would begin with them, the first tokens are the model's forced ones."""
         if prefix_tokens is None and self.form is not None and self.form.forced:
             source = sample["net_input"]["src_tokens"]
@@ -186,7 +193,7 @@ def _between(before: Sequence[int], text: Tensor, after: Sequence[int]) -> Tenso
     return torch.cat([text.new_tensor(before), text, text.new_tensor(after)])
 
 
-def _settings(cfg: Any) -> Settings | None:
+def _settings(cfg: TaskConfig) -> Settings | None:
     """Those of the data folder; None where it has none."""
     return Settings.found(Path(utils.split_paths(cfg.data)[0])) if cfg.data else None
 

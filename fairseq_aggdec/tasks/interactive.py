@@ -6,11 +6,13 @@ from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.process import shorten_waits
+from fairseq_aggdec.tasks.data_folder import Hypothesis, TaskConfig
 from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ class InteractiveTask(FairseqTask):
     fairseq-interactive reads lines in buffers, and sorts each buffer by length into batches.
     """
 
-    def __init__(self, cfg: Any, *rest: Any, **named: Any) -> None:
+    def __init__(self, cfg: TaskConfig, *rest: Any, **named: Any) -> None:
         super().__init__(cfg, *rest, **named)
         # the current buffer; empty outside of fairseq-interactive
         self._buffer: list[str] = []
@@ -36,7 +38,7 @@ class InteractiveTask(FairseqTask):
 
     def get_interactive_tokens_and_lengths(
         self, lines: list[str], encode_fn: Callable[[str], str]
-    ) -> Any:
+    ) -> tuple[list[Tensor], list[int]]:
         """As fairseq's; the lines become the current buffer."""
         self._lines_before += len(self._buffer)
         self._buffer = lines
@@ -69,12 +71,12 @@ class InteractiveTask(FairseqTask):
 
     def inference_step(
         self,
-        generator: Any,
+        generator: SequenceGenerator,
         models: list[BaseFairseqModel],
         sample: dict[str, Any],
         *args: Any,
         **kwargs: Any,
-    ) -> Any:
+    ) -> list[list[Hypothesis]]:
         """As fairseq's; samples of fairseq-interactive, which have no `id`, get the numbers of their lines."""
         # that one decides by its engines
         if not isinstance(generator, AggressiveGenerator):

@@ -10,7 +10,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import RoundRobinZipDatasets
 from fairseq.dataclass.utils import _set_legacy_defaults
 from fairseq.models import BaseFairseqModel
-from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY, FairseqTask
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.engine.arithmetic import BF16_ON_CPU
@@ -36,7 +36,7 @@ def load(
     task_name: str = "translation",
     decoding: Decoding | None = None,
     **options: Any,
-) -> tuple[Any, list[BaseFairseqModel]]:
+) -> tuple[FairseqTask, list[BaseFairseqModel]]:
     """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
 
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
@@ -52,7 +52,7 @@ def load(
     decoding = decoding or Decoding(AGGRESSIVE)
     if precision == "int8":
         decoding, precision = replace(decoding, int8=True), "fp32"
-    task: Any
+    task: FairseqTask
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     given = {"data": data, **languages, **options, **decoding.options()}
     if task_name == "translation":
@@ -73,7 +73,7 @@ def load(
     return task, [model.to(device=device, dtype=DTYPES[precision]) for model in models]
 
 
-def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> Any:
+def _task_as_trained(name: str, path: str, given: dict[str, Any]) -> FairseqTask:
     """The plugin's task for fairseq's legacy task `name`, with a checkpoint's options but for those of `given`."""
     kind = TASK_REGISTRY.get(f"aggressive_{name}")
     if kind is None or f"aggressive_{name}" in TASK_DATACLASS_REGISTRY:
@@ -113,7 +113,7 @@ def trained_options(path: str) -> dict[str, Any]:
 
 
 def batches_of(
-    task: Any,
+    task: FairseqTask,
     sentences: Sequence[torch.Tensor],
     size: int,
     by_length: bool = False,
