@@ -19,43 +19,40 @@ from tests.criterions.pairs import random_pairs
 from tests.support.random_models import dictionary, random_drafter
 
 WORDS = dictionary(20)
+PAD = WORDS.pad()
+EOS = WORDS.eos()
 K = 4
 
 
 def criterion(glancing: str = "0.5:0.3", decay: float = 1.0) -> GlancingBlockLoss:
-    cfg = GlancingBlockLossConfig(
+    config = GlancingBlockLossConfig(
         glancing=glancing, position_decay=decay, max_update=100, sentence_avg=False
     )
-    return GlancingBlockLoss(cfg, SimpleNamespace(target_dictionary=WORDS))
+    return GlancingBlockLoss(config, SimpleNamespace(target_dictionary=WORDS))
 
 
-def drafter(
-    shape: str = "causal, pre-norm sinusoidal", **changes: Any
-) -> NarDrafterModel:
+def drafter(shape: str, **changes: Any) -> NarDrafterModel:
     return random_drafter(shape, 3, WORDS, WORDS, K, **changes)
 
 
-def sample(lengths: list[int], blocks: int = 3, update: int = 0) -> dict[str, Any]:
+def sample(lengths: list[int]) -> dict[str, Any]:
+    """Three blocks for each sentence, after random prefixes."""
     generator = torch.Generator().manual_seed(2)
     pairs = random_pairs(lengths, WORDS, generator)
-    prefix = (
-        torch.rand(len(lengths), blocks, generator=generator)
-        * (torch.tensor(lengths)[:, None] + 1)
-    ).long()
-    return {**pairs, "prefix_lengths": prefix, "update_num": update}
+    share = torch.rand(len(lengths), 3, generator=generator)
+    prefix_lengths = (share * (torch.tensor(lengths)[:, None] + 1)).long()
+    return {**pairs, "prefix_lengths": prefix_lengths}
 
 
+@torch.no_grad()
 def transcription(
-    model: NarDrafterModel,
-    batch: dict[str, Any],
-    ratio: float,
-    smoothing: float,
-    decay: float = 1.0,
+    model: NarDrafterModel, batch: dict[str, Any], ratio: float, decay: float
 ) -> tuple[float, float]:
     """The loss of papers §3.2.1, one sentence, block and position after the other, and the sum of the weights."""
     noise = torch.rand(*batch["prefix_lengths"].shape, K)
-    net_input, total, size = batch["net_input"], 0.0, 0.0
+    net_input = batch["net_input"]
     decoder = model.decoder
+    total = size = 0.0
 
     def scores(feature: Tensor, before: int) -> Tensor:
         if decoder.transitions is not None:
@@ -63,40 +60,40 @@ def transcription(
         return decoder.output_layer(feature)
 
     for row, target in enumerate(batch["target"]):
-        tokens = target[target.ne(WORDS.pad())].tolist()  # y1..yT EOS
-        source = {
-            name: net_input[name][row : row + 1]
-            for name in ("src_tokens", "src_lengths")
-        }
-        for number, length in enumerate(batch["prefix_lengths"][row].tolist()):
-            read = torch.tensor([[WORDS.eos(), *tokens[:length]]])
+        tokens = target[target.ne(PAD)].tolist()  # y1..yT EOS
+        encoded = model.encode(
+            net_input["src_tokens"][row : row + 1],
+            net_input["src_lengths"][row : row + 1],
+        )
+        for block, length in enumerate(batch["prefix_lengths"][row].tolist()):
+            # the first pass: a draft, each token by the one before
+            prefix = [EOS, *tokens[:length]]
             gold = tokens[length : length + K]
-            reading = decoder.read(read, model.encode(**source))
-            drafted = [int(read[0, -1])]
+            reading = decoder.read(torch.tensor([prefix]), encoded)
+            drafted = prefix[-1:]
             for feature in decoder.draft(reading, torch.tensor([[length]]))[0, 0]:
                 logits = scores(feature, drafted[-1])
-                logits[[WORDS.pad(), WORDS.bos()]] = -math.inf
+                logits[[PAD, WORDS.bos()]] = -math.inf
                 drafted.append(int(logits.argmax()))
+
+            # the more tokens are wrong, the more are shown
             distance = sum(a != b for a, b in zip(drafted[1:], gold, strict=False))
-            by_noise = sorted(
-                range(len(gold)), key=lambda i: float(noise[row, number, i])
-            )
-            shown = by_noise[: math.floor(ratio * distance)]
+            order = noise[row, block, : len(gold)].argsort().tolist()
+            shown = order[: math.floor(ratio * distance)]
             reveal = torch.zeros(1, 1, K, dtype=torch.bool)
             reveal[..., shown] = True
+
+            # the second pass learns the others
             padded = torch.tensor([[gold + [WORDS.unk()] * (K - len(gold))]])
-            features = decoder.draft(reading, torch.tensor([[length]]), reveal, padded)[
-                0, 0
-            ]
-            befores = [int(read[0, -1]), *gold[:-1]]
-            for i, (token, before) in enumerate(zip(gold, befores, strict=True)):
-                log_probs = scores(features[i], before).log_softmax(-1)
-                if i not in shown:
-                    spread = smoothing / (len(WORDS) - 1)
-                    weights = torch.full((len(WORDS),), spread)
-                    weights[token] = 1 - smoothing
-                    total -= decay**i * float(weights @ log_probs)
-                    size += decay**i
+            features = decoder.draft(reading, torch.tensor([[length]]), reveal, padded)
+            befores = [prefix[-1], *gold]
+            for i, token in enumerate(gold):
+                if i in shown:
+                    continue
+                log_probs = scores(features[0, 0, i], befores[i]).log_softmax(-1)
+                others = (log_probs.sum() - log_probs[token]) / (len(WORDS) - 1)
+                total -= decay**i * float(0.9 * log_probs[token] + 0.1 * others)
+                size += decay**i
     return total, size
 
 
@@ -105,24 +102,28 @@ def transcription(
 )
 @pytest.mark.parametrize("transition_dim", [0, 8])
 @pytest.mark.parametrize(
-    ("glancing", "update", "decay"),
-    [("0.5:0.3", 0, 1.0), ("0.9:0.7", 50, 0.5), ("0", 3, 0.9), ("0.9:0.2", 120, 0.01)],
+    ("glancing", "update", "ratio", "decay"),
+    [
+        ("0.5:0.3", 0, 0.5, 1.0),
+        ("0.9:0.7", 50, 0.8, 0.5),
+        ("0", 3, 0.0, 0.9),
+        ("0.9:0.2", 120, 0.2, 0.01),
+    ],
 )
 def test_equals_a_transcription(
-    shape: str, transition_dim: int, glancing: str, update: int, decay: float
+    shape: str,
+    transition_dim: int,
+    glancing: str,
+    update: int,
+    ratio: float,
+    decay: float,
 ) -> None:
-    model, batch = (
-        drafter(shape, transition_dim=transition_dim).train(),
-        sample([5, 1, 9], update=update),
-    )
-    criterion_ = criterion(glancing, decay=decay)
+    model = drafter(shape, transition_dim=transition_dim).train()
+    batch = {**sample([5, 1, 9]), "update_num": update}
     torch.manual_seed(7)
-    loss, size, log = criterion_(model, batch)
+    loss, size, log = criterion(glancing, decay)(model, batch)
     torch.manual_seed(7)
-    with torch.no_grad():
-        expected, weights = transcription(
-            model, batch, criterion_.schedule.ratio(update), 0.1, decay
-        )
+    expected, weights = transcription(model, batch, ratio, decay)
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
     assert float(size) == float(log["sample_size"]) == pytest.approx(weights, rel=1e-5)
     if decay == 1.0:
@@ -132,28 +133,21 @@ def test_equals_a_transcription(
 def test_validation_is_deterministic_and_shows_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, batch = drafter(dropout=0.3).eval(), sample([5, 7, 2])
+    model = drafter("causal, pre-norm sinusoidal", dropout=0.3).eval()
     monkeypatch.setattr(model, "_first_pass", None)
-    del batch["update_num"]
+    batch = sample([5, 7, 2])
     first, count, log = criterion()(model, batch)
-    again, _, _ = criterion()(model, batch)
-    assert torch.equal(first, again)
-    assert count == int(
-        blocks_at(batch["target"], batch["prefix_lengths"], K, WORDS.pad()).valid.sum()
-    )
+    assert torch.equal(first, criterion()(model, batch)[0])
+    blocks = blocks_at(batch["target"], batch["prefix_lengths"], K, PAD)
+    assert count == int(blocks.valid.sum())
     assert log["_blocks"] == 9
 
 
 def test_acceptance() -> None:
     """Two blocks: two right, one wrong, one right; and a short one that is right to its end."""
-    target = torch.tensor(
-        [
-            [10, 11, 12, 13, WORDS.eos()],
-            [20, WORDS.eos(), WORDS.pad(), WORDS.pad(), WORDS.pad()],
-        ]
-    )
-    blocks = blocks_at(target, torch.tensor([[0], [0]]), K, WORDS.pad())
-    sums = acceptance(torch.tensor([10, 11, 9, 13, 20, WORDS.eos()]), blocks)
+    target = torch.tensor([[10, 11, 12, 13, EOS], [20, EOS, PAD, PAD, PAD]])
+    blocks = blocks_at(target, torch.tensor([[0], [0]]), K, PAD)
+    sums = acceptance(torch.tensor([10, 11, 9, 13, 20, EOS]), blocks)
     assert (int(sums["_accepted"]), sums["_blocks"]) == (4, 2)
     assert [int(sums[f"_correct_{i}"]) for i in range(K)] == [2, 2, 0, 1]
     assert [int(sums[f"_valid_{i}"]) for i in range(K)] == [2, 2, 1, 1]

@@ -63,40 +63,32 @@ def by_stock_layers(
 
     `source`: a batch of one; `prefix`: start symbol and y1..yp. Returns k x V.
     """
-    decoder, length = model.decoder, len(prefix)
+    decoder = model.decoder
+    length = len(prefix)
     encoder_out = model.encoder(**source)
     positions = torch.arange(length + K)
     masks = decoder.mask_inputs(positions[None, length:], encoder_out)[0]
     x = torch.cat([decoder.embed(prefix), masks])
     table = decoder.embed_positions
-    if isinstance(table, SinusoidalPositionalEmbedding):
-        x = (
-            x
-            + table.get_embedding(100, x.size(-1), WORDS.pad())[
-                WORDS.pad() + 1 + positions
-            ]
+    if table is not None:
+        weights = (
+            table.weights
+            if isinstance(table, SinusoidalPositionalEmbedding)
+            else table.weight
         )
-    elif table is not None:
-        x = x + table.weight[WORDS.pad() + 1 + positions]
+        x = x + weights[WORDS.pad() + 1 + positions]
     if decoder.layernorm_embedding is not None:
         x = decoder.layernorm_embedding(x)
-    hidden = torch.zeros(length + K, length + K)
+    mask = torch.zeros(length + K, length + K)
     if decoder.is_causal:
-        hidden[:length] = torch.full((length + K, length + K), -torch.inf).triu(1)[
-            :length
-        ]
+        mask[:length] = torch.full((length, length + K), -torch.inf).triu(1)
     x = x[:, None]
     for layer in decoder.layers:
-        x = layer(
-            x,
-            encoder_out["encoder_out"][0],
-            encoder_out["encoder_padding_mask"][0],
-            self_attn_mask=hidden,
-        )[0]
-    if decoder.layer_norm is not None:
-        x = decoder.layer_norm(x)
-    if decoder.project_out_dim is not None:
-        x = decoder.project_out_dim(x)
+        memory = encoder_out["encoder_out"][0]
+        padding = encoder_out["encoder_padding_mask"][0]
+        x = layer(x, memory, padding, self_attn_mask=mask)[0]
+    for last in (decoder.layer_norm, decoder.project_out_dim):
+        x = x if last is None else last(x)
     return decoder.output_layer(x[length:, 0])
 
 
@@ -104,110 +96,84 @@ def by_stock_layers(
 @torch.no_grad()
 def test_equals_stock_layers(shape: str) -> None:
     """Sentences of different lengths in one batch, and every prefix length at once."""
-    model, source, tokens = drafter(shape), batch([3, 7, 5]), prefixes(3, 5)
-    lengths = torch.arange(5).expand(3, -1)
-    features = model.decoder.draft(
-        model.decoder.read(tokens, model.encode(**source)), lengths
-    )
+    model = drafter(shape)
+    source = batch([3, 7, 5])
+    tokens = prefixes(3, 5)
+    reading = model.decoder.read(tokens, model.encode(**source))
+    features = model.decoder.draft(reading, torch.arange(5).expand(3, -1))
     logits = model.decoder.output_layer(features)  # B x R x k x V
-    for row in range(3):
-        alone = source["src_tokens"][row][source["src_tokens"][row].ne(WORDS.pad())][
-            None
-        ]
+    for row, words in enumerate(source["src_tokens"]):
+        alone = words[words.ne(WORDS.pad())][None]
         one = {"src_tokens": alone, "src_lengths": torch.tensor([alone.size(1)])}
         for length in range(5):
             expected = by_stock_layers(model, one, tokens[row, : length + 1])
-            torch.testing.assert_close(
-                logits[row, length], expected, atol=2e-5, rtol=1e-4
-            )
+            found = logits[row, length]
+            torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_revealed_positions_show_the_target() -> None:
     """A block with everything revealed reads the same as those tokens; with nothing revealed, masks."""
-    model, source, tokens = (
-        drafter("causal, post-norm sinusoidal"),
-        batch([6, 4]),
-        prefixes(2, 4),
-    )
+    model = drafter("causal, post-norm sinusoidal")
     lengths = torch.tensor([[1, 3], [0, 2]])
     gold = torch.randint(4, 24, (2, 2, K), generator=torch.Generator().manual_seed(1))
-    reading = model.decoder.read(tokens, model.encode(**source))
+    encoded = model.encode(**batch([6, 4]))
+    reading = model.decoder.read(prefixes(2, 4), encoded)
     plain = model.decoder.draft(reading, lengths)
-    nothing = model.decoder.draft(
-        reading, lengths, torch.zeros(2, 2, K, dtype=torch.bool), gold
-    )
-    assert torch.equal(plain, nothing)
-    one = torch.zeros(2, 2, K, dtype=torch.bool)
-    one[0, 1, 2] = True
-    shown = model.decoder.draft(reading, lengths, one, gold)
+    revealed = torch.zeros(2, 2, K, dtype=torch.bool)
+    assert torch.equal(plain, model.decoder.draft(reading, lengths, revealed, gold))
+    revealed[0, 1, 2] = True
+    shown = model.decoder.draft(reading, lengths, revealed, gold)
     differs = (shown != plain).any(-1).any(-1)
     assert differs.tolist() == [[False, True], [False, False]]
-    other = gold.clone()
-    other[~one] = WORDS.unk()
-    assert torch.equal(model.decoder.draft(reading, lengths, one, other), shown)
+    gold[~revealed] = WORDS.unk()
+    assert torch.equal(model.decoder.draft(reading, lengths, revealed, gold), shown)
 
 
 @torch.no_grad()
-def test_a_new_head_changes_nothing_and_a_trained_one_looks_at_the_token_before() -> (
-    None
-):
-    head, x, before = (
-        TransitionHead(16, 8),
-        torch.randn(2, 3, 16),
-        torch.randn(2, 3, 16),
-    )
+def test_a_new_head_changes_nothing_and_a_trained_one_reads_the_token_before() -> None:
+    head = TransitionHead(16, 8)
+    x = torch.randn(2, 3, 16)
+    before = torch.randn(2, 3, 16)
     assert torch.equal(head(x, before), x)
     torch.nn.init.normal_(head.out.weight)
-    hidden = (
-        before @ head.before.weight.T + x @ head.here.weight.T + head.here.bias
-    ).clamp(min=0)
-    torch.testing.assert_close(
-        head(x, before), x + hidden @ head.out.weight.T, atol=1e-5, rtol=1e-5
-    )
+    read = before @ head.before.weight.T
+    hidden = (read + x @ head.here.weight.T + head.here.bias).relu()
+    expected = x + hidden @ head.out.weight.T
+    torch.testing.assert_close(head(x, before), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
 def test_both_passes_have_the_same_dropout(shape: str) -> None:
     """With nothing revealed the second pass gives the very tokens of the first."""
-    model = drafter(
-        shape, dropout=0.4, attention_dropout=0.2, activation_dropout=0.1
-    ).train()
-    source, tokens = batch([6, 9]), prefixes(2, 6)
-    blocks = Blocks(
-        torch.tensor([[0, 3], [5, 2]]),
-        torch.full((2, 2, K), 7),
-        torch.ones(2, 2, K, dtype=torch.bool),
-    )
+    dropouts = {"dropout": 0.4, "attention_dropout": 0.2, "activation_dropout": 0.1}
+    model = drafter(shape, **dropouts).train()
+    target = torch.full((2, 2, K), 7)
+    blocks = Blocks(torch.tensor([[0, 3], [5, 2]]), target, target.bool())
     first: list[Tensor] = []
 
     def reveal(predicted: Tensor) -> Tensor:
         first.append(predicted)
         return torch.zeros_like(predicted, dtype=torch.bool)
 
-    torch.manual_seed(1)
-    logits, trained = model(
-        **source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal
-    )
+    inputs: dict[str, Any] = {**batch([6, 9]), "prev_output_tokens": prefixes(2, 6)}
+    inputs |= {"blocks": blocks, "reveal": reveal}
+    logits, trained = model(**inputs)
     assert bool(trained.all())
     assert torch.equal(model.decoder.best_tokens(logits.detach()), first[0].flatten())
-    again, _ = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
-    assert not torch.equal(again, logits)
+    assert not torch.equal(model(**inputs)[0], logits)
     assert logits.requires_grad
 
 
 def architecture(cfg: NarDrafterConfig) -> list[Any]:
     """What decides what is computed."""
     names = (
-        "embed_dim",
-        "ffn_embed_dim",
-        "layers",
-        "attention_heads",
-        "normalize_before",
-        "learned_pos",
+        "embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos"
     )
     sides = [
-        [getattr(part, name) for name in names] for part in (cfg.encoder, cfg.decoder)
+        getattr(side, name)
+        for side in (cfg.encoder, cfg.decoder)
+        for name in names.split()
     ]
     return [*sides, cfg.activation_fn, cfg.share_all_embeddings, cfg.no_scale_embedding]
 
@@ -219,21 +185,14 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
         "decoder_layers": 3,
         "encoder_normalize_before": True,
         "share_all_embeddings": True,
-    }
-    shape |= {
         "dropout": 0.2,
         "activation_fn": "gelu",
         "no_scale_embedding": True,
         "encoder_learned_pos": True,
     }
-    verifier = str(
-        save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape)
-    )
-    given: dict[str, Any] = {
-        "arch": "nar_drafter",
-        "encoder_from": verifier,
-        "max_source_positions": 1024,
-    }
+    model = random_model(1, WORDS, WORDS, **shape)
+    path = str(save_base(model, tmp_path / "v.pt", **shape))
+    given = {"arch": "nar_drafter", "encoder_from": path, "max_source_positions": 1024}
     cfg: Any = {
         "flat": Namespace(**given, decoder_layers=1),
         "in a group": OmegaConf.create({**given, "decoder": {"layers": 1}}),
@@ -241,12 +200,10 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
     }[written]
     ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     cfg = NarDrafterConfig.from_namespace(cfg)
-    own = NarDrafterConfig.from_namespace(
-        Namespace(**vars(read_checkpoint(verifier)["cfg"]["model"]))
-    )
-    own.decoder.layers = 1
-    assert architecture(cfg) == architecture(own)
-    assert (cfg.encoder_from, cfg.decoder.output_dim) == (verifier, 16)
+    expected = NarDrafterConfig.from_namespace(read_checkpoint(path)["cfg"]["model"])
+    expected.decoder.layers = 1
+    assert architecture(cfg) == architecture(expected)
+    assert (cfg.encoder_from, cfg.decoder.output_dim) == (path, 16)
     assert (cfg.dropout, cfg.max_source_positions) == (0.1, 64)
 
 
@@ -271,18 +228,13 @@ def test_options_that_the_decoder_cannot_honour(
 def test_dictionaries_that_the_verifiers_encoder_does_not_share_are_refused_in_a_line(
     tmp_path: Path,
 ) -> None:
-    verifier = str(
-        save_base(
-            random_model(1, WORDS, WORDS, share_all_embeddings=True), tmp_path / "v.pt"
-        )
-    )
-    cfg = Namespace(encoder_from=verifier, share_all_embeddings=True)
+    model = random_model(1, WORDS, WORDS, share_all_embeddings=True)
+    path = str(save_base(model, tmp_path / "v.pt"))
+    cfg = Namespace(encoder_from=path, share_all_embeddings=True)
     ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
-    with pytest.raises(
-        AggdecError,
-        match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict",
-    ):
+    refused = r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"
+    with pytest.raises(AggdecError, match=refused):
         NarDrafterModel.build_model(cfg, task)
 
 

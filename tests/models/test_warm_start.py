@@ -17,47 +17,40 @@ from tests.support.random_models import TINY, dictionary, random_model, save_bas
 
 WORDS = dictionary(20)
 SHAPE: dict[str, Any] = {"share_all_embeddings": True, "encoder_normalize_before": True}
+VERIFIER = random_model(1, WORDS, WORDS, **SHAPE, decoder_layers=3)
 
 
 def save_verifier(folder: Path, words: int = 20, seed: int = 1, **changes: Any) -> str:
     """A verifier's checkpoint with three decoder layers."""
-    vocabulary = dictionary(words)
+    symbols = dictionary(words)
     shape = {**SHAPE, "decoder_layers": 3, **changes}
-    return str(
-        save_base(
-            random_model(seed, vocabulary, vocabulary, **shape),
-            folder / "v.pt",
-            **shape,
-        )
-    )
+    model = random_model(seed, symbols, symbols, **shape)
+    return str(save_base(model, folder / "v.pt", **shape))
 
 
 def drafter(**options: Any) -> NarDrafterModel:
     """A new drafter, as a training builds it."""
     args = Namespace(arch="nar_drafter", block_size=4, **{**TINY, **SHAPE, **options})
     ARCH_CONFIG_REGISTRY["nar_drafter"](args)
-    return NarDrafterModel.build_model(
-        args, SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    )
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+    return NarDrafterModel.build_model(args, task)
 
 
 def test_encoder_is_taken_whole_and_frozen(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO):
-        model = drafter(encoder_from=save_verifier(tmp_path), freeze_encoder=True)
-    verifier = random_model(1, WORDS, WORDS, **SHAPE, decoder_layers=3)
-    for name, value in verifier.encoder.state_dict().items():
+    caplog.set_level(logging.INFO)
+    model = drafter(encoder_from=save_verifier(tmp_path), freeze_encoder=True)
+    for name, value in VERIFIER.encoder.state_dict().items():
         assert torch.equal(model.encoder.state_dict()[name], value), name
     assert "loaded encoder.embed_tokens.weight, encoder.layer_norm.bias" in caplog.text
-    assert torch.equal(model.encoder_fingerprint, encoder_fingerprint(verifier.encoder))
-    trainable = {
-        name for name, weight in model.named_parameters() if weight.requires_grad
-    }
-    assert trainable
-    assert all(name.startswith("decoder.") for name in trainable)
-    # shared: frozen as well
-    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert torch.equal(model.encoder_fingerprint, encoder_fingerprint(VERIFIER.encoder))
+    # the shared matrix is frozen as well
+    matrix = model.decoder.output_projection.weight
+    assert matrix is model.encoder.embed_tokens.weight
+    for name, weight in model.named_parameters():
+        is_trained = name.startswith("decoder.") and weight is not matrix
+        assert weight.requires_grad == is_trained, name
     assert not model.train().encoder.training
     assert model.decoder.training
 
@@ -65,19 +58,14 @@ def test_encoder_is_taken_whole_and_frozen(
 def test_decoder_is_taken_where_it_fits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     path = save_verifier(tmp_path)
-    with caplog.at_level(logging.INFO):
-        model = drafter(
-            encoder_from=path,
-            decoder_from=path,
-            freeze_encoder=True,
-            decoder_ffn_embed_dim=48,
-        )
-    verifier = random_model(1, WORDS, WORDS, **SHAPE, decoder_layers=3)
-    assert torch.equal(
-        model.decoder.layers[1].self_attn.q_proj.weight,
-        verifier.decoder.layers[1].self_attn.q_proj.weight,
+    options = {"freeze_encoder": True, "decoder_ffn_embed_dim": 48}
+    model = drafter(encoder_from=path, decoder_from=path, **options)
+    taken, given = (
+        each.decoder.layers[1].self_attn.q_proj.weight for each in (model, VERIFIER)
     )
+    assert torch.equal(taken, given)
     loaded, skipped, new = (record.getMessage() for record in caplog.records[-3:])
     assert "loaded decoder.layers.0.encoder_attn.k_proj.bias" in loaded
     assert "decoder.layers.0.fc1.weight (32 x 16 there, 48 x 16 here)" in skipped
@@ -93,52 +81,50 @@ def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(
     model = drafter(encoder_from=save_verifier(tmp_path), freeze_encoder=True)
     other = drafter(encoder_from=save_verifier(tmp_path, seed=2), freeze_encoder=True)
     model.load_state_dict(model.state_dict())
-    with pytest.raises(
-        AggdecError,
-        match=r"has another encoder\.\S+ than --encoder-from .*/v\.pt, where this weight is frozen",
-    ):
+    refused = (
+        r"has another encoder\.\S+ than --encoder-from .*/v\.pt, where this weight"
+    )
+    with pytest.raises(AggdecError, match=refused):
         other.load_state_dict(model.state_dict())
 
 
 def test_fingerprint_knows_the_encoder() -> None:
     def fingerprint(seed: int = 1, **changes: Any) -> list[int]:
-        return encoder_fingerprint(
-            random_model(seed, WORDS, WORDS, **{**SHAPE, **changes}).encoder
-        ).tolist()
+        model = random_model(seed, WORDS, WORDS, **{**SHAPE, **changes})
+        found = encoder_fingerprint(model.encoder).tolist()
+        assert encoder_fingerprint(model.half().encoder).tolist() == found
+        return found
 
-    same = fingerprint()
-    assert same == fingerprint()
-    assert len(same) == 32
-    assert (
-        same
-        == encoder_fingerprint(
-            random_model(1, WORDS, WORDS, **SHAPE).half().encoder
-        ).tolist()
-    )
-    others = [
-        fingerprint(2),
-        fingerprint(encoder_attention_heads=4),
-        fingerprint(activation_fn="gelu"),
-    ]
-    others += [
-        fingerprint(no_scale_embedding=True),
-        fingerprint(encoder_normalize_before=False),
-    ]
-    assert all(same != other for other in others)
+    first = fingerprint()
+    assert first == fingerprint()
+    assert len(first) == 32
+    assert first != fingerprint(2)
+    for change in (
+        {"encoder_attention_heads": 4},
+        {"activation_fn": "gelu"},
+        {"no_scale_embedding": True},
+        {"encoder_normalize_before": False},
+    ):
+        assert first != fingerprint(**change), change
 
 
 @pytest.mark.parametrize(
-    ("verifier", "mine", "message"),
+    ("verifier", "options", "message"),
     [
         (
             {"words": 28},
             {},
-            "embed_tokens.weight is 32 x 16 there, 24 x 16.*24 symbols.*verifier's data-bin",
+            "--encoder-from .*v.pt: .*embed_tokens.weight is 32 x 16 there, 24 x 16.*24 symbols.*verifier's data-bin",
+        ),
+        (
+            {"words": 28},
+            {"encoder_from": None, "decoder_from": "v.pt"},
+            "--decoder-from .*embed_tokens.weight is 32 x 16.*target dictionary",
         ),
         (
             {"encoder_layers": 3},
             {},
-            "--encoder-layers is 3 there and 2 here: leave it out",
+            "--encoder-from .*v.pt: .*--encoder-layers is 3 there and 2 here: leave it",
         ),
         (
             {"encoder_attention_heads": 4},
@@ -150,19 +136,21 @@ def test_fingerprint_knows_the_encoder() -> None:
             {"no_scale_embedding": True},
             "--no-scale-embedding is False there and True here",
         ),
+        (
+            {},
+            {"encoder_from": None, "freeze_encoder": True},
+            "--freeze-encoder without --encoder-from",
+        ),
     ],
 )
 def test_a_verifier_that_does_not_fit(
-    tmp_path: Path, verifier: dict, mine: dict, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verifier: dict[str, Any],
+    options: dict[str, Any],
+    message: str,
 ) -> None:
-    path = save_verifier(tmp_path, **verifier)
-    with pytest.raises(AggdecError, match=rf"--encoder-from .*v.pt: .*{message}"):
-        drafter(encoder_from=path, **mine)
-    if "words" in verifier:
-        with pytest.raises(
-            AggdecError,
-            match=r"--decoder-from .*embed_tokens.weight is 32 x 16.*target dictionary",
-        ):
-            drafter(decoder_from=path)
-    with pytest.raises(AggdecError, match="--freeze-encoder without --encoder-from"):
-        drafter(freeze_encoder=True)
+    monkeypatch.chdir(tmp_path)
+    save_verifier(tmp_path, **verifier)
+    with pytest.raises(AggdecError, match=message):
+        drafter(**{"encoder_from": "v.pt", **options})

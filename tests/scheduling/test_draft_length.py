@@ -1,7 +1,5 @@
 """How long drafts are: by how often they pass, how many rows share a pass, and what a draft costs."""
 
-from collections.abc import Sequence
-
 import pytest
 import torch
 
@@ -21,42 +19,37 @@ class Decoding:
     LONG = 100
 
     def __init__(self, costs: Costs = COSTS) -> None:
-        self.schedule, self.costs = DraftLengths(costs), costs
-        self.cost = self.alone = 0.0
-        """of all iterations, and of as many without drafts"""
+        self.schedule = DraftLengths(costs)
+        self.costs = costs
+        self.cost = self.cost_without_drafts = 0.0
+        """of all iterations"""
 
-    def go(
-        self, passing: Sequence[int], kinds: Sequence[int] = (), iterations: int = 100
+    def run(
+        self, passing: list[int], kinds: list[int], iterations: int = 100
     ) -> list[int]:
         """The lengths of the last drafts."""
-        rows, outputs = len(passing), outputs_of([[]] * len(passing))
-        by_model = self.costs.draft is not None
+        rows = len(passing)
         lengths: list[int] = []
         for _ in range(iterations):
-            limits = self.schedule.limits(outputs)
+            # a draft, cut
+            limits = self.schedule.limits(outputs_of([[]] * rows))
             longest = min(self.LONG, max(limits))
             tokens = torch.zeros(rows, longest, dtype=torch.long)
-            own = [] if by_model else kinds
-            draft = self.schedule.trim(
-                Draft.of_known(tokens, [longest] * rows, own)
-                if longest
-                else Draft.none(rows)
-            )
+            draft = Draft.of_known(tokens, [longest] * rows, kinds)
+            draft = self.schedule.trim(draft if longest else Draft.none(rows))
+
+            # what passes of it
             lengths = draft.lengths or []
             accepted = list(map(min, lengths, passing))
-            self.schedule.learn(
-                draft,
-                Outcome(lengths, accepted, [1 + passed for passed in accepted], None),
-            )
-            drafting = (
-                self.costs.draft.whole(rows, longest)
-                if self.costs.draft and longest
-                else 0.0
-            )
-            self.cost += (
-                self.costs.fixed + max(self.costs.free, rows + sum(lengths)) + drafting
-            )
-            self.alone += self.costs.iteration(rows, 0)
+            committed = [1 + passed for passed in accepted]
+            self.schedule.learn(draft, Outcome(lengths, accepted, committed, None))
+
+            # what it costs: a model makes it whole
+            self.cost += self.costs.fixed
+            self.cost += max(self.costs.free, rows + sum(lengths))
+            if self.costs.draft and longest:
+                self.cost += self.costs.draft.whole(rows, longest)
+            self.cost_without_drafts += self.costs.iteration(rows, 0)
         return lengths
 
 
@@ -68,36 +61,37 @@ def test_drafts_that_always_fail_cost_hardly_anything_and_are_tried_again(
     rows: int, draft: DraftCost | None
 ) -> None:
     decoding = Decoding(Costs(1.0, 4.0, draft))
-    decoding.go([0] * rows, iterations=200)
-    decoding.cost = decoding.alone = 0.0
-    decoding.go([0] * rows, iterations=3000)
-    assert decoding.cost < 1.03 * decoding.alone
+    decoding.run([0] * rows, [], iterations=200)
+    decoding.cost = decoding.cost_without_drafts = 0.0
+    decoding.run([0] * rows, [], iterations=3000)
+    assert decoding.cost < 1.03 * decoding.cost_without_drafts
     if rows == 1:
-        assert decoding.go([Decoding.LONG], iterations=600) > [2]
+        assert decoding.run([Decoding.LONG], [], iterations=600) > [2]
 
 
 def test_a_kind_that_always_passes_is_verified_whole() -> None:
-    assert Decoding().go([Decoding.LONG]) == [Decoding.LONG]
+    assert Decoding().run([Decoding.LONG], []) == [Decoding.LONG]
 
 
 def test_a_kind_that_fails_shortens_itself_beside_one_that_passes() -> None:
-    bad, good = Decoding().go([0, 9], [BAD, GOOD])
+    bad, good = Decoding().run([0, 9], [BAD, GOOD])
     assert bad <= 1 < 6 < good < Decoding.LONG
 
 
 @pytest.mark.parametrize("kind", [BAD, GOOD])
 def test_the_rate_of_a_kind_follows_the_text(kind: int) -> None:
-    """Of either kind: what one of them has learnt does not stay for ever."""
+    """Of either kind: no rate stays for ever."""
     decoding = Decoding()
-    kinds, lengths = [kind, 3], []
-    for passing in (12, 1, 12):
-        lengths.append(decoding.go([passing, 5], kinds, iterations=600)[0])
-    assert lengths[1] < 4 < 8 < min(lengths[0], lengths[2])
+    good, bad, good_again = (
+        decoding.run([passing, 5], [kind, 3], iterations=600)[0]
+        for passing in (12, 1, 12)
+    )
+    assert bad < 4 < 8 < min(good, good_again)
 
 
 def test_the_more_rows_share_a_pass_the_shorter() -> None:
     decoding = Decoding()
-    decoding.go([6], [GOOD], iterations=60)
+    decoding.run([6], [GOOD], iterations=60)
     lengths = [decoding.schedule.length(rows, GOOD) for rows in (1, 2, 4, 8, 32)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] > 4
@@ -105,18 +99,16 @@ def test_the_more_rows_share_a_pass_the_shorter() -> None:
 
 
 @pytest.mark.parametrize("steps", [True, False])
-def test_a_model_drafts_alone_and_not_in_large_batches_nor_where_it_costs_as_much_as_it_saves(
-    steps: bool,
+@pytest.mark.parametrize(
+    ("call", "rows", "least", "most"),
+    [(0.5, 1, 4, 8), (0.5, 32, 0, 0), (100.0, 1, 0, 0)],
+)
+def test_a_model_drafts_alone_and_not_in_large_batches_nor_where_it_costs_too_much(
+    steps: bool, call: float, rows: int, least: int, most: int
 ) -> None:
-    def lengths(call: float, rows: int = 1) -> int:
-        return max(
-            Decoding(Costs(1.0, 4.0, DraftCost(8, call, 0.1, steps=steps))).go(
-                [6] * rows, iterations=60
-            )
-        )
-
-    assert 4 <= lengths(0.5) <= 8
-    assert lengths(0.5, rows=32) == lengths(100.0) == 0
+    draft = DraftCost(8, call, 0.1, steps=steps)
+    lengths = Decoding(Costs(1.0, 4.0, draft)).run([6] * rows, [], iterations=60)
+    assert least <= max(lengths) <= most
 
 
 def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
@@ -126,26 +118,21 @@ def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
     assert schedule.trim(unknown) is unknown
 
 
-def test_what_is_left_of_a_batch_that_began_without_drafts_goes_on_without() -> None:
+def test_a_batch_that_begins_without_drafts_has_none_when_rows_have_left() -> None:
     schedule = DraftLengths(COSTS)
-    for texts, drafts in (
-        ([[]] * 32, False),
-        ([[7]], False),
-        ([[]], True),
-        ([[7]], True),
-    ):
-        assert any(schedule.limits(outputs_of(texts))) == drafts
+    batches: list[list[list[int]]] = [[[]] * 32, [[7]], [[]], [[7]]]
+    drafts = [any(schedule.limits(outputs_of(texts))) for texts in batches]
+    assert drafts == [False, False, True, True]
 
 
-def test_a_batch_that_begins_in_a_pause_drafts_behind_it() -> None:
+def test_a_batch_that_begins_in_a_pause_drafts_after_it() -> None:
     decoding = Decoding()
-    while any(decoding.go([0], iterations=1)):
+    while any(decoding.run([0], [], iterations=1)):
         pass
-    limits = [
-        any(decoding.schedule.limits(outputs_of([text]))) for text in [[], *[[7]] * 300]
-    ]
-    assert not limits[0]
-    assert limits[-1]
+    texts: list[list[int]] = [[], *[[7]] * 300]
+    drafts = [any(decoding.schedule.limits(outputs_of([text]))) for text in texts]
+    assert not drafts[0]
+    assert drafts[-1]
 
 
 def test_rows_that_read_long_sources_get_drafts_in_batches_too() -> None:
