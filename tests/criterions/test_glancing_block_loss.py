@@ -32,7 +32,14 @@ def criterion(glancing: str = "0.5:0.3", decay: float = 1.0) -> GlancingBlockLos
 
 
 def drafter(shape: str, **changes: Any) -> NarDrafterModel:
-    return random_drafter(shape, 3, WORDS, WORDS, K, **changes)
+    return random_drafter(
+        shape,
+        3,
+        WORDS,
+        WORDS,
+        K,
+        **changes,
+    )
 
 
 def sample(lengths: list[int]) -> dict[str, Any]:
@@ -78,22 +85,33 @@ def transcription(
 
             # the more tokens are wrong, the more are shown
             distance = sum(a != b for a, b in zip(drafted[1:], gold, strict=False))
-            order = noise[row, block, : len(gold)].argsort().tolist()
-            shown = order[: math.floor(ratio * distance)]
+            order = noise[row, block, : len(gold)].argsort()
+            count = math.floor(ratio * distance)
+            shown = order[:count].tolist()
             reveal = torch.zeros(1, 1, K, dtype=torch.bool)
             reveal[..., shown] = True
 
             # the second pass learns the others
-            padded = torch.tensor([[gold + [WORDS.unk()] * (K - len(gold))]])
-            features = decoder.draft(reading, torch.tensor([[length]]), reveal, padded)
+            missing = K - len(gold)
+            padded = torch.tensor([[gold + [WORDS.unk()] * missing]])
+            features = decoder.draft(
+                reading,
+                torch.tensor([[length]]),
+                reveal,
+                padded,
+            )
             befores = [prefix[-1], *gold]
             for i, token in enumerate(gold):
                 if i in shown:
                     continue
-                log_probs = scores(features[0, 0, i], befores[i]).log_softmax(-1)
-                others = (log_probs.sum() - log_probs[token]) / (len(WORDS) - 1)
-                total -= decay**i * float(0.9 * log_probs[token] + 0.1 * others)
-                size += decay**i
+                logits = scores(features[0, 0, i], befores[i])
+                log_probs = logits.log_softmax(-1)
+                others = log_probs.sum() - log_probs[token]
+                others /= len(WORDS) - 1
+                smoothed = 0.9 * log_probs[token] + 0.1 * others
+                weight = decay**i
+                total -= weight * float(smoothed)
+                size += weight
     return total, size
 
 
@@ -138,7 +156,12 @@ def test_validation_is_deterministic_and_shows_nothing(
     batch = sample([5, 7, 2])
     first, count, log = criterion()(model, batch)
     assert torch.equal(first, criterion()(model, batch)[0])
-    blocks = blocks_at(batch["target"], batch["prefix_lengths"], K, PAD)
+    blocks = blocks_at(
+        batch["target"],
+        batch["prefix_lengths"],
+        K,
+        PAD,
+    )
     assert count == int(blocks.valid.sum())
     assert log["_blocks"] == 9
 
@@ -149,8 +172,10 @@ def test_acceptance() -> None:
     blocks = blocks_at(target, torch.tensor([[0], [0]]), K, PAD)
     sums = acceptance(torch.tensor([10, 11, 9, 13, 20, EOS]), blocks)
     assert (int(sums["_accepted"]), sums["_blocks"]) == (4, 2)
-    assert [int(sums[f"_correct_{i}"]) for i in range(K)] == [2, 2, 0, 1]
-    assert [int(sums[f"_valid_{i}"]) for i in range(K)] == [2, 2, 1, 1]
+    correct = [int(sums[f"_correct_{i}"]) for i in range(K)]
+    valid = [int(sums[f"_valid_{i}"]) for i in range(K)]
+    assert correct == [2, 2, 0, 1]
+    assert valid == [2, 2, 1, 1]
 
 
 @pytest.mark.parametrize("text", ["half", "1.5", "0.5:0.3:0.1"])

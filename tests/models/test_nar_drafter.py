@@ -108,7 +108,12 @@ def test_equals_stock_layers(shape: str) -> None:
         for length in range(5):
             expected = by_stock_layers(model, one, tokens[row, : length + 1])
             found = logits[row, length]
-            torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                found,
+                expected,
+                atol=2e-5,
+                rtol=1e-4,
+            )
 
 
 @torch.no_grad()
@@ -116,18 +121,21 @@ def test_revealed_positions_show_the_target() -> None:
     """A block with everything revealed reads the same as those tokens; with nothing revealed, masks."""
     model = drafter("causal, post-norm sinusoidal")
     lengths = torch.tensor([[1, 3], [0, 2]])
-    gold = torch.randint(4, 24, (2, 2, K), generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(1)
+    gold = torch.randint(4, 24, (2, 2, K), generator=generator)
     encoded = model.encode(**batch([6, 4]))
     reading = model.decoder.read(prefixes(2, 4), encoded)
     plain = model.decoder.draft(reading, lengths)
     revealed = torch.zeros(2, 2, K, dtype=torch.bool)
-    assert torch.equal(plain, model.decoder.draft(reading, lengths, revealed, gold))
+    nothing_shown = model.decoder.draft(reading, lengths, revealed, gold)
+    assert torch.equal(plain, nothing_shown)
     revealed[0, 1, 2] = True
     shown = model.decoder.draft(reading, lengths, revealed, gold)
     differs = (shown != plain).any(-1).any(-1)
     assert differs.tolist() == [[False, True], [False, False]]
     gold[~revealed] = WORDS.unk()
-    assert torch.equal(model.decoder.draft(reading, lengths, revealed, gold), shown)
+    again = model.decoder.draft(reading, lengths, revealed, gold)
+    assert torch.equal(again, shown)
 
 
 @torch.no_grad()
@@ -140,7 +148,12 @@ def test_a_new_head_changes_nothing_and_a_trained_one_reads_the_token_before() -
     read = before @ head.before.weight.T
     hidden = (read + x @ head.here.weight.T + head.here.bias).relu()
     expected = x + hidden @ head.out.weight.T
-    torch.testing.assert_close(head(x, before), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        head(x, before),
+        expected,
+        atol=1e-5,
+        rtol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
@@ -249,20 +262,20 @@ def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> 
     drawn = random_prefix_lengths(lengths, 4)
     assert bool((drawn < lengths[:, None]).all())
     # all different, as there is room
-    assert bool((drawn.sort(dim=1).values.diff(dim=1) > 0).all())
-    short = random_prefix_lengths(torch.tensor([1, 2]), 4)
-    assert short[0].tolist() == [0, 0, 0, 0]
-    assert sorted(short[1].tolist()) == [0, 0, 1, 1]
+    ordered = drawn.sort(dim=1).values
+    assert bool((ordered.diff(dim=1) > 0).all())
+    one_token, two_tokens = random_prefix_lengths(torch.tensor([1, 2]), 4).tolist()
+    assert one_token == [0, 0, 0, 0]
+    assert sorted(two_tokens) == [0, 0, 1, 1]
 
 
 def test_prefix_lengths_of_validation_depend_on_the_sentence_alone() -> None:
-    ids, lengths = torch.arange(1000), torch.arange(1000) % 40 + 1
+    ids = torch.arange(1000)
+    lengths = ids % 40 + 1
     all_at_once = fixed_prefix_lengths(ids, lengths, 4)
     some = torch.tensor([7, 998, 3])
-    assert torch.equal(fixed_prefix_lengths(some, lengths[some], 4), all_at_once[some])
-    eight = (
-        fixed_prefix_lengths(ids, torch.full((1000,), 8), 1)
-        .flatten()
-        .bincount(minlength=8)
-    )
-    assert (eight / 1000 - 1 / 8).abs().max() < 0.01
+    of_some = fixed_prefix_lengths(some, lengths[some], 4)
+    assert torch.equal(of_some, all_at_once[some])
+    of_eight_tokens = fixed_prefix_lengths(ids, torch.full((1000,), 8), 1)
+    counts = of_eight_tokens.flatten().bincount(minlength=8)
+    assert (counts / 1000 - 1 / 8).abs().max() < 0.01

@@ -11,50 +11,65 @@ from super_resolution.tokens import ImageSizes
 from fairseq_aggdec.errors import AggdecError
 from tests.support.synthetic_images import make_images, write_npz
 
-COLOUR, GREY = ImageSizes(2, 4, 3), ImageSizes(2, 4, 1)
+COLOUR = ImageSizes(2, 4, 3)
+GREY = ImageSizes(2, 4, 1)
 
 
 def test_pixels_are_means_of_their_areas_in_the_middle_square(tmp_path: Path) -> None:
     wide = np.zeros((1, 8, 12, 3), dtype=np.uint8)
-    wide[:, :, :2] = wide[:, :, -2:] = 255  # cut off
-    wide[:, :2, 2:4] = [[[0, 40, 80], [0, 40, 80]], [[200, 40, 80], [200, 40, 80]]]
-    outputs = read_outputs(
-        open_images(write_npz(tmp_path / "a.npz", wide), False), [0], COLOUR
-    )
-    assert outputs[0, 0, 0].tolist() == [100, 40, 80]
-    assert outputs[0, 1:].max() == 0
-    assert outputs[0, :, 1:].max() == 0
+    # cut off
+    wide[:, :, :2] = 255
+    wide[:, :, -2:] = 255
+    # the four pixels of the first area
+    wide[:, 0, 2:4] = [0, 40, 80]
+    wide[:, 1, 2:4] = [200, 40, 80]
+    images = open_images(write_npz(tmp_path / "a.npz", wide), grey=False)
+    (output,) = read_outputs(images, [0], COLOUR)
+    assert output[0, 0].tolist() == [100, 40, 80]
+    assert output[1:].max() == 0
+    assert output[:, 1:].max() == 0
 
 
 def test_grey(tmp_path: Path) -> None:
     grey = make_images(2, size=4, channels=1)
-    for number, stored in enumerate((grey, grey[..., 0], grey.repeat(3, axis=-1))):
-        images = open_images(write_npz(tmp_path / f"{number}.npz", stored), grey=True)
-        assert (read_outputs(images, [0, 1], GREY) == grey).all()
+    path = tmp_path / "images.npz"
+    for stored in (grey, grey[..., 0], grey.repeat(3, axis=-1)):
+        images = open_images(write_npz(path, stored), grey=True)
+        outputs = read_outputs(
+            images,
+            [0, 1],
+            GREY,
+        )
+        assert (outputs == grey).all()
     colour = make_images(1, size=4)
-    images = open_images(write_npz(tmp_path / "colour.npz", colour), grey=True)
+    images = open_images(write_npz(path, colour), grey=True)
+    outputs = read_outputs(images, [0], GREY)
     luma = colour @ np.array([0.299, 0.587, 0.114])
-    assert np.abs(read_outputs(images, [0], GREY)[..., 0] - luma).max() <= 1
+    difference = outputs[..., 0] - luma
+    assert np.abs(difference).max() <= 1
 
 
 def test_a_folder(tmp_path: Path) -> None:
     originals = make_images(4, size=4)
     (tmp_path / "more").mkdir()
-    for number, image in enumerate(originals):
-        Image.fromarray(image).save(
-            tmp_path / ("more" if number % 2 else "") / f"{number}.png"
-        )
-    Image.fromarray(originals[0]).convert("RGBA").save(tmp_path / "transparent.png")
+    names = ("0.png", "more/1.png", "2.png", "more/3.png")
+    for name, original in zip(
+        names,
+        originals,
+        strict=True,
+    ):
+        Image.fromarray(original).save(tmp_path / name)
+    transparent = Image.fromarray(originals[0]).convert("RGBA")
+    transparent.save(tmp_path / "transparent.png")
     (tmp_path / "LICENSE.txt").write_text("not an image")
     images = open_images(tmp_path, grey=False)
-    assert list(images.names) == [
-        "0.png",
-        "2.png",
-        "more/1.png",
-        "more/3.png",
-        "transparent.png",
-    ]
-    assert (read_outputs(images, [0, 3, 4], COLOUR) == originals[[0, 3, 0]]).all()
+    assert list(images.names) == [*sorted(names), "transparent.png"]
+    outputs = read_outputs(
+        images,
+        [0, 3, 4],
+        COLOUR,
+    )
+    assert (outputs == originals[[0, 3, 0]]).all()
 
 
 @pytest.mark.parametrize(
@@ -68,38 +83,47 @@ def test_a_folder(tmp_path: Path) -> None:
         ({"images": np.zeros((2, 4, 4), np.uint8)}, "the images are grey: add --grey"),
     ],
 )
-def test_refused_files(tmp_path: Path, content: dict, message: str) -> None:
+def test_refused_files(
+    tmp_path: Path,
+    content: dict,
+    message: str,
+) -> None:
     np.savez(tmp_path / "a.npz", **content)
     with pytest.raises(AggdecError, match=message):
         open_images(tmp_path / "a.npz", grey=False)
 
 
 def test_refused_paths_and_images(tmp_path: Path) -> None:
-    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 cut off")
+    file = tmp_path / "a.npz"
+    file.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(AggdecError, match=r"a\.npz: no \.npz file, or damaged"):
-        open_images(tmp_path / "a.npz", grey=False)
+        open_images(file, grey=False)
     with pytest.raises(AggdecError, match="no image files in this folder"):
         open_images(tmp_path, grey=False)
-    (tmp_path / "a.png").write_bytes(b"\x89PNG no more")
+    image = tmp_path / "a.png"
+    image.write_bytes(b"\x89PNG no more")
+    images = open_images(tmp_path, grey=False)
     with pytest.raises(AggdecError, match=r"a\.png: cannot be read as an image"):
-        read_outputs(open_images(tmp_path, grey=False), [0], COLOUR)
-    Image.new("RGB", (9, 3)).save(tmp_path / "a.png")
-    with pytest.raises(
-        AggdecError, match=r"a\.png has 9 x 3 pixels, fewer than --output-size 4"
-    ):
-        read_outputs(open_images(tmp_path, grey=False), [0], COLOUR)
+        read_outputs(images, [0], COLOUR)
+    Image.new("RGB", (9, 3)).save(image)
+    refused = r"a\.png has 9 x 3 pixels, fewer than --output-size 4"
+    with pytest.raises(AggdecError, match=refused):
+        read_outputs(images, [0], COLOUR)
 
 
 def test_the_split_depends_on_names_alone() -> None:
     names = [f"{number}.png" for number in range(50)]
     parts = make_splits(names, 5, 7)
-    assert [len(parts[part]) for part in ("train", "valid", "test")] == [38, 5, 7]
-    assert sorted(parts["train"] + parts["valid"] + parts["test"]) == list(range(50))
+    sizes = {part: len(indices) for part, indices in parts.items()}
+    assert sizes == {
+        "train": 38,
+        "valid": 5,
+        "test": 7,
+    }
+    every = parts["train"] + parts["valid"] + parts["test"]
+    assert sorted(every) == list(range(50))
+    assert parts["test"] == sorted(parts["test"])
     turned = make_splits(names[::-1], 5, 7)
-    for part, numbers in parts.items():
-        assert {names[number] for number in numbers} == {
-            names[::-1][number] for number in turned[part]
-        }
-    assert [names[number] for number in parts["test"]] == sorted(
-        (names[n] for n in parts["test"]), key=names.index
-    )
+    for part, indices in parts.items():
+        in_turned = {49 - index for index in turned[part]}
+        assert {*indices} == in_turned
