@@ -118,7 +118,7 @@ def _reason(path: str, error: Exception) -> str:
     refused: list[str] = []
     try:
         refused = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    except Exception:  # no zip archive: torch.load's own message names the first class
+    except Exception:  # no zip archive: torch.load's message names the first class
         refused = re.findall(r"GLOBAL ([\w.]+)", str(error))[:1]
     if refused:
         return (
@@ -138,7 +138,7 @@ def _reason(path: str, error: Exception) -> str:
 
 
 def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Wrap a function of fairseq that loads a checkpoint, so that it checks and raises as `read_checkpoint`."""
+    """Wrap fairseq's loading of a checkpoint, which PyTorch since 2.6 refuses: it checks as `read_checkpoint`."""
 
     @functools.wraps(load)
     def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -173,9 +173,10 @@ _FLAGS_OF_FAIRSEQ = (
 def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
     """Clear the stored precision of a model's training: it decodes in single precision unless `overrides` set another.
 
-    fairseq's own search does not read these options, but this plugin's task does.
+    fairseq's search does not read these options, but this plugin's task does.
     """
-    of_task, args = overrides.get("task"), state.get("args")
+    of_task = overrides.get("task")
+    args = state.get("args")
     if args is not None:
         for name in _FLAGS_OF_FAIRSEQ:
             if not hasattr(args, name):
@@ -192,7 +193,7 @@ def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> No
 
 
 def open_archive(path: str, mode: str) -> tarfile.TarFile:
-    """Replace `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
+    """Replace `tarfile.open` where fairseq unpacks an archive for `from_pretrained`, wherever its members point.
 
     Raises `CheckpointError` for a member outside of the archive's folder, or that is neither file nor folder.
     """
@@ -256,7 +257,7 @@ def _warn_of_the_reverse(path: str, stored: Any, task: Any) -> None:
 
 
 def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's `load_model_ensemble_and_task`.
+    """Wrap fairseq's `load_model_ensemble_and_task`, whose errors do not say which file or option to change.
 
     A call raises `CheckpointError` where a file is missing, where the dictionaries are not those of its training, and
     where an overridden option does not exist or does not fit. It warns where the model translates the other way.
@@ -306,10 +307,8 @@ def with_reasons(load: Callable[..., Any]) -> Callable[..., Any]:
             )
             advice += ", and --model-overrides" if arg_overrides else ""
             if ".moe_layer." in str(error):
-                reason, advice = (
-                    "a mixture of experts",
-                    "only some branches of fairseq have such models",
-                )
+                reason = "a mixture of experts"
+                advice = "only some branches of fairseq have such models"
             raise CheckpointError(
                 f"checkpoint {':'.join(filenames)}: {reason}: {advice}"
             ) from error

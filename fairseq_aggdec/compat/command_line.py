@@ -73,10 +73,8 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
                 f"--model-overrides {overrides}: must be a dictionary, as in \"{{'data': 'data-bin'}}\""
             )
         getattr(TASK_REGISTRY.get(given.task), "check_arguments", lambda _: None)(given)
-        is_training, on_gpu = (
-            hasattr(given, "max_update"),
-            torch.cuda.is_available() and not given.cpu,
-        )
+        is_training = hasattr(given, "max_update")
+        on_gpu = torch.cuda.is_available() and not given.cpu
         if (
             is_training
             and given.fp16

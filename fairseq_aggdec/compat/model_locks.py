@@ -26,12 +26,12 @@ def alone_with(modules: Sequence[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def with_setting(parts: Iterable[nn.Module], name: str, value: Any) -> Iterator[None]:
-    """Within the block, the attribute `name` of all parts is `value`; afterwards each part has its own again."""
+    """Within the block, the attribute `name` of all parts is `value`; afterwards it is as before in each part."""
     before = [(part, getattr(part, name)) for part in parts]
     for part, _ in before:
         setattr(part, name, value)
     try:
         yield
     finally:
-        for part, own in before:
-            setattr(part, name, own)
+        for part, value_before in before:
+            setattr(part, name, value_before)

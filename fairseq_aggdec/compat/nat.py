@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 def with_own_options(build: Callable[..., Any]) -> Any:
     """Wrap `build_model` of fairseq's non-autoregressive models, which loses options that come from YAML.
 
-    fairseq copies the options into those of a Transformer. From a configuration it copies only the Transformer's own:
+    fairseq copies the options into those of a Transformer. From a configuration it copies only the Transformer's:
     `pred_length_offset`, `early_exit` and others would have their defaults, or be missing.
     """
 

@@ -16,8 +16,8 @@ def broadcast_object(
 ) -> Any:
     """Replace fairseq's `_broadcast_object_slow`, which sends a loaded checkpoint from rank 0 to the other workers.
 
-    fairseq's own calls `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come from a
-    worker of the same job, so PyTorch's own broadcast of pickled objects is safe here.
+    fairseq's calls `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come from a
+    worker of the same job, so PyTorch's broadcast of pickled objects is safe here.
     """
     box = [obj]
     torch.distributed.broadcast_object_list(
@@ -30,7 +30,7 @@ def copying_frozen_weights(init: Callable[..., None]) -> Callable[..., None]:
     """Wrap the constructor of fairseq's `EMA` (`--store-ema`), which averages all entries of a model's state.
 
     Integers cannot be averaged. Frozen weights must not be averaged: every update would round them, and a drafter could
-    no longer share its verifier's encoder. Both are copied, like fairseq's own `skip_keys`.
+    no longer share its verifier's encoder. Both are copied, like fairseq's `skip_keys`.
     """
 
     @functools.wraps(init)

@@ -32,7 +32,7 @@ class BlockwiseLossConfig(FairseqDataclass):
         default=0.0,
         metadata={
             "help": "weight of the loss of head 1, which is then trained in every batch beside --heads-per-step "
-            "others, so that the model's own output changes less; 0: head 1 is drawn like any other"
+            "others, so that the model's output changes less; 0: head 1 is drawn like any other"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -78,7 +78,8 @@ class BlockwiseLoss(SummedCriterion):
         drawable = candidates[len(weights) :]
         # drawn on the host: fairseq seeds its random state by the update, so a resumed run draws the same heads
         drawn = torch.randperm(len(drawable))[: self.cfg.heads_per_step].tolist()
-        wanted, targets = [], {}
+        wanted: list[tuple[int, Tensor]] = []
+        targets: dict[int, Tensor] = {}
         for head in [*weights, *map(drawable.__getitem__, drawn)]:
             target = targets_of_head(sample["target"], head, self.padding_idx)
             mask = target.ne(self.padding_idx)

@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy that computes its gradient in the forward pass, in chunks of rows.
 
 Operations on the whole N x V matrix read and write it a dozen times, which for a small model takes a CPU as long as the
-model's own backward pass. A chunk that stays in the cache is read from memory once.
+model's backward pass. A chunk that stays in the cache is read from memory once.
 """
 
 from typing import Any
@@ -63,25 +63,28 @@ class _SmoothedLoss(torch.autograd.Function):
         loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))
         for start in range(0, len(logits), rows):
             part = slice(start, start + rows)
-            target, weight = targets[part, None], weights[part, None]
+            target = targets[part, None]
+            weight = weights[part, None]
             x = logits[part].to(torch.float32, copy=True)
-            highest, own, everything = (
-                x.amax(dim=-1, keepdim=True),
-                x.gather(1, target),
-                x.sum(dim=-1, keepdim=True),
-            )
+            highest = x.amax(dim=-1, keepdim=True)
+            of_target = x.gather(1, target)
+            everything = x.sum(dim=-1, keepdim=True)
             total = x.sub_(highest).exp_().sum(dim=-1, keepdim=True)
             normaliser = total.log() + highest
-            own = normaliser - own  # minus the log-probability of the target
+            of_target = (
+                normaliser - of_target
+            )  # minus the log-probability of the target
             everything = size * normaliser - everything  # of all tokens together
             loss = (
                 loss
-                + (((1 - smoothing - share) * own + share * everything) * weight).sum()
+                + (
+                    ((1 - smoothing - share) * of_target + share * everything) * weight
+                ).sum()
             )
-            nll = nll + (own[:, 0] * counted[part]).sum()
+            nll = nll + (of_target[:, 0] * counted[part]).sum()
             if gradient is not None:
                 x.div_(total).sub_(share).scatter_add_(
-                    1, target, torch.full_like(own, smoothing + share - 1)
+                    1, target, torch.full_like(of_target, smoothing + share - 1)
                 )
                 gradient[part] = x.mul_(weight)
         ctx.save_for_backward(gradient)

@@ -92,7 +92,8 @@ def option_of(options: Options, name: str) -> Any:
         and group in values
         and isinstance(values[group], Mapping)
     ):
-        values, name = values[group], rest
+        values = values[group]
+        name = rest
     return values[name] if name in values else None  # noqa: SIM401 (the `get` of a strict configuration raises)
 
 
@@ -123,7 +124,8 @@ def take_architecture(cfg: Options, option: str) -> None:
     path = getattr(cfg, option, None)
     if not path or is_loading_models():
         return
-    source, for_drafter = f"{option_name(option)} {path}", option == "encoder_from"
+    source = f"{option_name(option)} {path}"
+    for_drafter = option == "encoder_from"
     base = _architecture_of(source, path)
     not_taken: set[str] = set()
     if for_drafter:
@@ -199,11 +201,12 @@ def _options(base: TransformerConfig) -> Iterator[tuple[str, Any]]:
 
 
 def register_sizes(model: str, small_decoder: int, option: str) -> None:
-    """Register a model's architectures: Transformer-base, also by the model's own name, big, and small for CPUs.
+    """Register a model's architectures: Transformer-base, also by the model's name, big, and small for CPUs.
 
     `small_decoder`: layers; `option` names the checkpoint on which the model is built, see `take_architecture`.
     """
-    big, small = Size(1024, 4096, 16, 6, 6), Size(256, 1024, 4, 4, small_decoder)
+    big = Size(1024, 4096, 16, 6, 6)
+    small = Size(256, 1024, 4, 4, small_decoder)
     for name, size in {
         "": SIZES["base"],
         "_base": SIZES["base"],

@@ -1,7 +1,7 @@
 """Blockwise parallel decoding's model (papers/004 §4, papers/004 §6): a Transformer that predicts k tokens at once.
 
 Head 1 predicts the next token, and is the model that is decoded; heads 2 to k propose the tokens after it. Code that
-does not read heads sees an ordinary Transformer: fairseq's own search decodes head 1.
+does not read heads sees an ordinary Transformer: fairseq's search decodes head 1.
 """
 
 import math
@@ -75,7 +75,8 @@ class ProposalHeads(nn.Module):
         inner: Tensor = self.inner
         bias: Tensor = self.inner_bias
         if self.own_hidden:
-            inner, bias = inner[number : number + 1], bias[number : number + 1]
+            inner = inner[number : number + 1]
+            bias = bias[number : number + 1]
         hidden = F.relu(F.linear(features, inner.flatten(0, 1), bias.flatten()))
         change = F.linear(hidden, self.outer[number], self.outer_bias[number])
         return features + F.dropout(change, self.dropout, self.training)
@@ -112,7 +113,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
     )
     identity_head: bool = field(
         default=False,
-        metadata={"help": "head 1 is the base model's own output, and has no weights"},
+        metadata={"help": "head 1 is the base model's output, and has no weights"},
     )
     base_checkpoint: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
@@ -206,11 +207,9 @@ class BlockwiseTransformerModel(TransformerOnCheckpoint):
         With `own_hidden` in both models, a checkpoint with more heads gives its first ones.
         """
         checkpoint = read_checkpoint(path)
-        state, options, heads = (
-            dict(checkpoint["model"]),
-            recorded_options(checkpoint),
-            self.decoder.heads,
-        )
+        state = dict(checkpoint["model"])
+        options = recorded_options(checkpoint)
+        heads = self.decoder.heads
         self.upgrade_state_dict(state)  # names of older versions
 
         def fitting(name: str, theirs: Tensor, ours: Tensor | None) -> Tensor | str:

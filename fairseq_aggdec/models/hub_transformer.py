@@ -18,7 +18,7 @@ from fairseq_aggdec.models.architectures import Options
 
 @register_model("hub_transformer")
 class HubTransformerModel(TransformerModel):
-    """Its decoder is of fairseq's own class, whose output projection has no bias elsewhere."""
+    """Its decoder is of fairseq's class, whose output projection has no bias elsewhere."""
 
     @classmethod
     def build_model(cls, args: Options, task: FairseqTask) -> BaseFairseqModel:

@@ -6,7 +6,7 @@ from left to right, and a block to its prefix and to itself: the states of the p
 serve any number of blocks in training. "bidirectional" is the paper's drafter: prefix and block attend to each other.
 
 Training blocks (L_NAR): a target sentence is y1..yT and EOS. The block at prefix length p, 0 <= p <= T, is the k
-positions p+1..p+k: given the source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no
+positions p+1..p+k: given the source and y1..yp, the drafter predicts their tokens at once. Positions after EOS have no
 target.
 """
 
@@ -35,7 +35,7 @@ class Blocks(NamedTuple):
     prefix_lengths: Tensor
     """B x R: p of each block, the number of target tokens before it"""
     targets: Tensor
-    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding behind EOS"""
+    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding after EOS"""
     valid: Tensor
     """B x R x k: whether the position has a target"""
 

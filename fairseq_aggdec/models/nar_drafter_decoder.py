@@ -186,8 +186,8 @@ class NarDrafterDecoder(TransformerDecoderBase):
             )[:, None]
             causal = additive_mask(positions > positions[:, None], x)
             for layer, of_source in zip(self.layers[:-1], cross, strict=False):
-                x, own = run_layer(layer, x, of_source, cross_mask, causal)
-                reading.prefix.append(own)
+                x, of_prefix = run_layer(layer, x, of_source, cross_mask, causal)
+                reading.prefix.append(of_prefix)
             last = self.layers[-1]
             x = last.self_attn_layer_norm(x) if last.normalize_before else x
             reading.prefix.append(keys_values(last.self_attn, x.flatten(1, 2)))
@@ -221,7 +221,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         unseen = additive_mask(in_prefix > prefix_lengths[..., None], x)[
             :, None, :, None
         ]
-        own_mask, prefix_mask = (
+        block_mask, prefix_mask = (
             (None, unseen)
             if self.is_causal
             else (F.pad(unseen, (0, self.block_size)), None)
@@ -239,7 +239,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         ):
             before = reading.prefix[number] if self.is_causal else None
             x = run_layer(
-                layer, x, cross, reading.cross_mask, own_mask, before, prefix_mask
+                layer, x, cross, reading.cross_mask, block_mask, before, prefix_mask
             )[0]
         x = x[:, :, -self.block_size :]
         if self.layer_norm is not None:

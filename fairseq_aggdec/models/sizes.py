@@ -21,7 +21,7 @@ class Size:
     """None: fairseq's default, 0.1"""
 
     def options(self, decoder_layers: int | None = None) -> dict[str, Any]:
-        """fairseq's architecture options; `decoder_layers` replaces the size's own number."""
+        """fairseq's architecture options; `decoder_layers` replaces the size's number."""
         sizes: dict[str, Any] = {
             "embed_dim": self.width,
             "ffn_embed_dim": self.inner,

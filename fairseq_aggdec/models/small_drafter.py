@@ -77,7 +77,7 @@ class DrafterModel(TransformerOnCheckpoint):
         try:
             model = super().build_model(cfg, task)
         except ValueError as error:
-            # fairseq's own, such as for dictionaries that are not joined
+            # fairseq's, such as for dictionaries that are not joined
             if not cfg.encoder_from:
                 raise
             raise AggdecError(

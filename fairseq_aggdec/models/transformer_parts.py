@@ -1,6 +1,6 @@
 """Parts of fairseq's Transformer: its layers, position embeddings and masks, and a decoder layer run over R blocks.
 
-Each block attends to itself and to a common prefix. The layer's own forward takes one sequence and one mask: R blocks
+Each block attends to itself and to a common prefix. The layer's forward takes one sequence and one mask: R blocks
 of k positions after a prefix of W would need a mask of (W + R k) x (W + R k), most of it hidden. Here only the visible
 scores are computed.
 """
@@ -29,7 +29,7 @@ PositionEmbedding: TypeAlias = (
 
 
 def layers_of(stack: FairseqEncoder | FairseqDecoder) -> list[Layer]:
-    """The layers of fairseq's encoder or decoder; iterating over its own list applies LayerDrop in training."""
+    """The layers of fairseq's encoder or decoder; iterating over the list itself applies LayerDrop in training."""
     return [stack.layers[number] for number in range(len(stack.layers))]
 
 
@@ -50,7 +50,7 @@ def position_table(module: PositionEmbedding, length: int, like: Tensor) -> Tens
 
 
 def look_up(table: Tensor, positions: Tensor) -> Tensor:
-    """Position embeddings, ... -> ... x D; positions behind the table, past the longest output, get the last one."""
+    """Position embeddings, ... -> ... x D; positions beyond the table, after the longest output, get the last one."""
     return F.embedding(positions.clamp(max=table.size(0) - 1), table)
 
 
@@ -83,7 +83,7 @@ def run_layer(
     x: Tensor,
     cross: KeysValues,
     cross_mask: Tensor | None,
-    own_mask: Tensor | None = None,
+    block_mask: Tensor | None = None,
     prefix: KeysValues | None = None,
     prefix_mask: Tensor | None = None,
 ) -> tuple[Tensor, KeysValues]:
@@ -94,12 +94,12 @@ def run_layer(
         x: the blocks, B x R x n x D.
         cross: keys and values of the source, the same for every block.
         cross_mask: additive mask of the source, broadcast to B x H x (R n) x S; None hides nothing.
-        own_mask: additive mask of a block over itself, broadcast to B x H x R x n x n; None hides nothing.
+        block_mask: additive mask of a block over itself, broadcast to B x H x R x n x n; None hides nothing.
         prefix: keys and values of earlier positions; None where there are none.
         prefix_mask: additive mask of the prefix, broadcast to B x H x R x n x W; None hides nothing.
 
     Returns:
-        The layer's output, B x R x n x D, and the blocks' own keys and values (N = R n).
+        The layer's output, B x R x n x D, and the blocks' keys and values (N = R n).
     """
 
     def before(norm: nn.Module, x: Tensor) -> Tensor:
@@ -109,8 +109,8 @@ def run_layer(
         return x if layer.normalize_before else norm(x)
 
     norm = layer.self_attn_layer_norm
-    attended, own = _attended_to_itself(
-        layer.self_attn, before(norm, x), own_mask, prefix, prefix_mask
+    attended, of_blocks = _attended_to_itself(
+        layer.self_attn, before(norm, x), block_mask, prefix, prefix_mask
     )
     x = after(norm, x + layer.dropout_module(attended))
     norm = layer.encoder_attn_layer_norm
@@ -122,26 +122,27 @@ def run_layer(
     inner = layer.activation_dropout_module(
         layer.activation_fn(layer.fc1(before(norm, x)))
     )
-    return after(norm, x + layer.dropout_module(layer.fc2(inner))), own
+    return after(norm, x + layer.dropout_module(layer.fc2(inner))), of_blocks
 
 
 def _attended_to_itself(
     attention: MultiheadAttention,
     x: Tensor,
-    own_mask: Tensor | None,
+    block_mask: Tensor | None,
     prefix: KeysValues | None,
     prefix_mask: Tensor | None,
 ) -> tuple[Tensor, KeysValues]:
     """Attention of blocks to themselves and the prefix, B x R x n x D, and their keys and values; see `run_layer`."""
-    blocks, flat = x.shape[1:3], x.flatten(1, 2)  # B x (R n) x D
+    blocks = x.shape[1:3]
+    flat = x.flatten(1, 2)  # B x (R n) x D
     query = _split(attention.q_proj(flat) * attention.scaling, attention.num_heads)
-    own = keys_values(attention, flat)
+    of_blocks = keys_values(attention, flat)
     # B x H x R x n x D/H
-    own_keys, own_values = (part.unflatten(2, blocks) for part in own)
+    block_keys, block_values = (part.unflatten(2, blocks) for part in of_blocks)
     # B x H x R x n x n
-    scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)
-    if own_mask is not None:
-        scores = scores + own_mask
+    scores = query.unflatten(2, blocks) @ block_keys.transpose(-1, -2)
+    if block_mask is not None:
+        scores = scores + block_mask
     if prefix is not None:
         # B x H x R x n x W
         before = (query @ prefix.keys.transpose(-1, -2)).unflatten(2, blocks)
@@ -150,10 +151,10 @@ def _attended_to_itself(
         )
     weights = attention.dropout_module(scores.softmax(dim=-1))
     # B x H x (R n) x D/H
-    attended = (weights[..., : blocks[1]] @ own_values).flatten(2, 3)
+    attended = (weights[..., : blocks[1]] @ block_values).flatten(2, 3)
     if prefix is not None:
         attended = attended + weights[..., blocks[1] :].flatten(2, 3) @ prefix.values
-    return attention.out_proj(_join(attended)).view_as(x), own
+    return attention.out_proj(_join(attended)).view_as(x), of_blocks
 
 
 def _attended_to_source(

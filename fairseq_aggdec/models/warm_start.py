@@ -133,7 +133,8 @@ def take_weights(
 
     Raises `AggdecError` where another weight is missing on one side, or a weight has another shape.
     """
-    theirs, ours = _weights_of(state, part), _weights_of(model.state_dict(), part)
+    theirs = _weights_of(state, part)
+    ours = _weights_of(model.state_dict(), part)
     needed = {name for name in theirs | ours if not name.startswith(optional)}
     for verb, names in (("has", theirs.keys() - ours), ("lacks", ours.keys() - theirs)):
         if wrong := ", ".join(sorted(needed & names)[:3]):

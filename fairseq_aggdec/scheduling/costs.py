@@ -21,7 +21,7 @@ class Processor:
     """Overheads of a pass on a CPU, in multiplications with a weight: fitted to timed passes of five models."""
 
     call: float
-    """small operations of a pass outside its layers, and the host's own"""
+    """small operations of a pass outside its layers, and the host's"""
     layer: float
     """small operations of a layer"""
     draft: float
@@ -76,7 +76,8 @@ class DraftCost:
         `quantised`: whether the drafter, but not the verifier, computes in int8; `symbols`: the number that a drafter
         with `steps` scores; None: all.
         """
-        weights, pass_weights = _weights(drafter), sum(map(_weights, verifiers))
+        weights = _weights(drafter)
+        pass_weights = sum(map(_weights, verifiers))
         if symbols is not None:
             weights -= drafter.output_projection.weight[symbols:].numel()
         call = (cpu.call if steps else cpu.draft) + cpu.layer * _layers(drafter)
@@ -122,10 +123,8 @@ class Costs:
         cls, verifiers: Sequence[Any], cpu: Processor, draft: DraftCost | None = None
     ) -> "Costs":
         """Derive costs from the sizes of the verifiers' decoders, one or an ensemble."""
-        weights, layers = (
-            [_weights(verifier) for verifier in verifiers],
-            sum(map(_layers, verifiers)),
-        )
+        weights = [_weights(verifier) for verifier in verifiers]
+        layers = sum(map(_layers, verifiers))
         fixed = (cpu.call * len(verifiers) + cpu.layer * layers) / sum(weights)
         # of other decoders than Transformers the width is not known, and this cost is left out
         keys = sum(

@@ -1,6 +1,6 @@
 """How much of a draft is verified: the length that commits the most tokens in a given time (not in the papers).
 
-    p     rate at which draft tokens of a kind pass, as far as they were judged: accepted / (accepted + failed drafts)
+    p     rate at which the judged draft tokens of a kind pass: accepted / (accepted + failed drafts)
     G(l)  = 1 + p + ... + p^l               tokens that a row commits in an iteration with a draft of l tokens
     C(l)  = c + max(free, B (a + 1 + l)) + d(l)     its cost for B rows, in tokens of a pass (`costs`); a: attention to
                                             a row's source; d: drafting
@@ -19,7 +19,8 @@ from fairseq_aggdec.decoding.roles import DraftSchedule
 from fairseq_aggdec.decoding.tokens import MODEL_DRAFT, Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs
 
-_PRIOR_RATE, _PRIOR_TRIES = 0.9, 4.0
+_PRIOR_RATE = 0.9
+_PRIOR_TRIES = 4.0
 """a kind begins as if it had been tried so often, at a rate with which it is tried"""
 _UNTRIED = -2
 """stands for a kind that was not tried yet"""

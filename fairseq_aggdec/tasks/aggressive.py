@@ -65,7 +65,9 @@ def aggressive(task: type[FairseqTask]) -> type[FairseqTask]:
 class _Run:
     """The totals of a task's current generator, without the generator: it outlives the task and its models."""
 
-    _totals, _mode, _drafts = DecodingTotals(), "", ""
+    _totals = DecodingTotals()
+    _mode = ""
+    _drafts = ""
 
     def begin(self, generator: AggressiveGenerator) -> None:
         """Log the totals of the last generator, and take those of this one."""
@@ -100,7 +102,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
     config_class: ClassVar[type | None] = None
 
     def __init__(self, cfg: TaskConfig, *rest: Any, **named: Any) -> None:
-        """`cfg`: the task's configuration, or the namespace of a legacy task; the rest is the task's own."""
+        """`cfg`: the task's configuration, or the namespace of a legacy task; the rest is the task's."""
         super().__init__(cfg, *rest, **named)
         self._given = cfg
         self._options = options_of(cfg)
@@ -121,7 +123,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """The task's own options and `DecodingOptions`."""
+        """The task's options and `DecodingOptions`."""
         if cls.config_class is not None and getattr(cls, "__dataclass", None) is None:
             raise AggdecError(
                 f"task {cls.__name__}: its options are a dataclass; register it by register_task(NAME, "
@@ -132,7 +134,7 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         gen_parser_from_dataclass(parser, DecodingOptions())
 
     check_arguments = staticmethod(check_options)
-    """What a command line asks for is refused before fairseq's own assertions, see `compat.command_line`."""
+    """What a command line asks for is refused before fairseq's assertions, see `compat.command_line`."""
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> FairseqTask:
@@ -198,10 +200,13 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
             args, "prefix_allowed_tokens_fn", None
         )
         faults = refused(mode, args, extra.get("lm_model"), prefix_fn)
-        own = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
-        kind = seq_gen_cls or own
+        standard = AggressiveBeamGenerator if mode.has_beam else AggressiveGenerator
+        kind = seq_gen_cls or standard
         refuse_all(
-            [*faults, *self._generator_faults(decoding, mode, len(models), kind, own)]
+            [
+                *faults,
+                *self._generator_faults(decoding, mode, len(models), kind, standard),
+            ]
         )
         generator = self._make_generator(
             kind, models, args, extra, decoding, mode, heads, **given
@@ -210,9 +215,9 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         return generator
 
     def _generator_faults(
-        self, decoding: Decoding, mode: Mode, models: int, kind: type, own: type
+        self, decoding: Decoding, mode: Mode, models: int, kind: type, standard: type
     ) -> Iterator[str]:
-        """What this task, so many models, or a kind of generators other than the mode's own cannot do."""
+        """What this task, so many models, or a kind of generators other than the mode's cannot do."""
         if decoding.bit_exact and models > 1:
             yield f"--bit-exact takes one model, and --path names {models}: give one, or leave it out"
         if self.source_dictionary is None and (
@@ -222,10 +227,10 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
                 f"--decoding {decoding.mode} drafts from the source's text, and this task's source is none: take "
                 "--decoding greedy, aggressive-beam, or iad with --draft-file"
             )
-        if not issubclass(kind, own):
+        if not issubclass(kind, standard):
             yield (
                 f"seq_gen_cls {kind.__name__}: --decoding {mode.name} has a generator of its own; give a subclass of "
-                f"{own.__name__}, or decode with --decoding beam"
+                f"{standard.__name__}, or decode with --decoding beam"
             )
 
     def _make_generator(
@@ -322,12 +327,14 @@ class AggressiveDecoding(NamesMissingSplit, DraftFile, InteractiveTask):
         if not is_split:
             kwargs["disable_iterator_cache"] = True
         if kwargs.get("num_shards", 1) == 1:
-            shards, number = self._options.num_shards or 1, self._options.shard_id or 0
+            shards = self._options.num_shards or 1
+            number = self._options.shard_id or 0
             if not 0 <= number < shards:
                 raise AggdecError(
                     f"--shard-id {number}: must be at least 0 and below --num-shards {shards}"
                 )
-            kwargs["num_shards"], kwargs["shard_id"] = shards, number
+            kwargs["num_shards"] = shards
+            kwargs["shard_id"] = number
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         if is_split or self._buffer:
             watch: Any = (

@@ -20,7 +20,7 @@ _OTHERS = (
     "speech_to_text",
 )
 _NLLB_TAGS = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")
-"""symbols of NLLB's models behind those of the languages, for sources of training data"""
+"""symbols of NLLB's models after those of the languages, for sources of training data"""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class MultiSimpleEpochTask(TranslationMultiSimpleEpochTask):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
-        about = "NLLB: the dictionary has three more symbols behind the languages"
+        about = "NLLB: the dictionary has three more symbols after the languages"
         parser.add_argument(
             "--add-data-source-prefix-tags", action="store_true", help=about
         )

@@ -31,7 +31,7 @@ class BlockDraftingConfig(TranslationConfig):
     blocks_per_sentence: int = field(
         default=1,
         metadata={
-            "help": "number of blocks of a sentence trained in one pass, each behind a prefix of its own length"
+            "help": "number of blocks of a sentence trained in one pass, each after a prefix of another length"
         },
     )
     valid_blocks_per_sentence: int = field(

@@ -64,7 +64,8 @@ def language_pair(
         found = data_utils.infer_language_pair(str(folder))
         if settings is not None and None in found:
             found = settings.source_lang, settings.target_lang
-        source, target = source or found[0], target or found[1]
+        source = source or found[0]
+        target = target or found[1]
     if settings is not None and not (source and target):
         missing = " and ".join(
             option for option, name in (("-s", source), ("-t", target)) if not name

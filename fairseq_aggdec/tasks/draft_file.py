@@ -1,4 +1,4 @@
-"""`--draft-file`: a draft of one's own for each sentence of a data set."""
+"""`--draft-file`: the user's draft for each sentence of a data set."""
 
 from functools import cached_property
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`Decoding` as options of fairseq's tasks, and fairseq's own options that this plugin's modes cannot honour."""
+"""`Decoding` as options of fairseq's tasks, and fairseq's options that this plugin's modes cannot honour."""
 
 import math
 from argparse import Namespace

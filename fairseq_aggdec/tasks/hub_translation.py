@@ -1,6 +1,6 @@
 """fairseq's translation by imported models: a text's source and output have the tokens around it that the model knows.
 
-Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task hub_translation` is fairseq's own
+Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task hub_translation` is fairseq's
 search on them; this plugin's tasks of translation, and that of training drafters, read them as well.
 """
 
@@ -39,11 +39,9 @@ class TemplatedDataset(BaseWrapperDataset):
         """`longest`: the most tokens of a sentence, which is cut to it; None: no limit."""
         super().__init__(dataset)
         added = len(before) + len(after)
-        self._before, self._after, self._longest = (
-            before,
-            after,
-            None if longest is None else longest - added,
-        )
+        self._before = before
+        self._after = after
+        self._longest = None if longest is None else longest - added
         self._sizes = added + np.clip(np.asarray(dataset.sizes) - 1, 0, self._longest)
 
     def __getitem__(self, index: int) -> Tensor:
@@ -73,7 +71,8 @@ class HubTemplateMixin(FairseqTask):
         settings = _settings(cfg)
         if settings is not None:
             around = settings.around(cfg.source_lang, cfg.target_lang)
-            source, target = self.source_dictionary, self.target_dictionary
+            source = self.source_dictionary
+            target = self.target_dictionary
             sides = zip(around, (source, source, target), strict=True)
             self.form = PromptTemplate(
                 *([side.index(token) for token in tokens] for tokens, side in sides)
@@ -200,6 +199,6 @@ def _settings(cfg: TaskConfig) -> Settings | None:
 
 @register_task("hub_translation", dataclass=TranslationConfig)
 class HubTranslationTask(HubTemplateMixin, TranslationTask):
-    """fairseq's own search on an imported model's data."""
+    """fairseq's search on an imported model's data."""
 
     needs_settings = True

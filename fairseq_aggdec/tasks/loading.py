@@ -51,18 +51,17 @@ def load(
         raise AggdecError(BF16_ON_CPU)
     decoding = decoding or Decoding(AGGRESSIVE)
     if precision == "int8":
-        decoding, precision = replace(decoding, int8=True), "fp32"
+        decoding = replace(decoding, int8=True)
+        precision = "fp32"
     task: FairseqTask
     languages = {"source_lang": source_lang, "target_lang": target_lang}
     given = {"data": data, **languages, **options, **decoding.options()}
     if task_name == "translation":
         config = AggressiveTranslationConfig(**given)
         # these refer to fairseq's whole configuration, which only its command lines build
-        config.train_subset, config.dataset_impl, config.required_seq_len_multiple = (
-            "train",
-            None,
-            1,
-        )
+        config.train_subset = "train"
+        config.dataset_impl = None
+        config.required_seq_len_multiple = 1
         task = AggressiveTranslationTask.setup_task(config)
     else:
         task = _task_as_trained(task_name, path.split(":")[0], given)

@@ -20,7 +20,8 @@ def random_pairs(
         generator=generator,
     )
     for row, length in enumerate(lengths):
-        target[row, length], target[row, length + 1 :] = words.eos(), words.pad()
+        target[row, length] = words.eos()
+        target[row, length + 1 :] = words.pad()
     previous = target.roll(1, dims=1)
     previous[:, 0] = words.eos()
     return {"target": target, "net_input": {**source, "prev_output_tokens": previous}}

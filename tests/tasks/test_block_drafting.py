@@ -191,7 +191,8 @@ def test_yaml_bfloat16_and_averaged_weights(
     assert state["optimizer_history"][-1]["num_updates"] == 6
     assert state["cfg"]["model"]["block_size"] == 10
     assert math.isfinite(state["extra_state"]["best"])
-    model, average = state["model"], state["extra_state"]["ema"]
+    model = state["model"]
+    average = state["extra_state"]["ema"]
     trained = model["decoder.mask_embedding"]  # fairseq saves single precision
     assert torch.equal(trained, trained.bfloat16().float())
     assert not torch.equal(average["decoder.mask_embedding"].float(), trained)

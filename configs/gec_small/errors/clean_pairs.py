@@ -141,7 +141,7 @@ def join_neighbours(
 ) -> Iterator[str]:
     """Joins neighbouring sentences of running text to long lines.
 
-    Clean sentences are short, users paste several sentences at once, and learners forget full stops: behind the
+    Clean sentences are short, users paste several sentences at once, and learners forget full stops: after the
     positions that it was trained on, a model fails.
 
     Args:

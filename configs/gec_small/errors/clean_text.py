@@ -33,7 +33,8 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z\u00c0-\u024f']+")
-_MIN_WORDS, _MAX_WORDS = 3, 45
+_MIN_WORDS = 3
+_MAX_WORDS = 45
 
 
 def repair_quotes(line: str) -> str | None:

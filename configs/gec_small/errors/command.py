@@ -60,7 +60,8 @@ class Corrupt(Verb):
     no_progress: Flag = False  # show no progress bar
 
     def run(self) -> None:
-        source, target = Path(self.out + ".src"), Path(self.out + ".tgt")
+        source = Path(self.out + ".src")
+        target = Path(self.out + ".tgt")
         _check(self, [source, target])
         given = {item.name: getattr(self, item.name) for item in fields(FileCorruption)}
         given["weights"] = parse_weights(self.weights)

@@ -13,7 +13,8 @@ from .word_tables import VOWELS, table, word_class
 
 def article(sentence: Sentence) -> None:
     """Leaves out (most often), adds or exchanges an article."""
-    low, lexicon = sentence.low, sentence.lexicon
+    low = sentence.low
+    lexicon = sentence.lexicon
     kind = sentence.rng.random()
     if kind < 0.32:
         places = [
@@ -84,7 +85,8 @@ def preposition(sentence: Sentence) -> None:
 
 def noun_number(sentence: Sentence) -> None:
     """Writes the singular for the plural (most often), the plural for the singular, or a plural English lacks."""
-    low, lexicon = sentence.low, sentence.lexicon
+    low = sentence.low
+    lexicon = sentence.lexicon
     unheard = table("uncountable_plurals")
     many = sentence.places(lexicon.singulars)
     wrong = sentence.places(unheard)
@@ -117,7 +119,8 @@ def _verb_places(sentence: Sentence) -> list[int]:
 
 def agreement(sentence: Sentence) -> None:
     """Breaks the agreement of a verb with its subject: is/are, has/have, do/does, verb + s."""
-    low, lexicon = sentence.low, sentence.lexicon
+    low = sentence.low
+    lexicon = sentence.lexicon
     confused = table("agreement")
     # "have" after a modal or "to" does not agree with anything
     places = [
@@ -178,7 +181,8 @@ def _wrong_form(written: str, before: str, forms: VerbForms, choice: float) -> s
 
 def verb_form(sentence: Sentence) -> None:
     """Writes a wrong form of a verb, or leaves out an auxiliary or "to" before it."""
-    low, verbs = sentence.low, sentence.lexicon.verbs
+    low = sentence.low
+    verbs = sentence.lexicon.verbs
     if sentence.chance(0.2):
         auxiliaries = sentence.pairs(word_class("auxiliaries"), first=1)
         places = [place for place in auxiliaries if low[place + 1] in verbs]

@@ -16,7 +16,8 @@ hundred frequent words"""
 
 def spelling(sentence: Sentence) -> None:
     """Misspells a word, rare ones more often: as in the table of typical misspellings, or by one slip, rarely two."""
-    low, known = sentence.low, sentence.lexicon.words
+    low = sentence.low
+    known = sentence.lexicon.words
 
     def hardest(places: list[int]) -> int:
         drawn = [sentence.draw(places) for _ in range(_DRAWS)]
@@ -130,7 +131,8 @@ def capital(sentence: Sentence) -> None:
 
 def spacing(sentence: Sentence) -> None:
     """Joins words (alot, 12years), splits a compound (some times), or drops a hyphen or the space after a comma."""
-    low, pieces = sentence.low, sentence.pieces
+    low = sentence.low
+    pieces = sentence.pieces
     kind = sentence.rng.random()
     if kind < 0.3:
         compounds = table("split_compounds")

@@ -63,7 +63,8 @@ def word_deletion(sentence: Sentence) -> None:
 
 def word_insertion(sentence: Sentence) -> None:
     """Repeats a word, or adds a function word that fits the next word's class."""
-    low, lexicon = sentence.low, sentence.lexicon
+    low = sentence.low
+    lexicon = sentence.lexicon
     place = sentence.draw(sentence.pairs()) + 1
     if sentence.chance(0.15):
         sentence.insert_before(place, low[place - 1])

@@ -34,7 +34,7 @@ def pairs(prefix: Path) -> list[tuple[str, str]]:
 
 
 def fails(arguments: list[str]) -> str:
-    """The one line that a run ends with that cannot go on."""
+    """The one line with which a run ends that cannot continue."""
     with pytest.raises(AggdecError) as caught:
         aggdec(["corrupt", *arguments, "--no-progress"])
     assert "\n" not in str(caught.value)
@@ -162,7 +162,8 @@ def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(
 ) -> None:
     out = tmp_path / "train"
     aggdec(["corrupt", str(clean), str(out), "--seed", "1", "--no-progress"])
-    replace, done = Path.replace, []
+    replace = Path.replace
+    done: list[Path] = []
 
     def only_once(self: Path, target: Path) -> Path:
         done.append(target)

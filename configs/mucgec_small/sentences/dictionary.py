@@ -20,7 +20,8 @@ _LONGEST = 4  # characters; longer entries are mostly names of institutions
 # classes of single characters that nobody classified, some of them garbled
 _FRAGMENTS = {"g", "x", "zg"}
 # first bytes of the characters in GB 2312
-_GB2312, _LEVEL_1 = range(0xB0, 0xF8), range(0xB0, 0xD8)
+_GB2312 = range(0xB0, 0xF8)
+_LEVEL_1 = range(0xB0, 0xD8)
 
 
 class Draw:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from super_resolution.decoding import psnr, same_pixels
 
-BLACK, WHITE = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 255, np.uint8)
+BLACK = np.zeros((2, 2, 3), np.uint8)
+WHITE = np.full((2, 2, 3), 255, np.uint8)
 
 
 def test_psnr_is_the_mean_over_images_and_does_not_overflow() -> None:

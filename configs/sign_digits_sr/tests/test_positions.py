@@ -24,7 +24,8 @@ def model(sizes: ImageSizes, dim: int, learned: bool = True) -> Any:
 
 def test_tables_hold_them() -> None:
     sizes = ImageSizes(2, 4, channels=3)
-    started, untouched = model(sizes, 64), model(sizes, 64)
+    started = model(sizes, 64)
+    untouched = model(sizes, 64)
     start_from_coordinates(started, sizes)
     table, before = (one.decoder.embed_positions.weight for one in (started, untouched))
     assert table[:2].equal(before[:2])  # no position
