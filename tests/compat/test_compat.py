@@ -167,7 +167,7 @@ def test_a_model_that_was_trained_in_half_precision_decodes_in_single_precision_
     precisions = [
         model.task.decoding.arithmetic.precision for model in (models[0], *asked)
     ]
-    assert precisions == ["own", "bf16", "bf16", "int8"]
+    assert precisions == ["model", "bf16", "bf16", "int8"]
 
 
 def test_options_that_an_old_checkpoint_does_not_have_are_not_taken_for_true(
@@ -187,7 +187,7 @@ def test_options_that_an_old_checkpoint_does_not_have_are_not_taken_for_true(
         str(tmp_path), "model.pt", str(toy_model_dir.data)
     ).task
     assert not any(task.cfg[name] for name in ("fp16", *flags))
-    assert task.decoding.arithmetic.precision == "own"
+    assert task.decoding.arithmetic.precision == "model"
 
 
 @pytest.mark.parametrize("multiple", [1, 8])

@@ -45,20 +45,9 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         command: Any = generate_command,
         name: str = "translation",
     ) -> str:
-        fixed = [
-            str(data),
-            "--path",
-            "/nowhere/model.pt",
-            "--user-dir",
-            str(PLUGIN),
-            "-s",
-            "src",
-            "-t",
-            "tgt",
-            "--cpu",
-        ]
-        task = ["--task", f"aggressive_{name}", "--decoding", decoding]
-        monkeypatch.setattr("sys.argv", ["fairseq", *fixed, *task, *options])
+        line = f"fairseq {data} --path /nowhere/model.pt --user-dir {PLUGIN} -s src -t tgt --cpu"
+        line += f" --task aggressive_{name} --decoding {decoding}"
+        monkeypatch.setattr("sys.argv", [*line.split(), *options])
         with pytest.raises(AggdecError) as caught:
             command.cli_main()
         return str(caught.value)
@@ -98,30 +87,18 @@ def test_what_mbart_drops_in_silence_is_named(command_error: Any) -> None:
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        (
-            "beam",
-            [
-                "--nbest",
-                "2",
-                "--lm-path",
-                "lm.pt",
-                "--diverse-beam-groups",
-                "1",
-                "--print-alignment",
-            ],
-        ),
-        ("aggressive-beam", ["--beam", "7", "--nbest", "7"]),
+        ("beam", "--nbest 2 --lm-path lm.pt --diverse-beam-groups 1 --print-alignment"),
+        ("aggressive-beam", "--beam 7 --nbest 7"),
         # fairseq's defaults, or without effect
-        ("iad", ["--beam", "7", "--nbest", "1", "--diversity-rate", "-1"]),
-        ("iad", ["--score-reference", "--nbest", "2"]),  # nothing is decoded
+        ("iad", "--beam 7 --nbest 1 --diversity-rate -1"),
+        ("iad", "--score-reference --nbest 2"),  # nothing is decoded
     ],
 )
-def test_what_is_allowed_comes_to_the_model(
-    command_error: Any, decoding: str, options: list[str]
+def test_what_is_allowed_reaches_the_model(
+    command_error: Any, decoding: str, options: str
 ) -> None:
-    assert "checkpoint /nowhere/model.pt: no such file" in command_error(
-        decoding, *options
-    )
+    message = command_error(decoding, *options.split())
+    assert "checkpoint /nowhere/model.pt: no such file" in message
 
 
 def test_a_value_that_makes_no_sense_is_named(command_error: Any) -> None:
@@ -149,24 +126,13 @@ def test_a_value_that_makes_no_sense_is_named(command_error: Any) -> None:
 
 
 def test_all_that_is_wrong_is_named_at_once(command_error: Any) -> None:
-    message = command_error(
-        "iad",
-        "--sampling",
-        "--lenpen",
-        "nan",
-        "--drafter-path",
-        "d.pt",
-        "--int8",
-        "--bf16",
-    )
-    assert (
-        "(1) --int8 and --bf16: one precision at a time; (2) --drafter-path is read by"
-        in message
-    )
-    assert (
-        "(3) --lenpen nan: must be a finite number; (4) --decoding iad cannot honour --sampling"
-        in message
-    )
+    options = "--sampling --lenpen nan --drafter-path d.pt --int8 --bf16"
+    message = command_error("iad", *options.split())
+    for fault in (
+        "(1) --int8 and --bf16: one precision at a time; (2) --drafter-path is read by",
+        "(3) --lenpen nan: must be a finite number; (4) --decoding iad cannot honour --",
+    ):
+        assert fault in message
 
 
 def test_what_a_program_hands_over() -> None:
