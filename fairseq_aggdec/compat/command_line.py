@@ -103,6 +103,7 @@ def _explain_own_options(parser: Any, words: list[str]) -> None:
             for word in arguments.split()
             if word.startswith("--")
         ]
+        # the task of this plugin that has most of them
         tasks = _own_options()
         task = max(tasks, key=lambda name: len(tasks[name].intersection(unknown)))
         for word in unknown:
@@ -115,6 +116,7 @@ def _explain_own_options(parser: Any, words: list[str]) -> None:
                 raise AggdecError(
                     f"{word} is an option of --task {task}: add --task {task}"
                 )
+            # a misspelt option
             known = [*parser._option_string_actions, *tasks[task]]
             for nearest in get_close_matches(word, known, n=1, cutoff=0.8):
                 if nearest in tasks[task]:

@@ -104,11 +104,13 @@ class BlockwiseLoss(SummedCriterion):
     def _validate(
         self, model: Any, sample: dict[str, Any], heads: int
     ) -> tuple[Tensor, int, dict[str, Any]]:
+        # what each head has to predict, and where
         targets = [
             targets_of_head(sample["target"], head, self.padding_idx)
             for head in range(1, heads + 1)
         ]
         masks = [target.ne(self.padding_idx) for target in targets]
+        # one pass: head 1's loss, and every head's best tokens
         predicted = torch.full(
             (heads, *targets[0].shape), self.padding_idx, device=targets[0].device
         )

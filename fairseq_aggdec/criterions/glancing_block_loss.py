@@ -123,11 +123,13 @@ class GlancingBlockLoss(SummedCriterion):
             model.block_size,
             self.padding_idx,
         )
+        # both passes; the second one's logits at the positions that are not revealed
         logits, trained = model(
             **sample["net_input"],
             blocks=blocks,
             reveal=self._reveal(blocks, sample, model.training),
         )
+        # the loss, and what is logged
         targets = blocks.targets[trained]
         weights = self._weights(trained)
         loss, nll = smoothed_loss(logits, targets, self.cfg.label_smoothing, weights)

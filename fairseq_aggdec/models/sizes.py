@@ -37,6 +37,7 @@ class Size:
             "encoder_layers": self.encoder_layers,
             "decoder_layers": decoder_layers or self.decoder_layers,
         }
+        # what differs from fairseq's defaults
         if self.dropout is not None:
             options["dropout"] = self.dropout
         if self.like_bart:

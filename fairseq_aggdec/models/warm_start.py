@@ -133,6 +133,7 @@ def take_weights(
 
     Raises `AggdecError` where another weight is missing on one side, or a weight has another shape.
     """
+    # weights that one side lacks and must not
     theirs = _weights_of(state, part)
     ours = _weights_of(model.state_dict(), part)
     needed = {name for name in theirs | ours if not name.startswith(optional)}
@@ -141,6 +142,7 @@ def take_weights(
             raise AggdecError(
                 f"{source}: {verb} {wrong}, unlike a Transformer with its options; use another file"
             )
+    # what fits, and what is skipped
     loaded: dict[str, Tensor] = {}
     skipped = []
     for name in sorted(theirs):
@@ -160,6 +162,7 @@ def take_weights(
             )
         else:
             loaded[name] = found
+    # copy and log
     with torch.no_grad():
         for name, value in loaded.items():
             ours[name].copy_(value)

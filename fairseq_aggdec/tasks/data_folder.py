@@ -59,6 +59,7 @@ def language_pair(
         raise AggdecError(
             f"{folder}: no such data folder; it is made by fairseq-preprocess"
         )
+    # languages that are not given
     settings = Settings.found(folder)
     if source is None or target is None:
         found = data_utils.infer_language_pair(str(folder))
@@ -75,6 +76,7 @@ def language_pair(
         raise AggdecError(
             f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang"
         )
+    # the model's languages, and the dictionaries
     if settings is not None:
         settings.around(source, target)
     for side, language in (("source", source), ("target", target)):

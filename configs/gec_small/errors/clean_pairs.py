@@ -73,6 +73,7 @@ def write_clean(
         joined: arguments of `join_neighbours` for `train1`; None: there is no `train1`.
         unusual_share: share of the training sentences that get unusual characters, see `unusual`.
     """
+    # the sentences that are kept, each once
     seen: set[str] = set()
     known_words: set[str] = set()
     kept: list[tuple[str, int]] = []
@@ -93,10 +94,14 @@ def write_clean(
             if item.running_text:
                 running.append(sentence)
         logger.info("%s: %d sentences kept", item.file, len(kept) - before)
+
+    # held-out sets
     held_out = hold_out((sentence for sentence, _ in kept), sizes)
     reserved = set(chain.from_iterable(held_out.values()))
     for name, sentences in held_out.items():
         write_lines(folder / name, sentences)
+
+    # training sets: long lines, and sentences as often as their text says
     if joined:
         in_order = [sentence for sentence in running if sentence not in reserved]
         write_lines(
