@@ -64,14 +64,13 @@ class WrittenLine:
     def __init__(self, line: str) -> None:
         self._line = _MISTYPED.sub("'", line.strip())
         self._pieces = list(_tokens(self._line))
-        self._shown = [
-            number for number, piece in enumerate(self._pieces) if piece.plain
-        ]
+        # the indices of pieces that the model reads
+        self._shown = [i for i, piece in enumerate(self._pieces) if piece.plain]
 
     @property
     def tokens(self) -> str:
         """The Moses tokens that the model reads, in ASCII, joined by spaces."""
-        return " ".join(self._pieces[number].plain for number in self._shown)
+        return " ".join(self._pieces[i].plain for i in self._shown)
 
     def restored(self, answer: str) -> str:
         """The model's output for `tokens`, Moses tokens too, as running text with the writer's characters."""
@@ -80,23 +79,28 @@ class WrittenLine:
 
     def _merged(self, answer: list[str]) -> Iterator[_Piece]:
         """The pieces of the output: the line's and the model's."""
-        pieces, shown = self._pieces, self._shown
+        pieces = self._pieces
+        shown = self._shown
         kept = {piece.plain for piece in pieces if piece.kept}
-        source = [pieces[number].plain for number in shown]
+        source = [pieces[i].plain for i in shown]
         bounds = [*shown, len(pieces)]  # a symbol goes with the token before it
         yield from pieces[: bounds[0]]
         if not source:
             return
-        for kind, i1, i2, j1, j2 in aligned(source, answer):
-            old = pieces[bounds[i1] : bounds[i2]]
+        for kind, olds, news in aligned(source, answer):
+            old = pieces[bounds[olds.start] : bounds[olds.stop]]
             if kind == "equal" or any(piece.kept and piece.plain for piece in old):
                 yield from old
                 continue
             # a token that stands for such a word comes from the line alone
-            new = [_Piece(token, token) for token in answer[j1:j2] if token not in kept]
+            new = [
+                _Piece(token, token)
+                for token in answer[news.start : news.stop]
+                if token not in kept
+            ]
             written = 0
-            for place in range(i1, i2):
-                upto = len(new) * (place + 1 - i1) // (i2 - i1)
+            for place in olds:
+                upto = len(new) * (place + 1 - olds.start) // len(olds)
                 yield from new[written:upto]
                 written = upto
                 yield from pieces[shown[place] + 1 : bounds[place + 1]]

@@ -1,11 +1,11 @@
-"""The spacing of a correction: where the source's tokens were kept, its own characters and white space come back."""
+"""The spacing of a correction: where the source's tokens were kept, its characters and white space come back."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
-from operator import eq
+from operator import and_, eq
 
 from fairseq_aggdec.text.characters import PUNCTUATION
 
@@ -55,7 +55,8 @@ class _Token:
 
 
 def _cut(text: str, pattern: str) -> list[_Token]:
-    tokens, end = [], 0
+    tokens = []
+    end = 0
     for match in re.finditer(pattern, text):
         key = re.sub(f"[{_UNSEEN}]", "", match[0])
         tokens.append(_Token(text[end : match.start()], match[0], _EQUAL.get(key, key)))
@@ -64,31 +65,36 @@ def _cut(text: str, pattern: str) -> list[_Token]:
 
 
 def common_start(old: Sequence[str], new: Sequence[str]) -> int:
-    """The number of tokens, or characters, that both begin with."""
+    """How many tokens, or characters, both begin with."""
     return sum(takewhile(bool, map(eq, old, new)))
 
 
 def aligned(
     old: Sequence[str], new: Sequence[str]
-) -> Iterator[tuple[str, int, int, int, int]]:
-    """The opcodes of difflib that turn one list of tokens into another; their common beginning and end are kept."""
+) -> Iterator[tuple[str, range, range]]:
+    """How difflib turns one list of tokens into another; their common beginning and end are kept.
+
+    Each step is (`equal`, `replace`, `delete` or `insert`, indices of old tokens, indices of new tokens).
+    """
     first = common_start(old, new)
     last = common_start(old[first:][::-1], new[first:][::-1])
     if first:
-        yield "equal", 0, first, 0, first
+        yield "equal", range(first), range(first)
+    old_end = len(old) - last
+    new_end = len(new) - last
     inner = SequenceMatcher(
-        None, old[first : len(old) - last], new[first : len(new) - last], autojunk=False
+        None, old[first:old_end], new[first:new_end], autojunk=False
     )
     for kind, i1, i2, j1, j2 in inner.get_opcodes():
-        yield kind, i1 + first, i2 + first, j1 + first, j2 + first
+        yield kind, range(first + i1, first + i2), range(first + j1, first + j2)
     if last:
-        yield "equal", len(old) - last, len(old), len(new) - last, len(new)
+        yield "equal", range(old_end, len(old)), range(new_end, len(new))
 
 
 def match_spacing(source: str, output: str) -> str:
     """A correction with the source's characters and white space wherever tokens were kept.
 
-    The output's own spacing, a detokeniser's, counts only beside what is new. Quotes, dashes and ellipses of a word
+    The output's spacing, a detokeniser's, counts only beside what is new. Quotes, dashes and ellipses of a word
     processor count as kept where the output has the keyboard's; capital and small letters are different.
 
     Args:
@@ -99,31 +105,34 @@ def match_spacing(source: str, output: str) -> str:
         The output, changed only in its white space and in the form of its punctuation, without white space around it;
         the source, if all its tokens were kept and none is new.
     """
-    source, output = source.strip(), output.strip()
+    source = source.strip()
+    output = output.strip()
     for artefact, character in _ARTEFACTS.items():
         if artefact not in source:
             output = output.replace(artefact, character)
     pattern = rf"\.\.\.|{_TOKEN}" if "…" in source else _TOKEN
-    old, new = _cut(source, pattern), _cut(output, pattern)
-    place = 0  # up to where the gaps are decided
-    for kind, i1, i2, j1, j2 in aligned(
-        [token.key for token in old], [token.key for token in new]
-    ):
+    old = _cut(source, pattern)
+    new = _cut(output, pattern)
+    decided = 0  # how many new tokens have their gaps
+    steps = aligned([token.key for token in old], [token.key for token in new])
+    for kind, olds, news in steps:
         if kind == "equal":
-            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+            for i, j in zip(olds, news, strict=True):
                 new[j].written = old[i].written
-                if j >= place:
+                if j >= decided:
                     new[j].gap = old[i].gap
             continue
-        place = j2 + 1
+        # the last of both is the kept token after them
+        was = old[olds.start : olds.stop + 1]
+        now = new[news.start : news.stop + 1]
         if kind == "insert":
-            _space_insertion(old[i1].gap, new[j1 : j2 + 1])
+            _space_insertion(was[0].gap, now)
         elif kind == "delete":
-            new[j1].gap = _gap_of_deletion(
-                new[j1 - 1] if j1 else None, old[i1 : i2 + 1], new[j1]
-            )
+            before = new[news.start - 1] if news.start else None
+            now[0].gap = _gap_of_deletion(before, was, now[0])
         else:
-            _space_replacement(old[i1 : i2 + 1], new[j1 : j2 + 1])
+            _space_replacement(was, now)
+        decided = news.stop + 1
     return "".join(token.gap + token.written for token in new)
 
 
@@ -143,7 +152,8 @@ def _gap_of_deletion(
     before: _Token | None, deleted: list[_Token], after: _Token
 ) -> str:
     """The one gap that is left by deleted tokens; the last of their list is the kept token after them."""
-    left, right = deleted[0].gap, deleted[-1].gap
+    left = deleted[0].gap
+    right = deleted[-1].gap
     if after.key and not after.is_word and deleted[-2].is_word:
         return right
     if before and not before.is_word and deleted[0].is_word:
@@ -160,17 +170,19 @@ def _space_replacement(old: list[_Token], new: list[_Token]) -> None:
 
     Equally many are counterparts, otherwise the first and the last are: a word of a word, punctuation of punctuation.
     """
-    pairs = (
-        list(zip(old, new, strict=True))
-        if len(old) == len(new)
-        else [(old[0], new[0]), (old[-1], new[-1])]
-    )
-    alike = [was.is_word == now.is_word for was, now in pairs]
-    if len(old) != len(new):
-        alike[1] = old[-2].is_word == new[-2].is_word
-    for number, (was, now) in enumerate(pairs):
-        beside = alike[number] and (
-            number == 0 or len(old) != len(new) or alike[number - 1]
-        )
-        if beside or now.gap:
-            now.gap = was.gap if beside else was.gap or now.gap
+    if len(old) == len(new):
+        pairs = list(zip(old, new, strict=True))
+        alike = [was.is_word == now.is_word for was, now in pairs]
+        # a gap is kept between two tokens that are
+        keeps = [alike[0], *map(and_, alike, alike[1:])]
+    else:
+        pairs = [(old[0], new[0]), (old[-1], new[-1])]
+        keeps = [
+            old[0].is_word == new[0].is_word,
+            old[-2].is_word == new[-2].is_word,
+        ]
+    for (was, now), is_kept in zip(pairs, keeps, strict=True):
+        if is_kept:
+            now.gap = was.gap
+        elif now.gap:
+            now.gap = was.gap or now.gap

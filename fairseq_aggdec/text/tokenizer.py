@@ -20,7 +20,7 @@ class AsWrittenTokenizer:
     """
 
     def __init__(self, config: Any = None) -> None:
-        # a heap of line number, rank of the hypothesis, line
+        # a heap of line index, rank of the hypothesis, line
         self._answered: list[tuple[int, int, str]] = []
         self._has_read = False
 
@@ -29,16 +29,16 @@ class AsWrittenTokenizer:
         self._has_read = True
         return WrittenLine(line).tokens
 
-    def answered(self, number: int, line: str, hypotheses: int) -> None:
-        """Announce that hypotheses for this line will be decoded; lines are decoded in the order of their numbers.
+    def answered(self, index: int, line: str, hypotheses: int) -> None:
+        """Announce that hypotheses for this line will be decoded; lines are decoded in the order of their indices.
 
         Args:
-            number: the line's number.
+            index: the line's.
             line: the line as it was encoded.
-            hypotheses: the number of hypotheses that will be decoded.
+            hypotheses: how many will be decoded.
         """
         for rank in range(hypotheses):
-            heappush(self._answered, (number, rank, line))
+            heappush(self._answered, (index, rank, line))
 
     def decode(self, tokens: str) -> str:
         """A hypothesis as running text.

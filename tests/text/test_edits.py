@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.text.edits import apply_edits, find_edits, to_utf16, widened
-from fairseq_aggdec.text.results import Edit
+from fairseq_aggdec.text.edits import (
+    apply_edits,
+    find_edits,
+    marked,
+    to_utf16,
+    widened,
+)
+from fairseq_aggdec.text.results import Edit, Result
 
 TEXTS = st.text("ab ,'-\t\r\né\u0301你好😀👍🏽\u200d\ufe0f", max_size=15) | st.text(
     max_size=8
@@ -17,42 +23,29 @@ TEXTS = st.text("ab ,'-\t\r\né\u0301你好😀👍🏽\u200d\ufe0f", max_size=1
 @pytest.mark.parametrize(
     ("source", "output", "edits", "wide"),
     [
-        ("two brother.", "two brothers.", [(4, 7, "brothers")], None),
-        ("I has go", "I have gone", [(2, 3, "have"), (6, 2, "gone")], None),
-        ("I am agree", "I agree", [(2, 3, "")], None),
-        ("dont go", "don't go", [(0, 4, "don't")], None),
-        ("well known", "well-known", [(0, 10, "well-known")], None),
-        ("cafe\u0301s is", "cafe\u0301 is", [(0, 6, "cafe\u0301")], None),
-        ("我去学校", "我去了学校", [(2, 0, "了")], [(1, 1, "去了")]),
-        ("a b", "a, b", [(1, 0, ",")], [(0, 1, "a,")]),
-        (
-            "I go to school now",
-            "I go to the school now",
-            [(8, 0, "the ")],
-            [(8, 6, "the school")],
-        ),
-        ("(house)", "(the house)", [(1, 0, "the ")], [(1, 5, "the house")]),
-        (
-            "go home",
-            "Then go home.",
-            [(0, 0, "Then "), (7, 0, ".")],
-            [(0, 2, "Then go"), (3, 4, "home.")],
-        ),
-        ("go", "I go.", [(0, 0, "I "), (2, 0, ".")], [(0, 2, "I go.")]),
-        ("  ", " a ", [(1, 0, "a")], []),
+        ("two brother.", "two brothers.", "two [-brother-]{+brothers+}.", None),
+        ("I has go", "I have gone", "I [-has-]{+have+} [-go-]{+gone+}", None),
+        ("I am agree", "I agree", "I [-am -]agree", None),
+        ("dont go", "don't go", "[-dont-]{+don't+} go", None),
+        ("well known", "well-known", "[-well known-]{+well-known+}", None),
+        ("cafe\u0301s is", "cafe\u0301 is", "[-cafe\u0301s-]{+cafe\u0301+} is", None),
+        ("我去学校", "我去了学校", "我去{+了+}学校", "我[-去-]{+去了+}学校"),
+        ("a b", "a, b", "a{+,+} b", "[-a-]{+a,+} b"),
+        ("to school", "to the school", "to {+the +}school", "to [-school-]{+the school+}"),
+        ("(house)", "(the house)", "({+the +}house)", "([-house-]{+the house+})"),
+        ("go on", "Then go on.", "{+Then +}go on{+.+}", "[-go-]{+Then go+} [-on-]{+on.+}"),
+        ("go", "I go.", "{+I +}go{+.+}", "[-go-]{+I go.+}"),
+        ("  ", " a ", " {+a+} ", "  "),
     ],
-)
+)  # fmt: skip
 def test_an_edit_is_of_whole_words(
-    source: str,
-    output: str,
-    edits: list[tuple[int, int, str]],
-    wide: list[tuple[int, int, str]] | None,
+    source: str, output: str, edits: str, wide: str | None
 ) -> None:
+    """`wide`: where an insertion takes a word beside it with it."""
     found = find_edits(source, output)
-    assert found == [Edit(*edit) for edit in edits]
-    assert widened(source, found) == [
-        Edit(*edit) for edit in (edits if wide is None else wide)
-    ]
+    assert marked(Result(source, output, [], found)) == edits
+    extended = widened(source, found)
+    assert marked(Result(source, output, [], extended)) == (wide or edits)
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
@@ -64,16 +57,17 @@ def test_all_edits_together_are_the_correction(source: str, output: str) -> None
     assert apply_edits(source, wide) == output or not source.strip()
     assert all(edit.length for edit in wide)
     for found in (edits, wide):
-        assert all(
-            before.offset + before.length <= after.offset
-            for before, after in pairwise(found)
-        )
-    units, moved = source.encode("utf-16-le", "surrogatepass"), to_utf16(source, edits)
-    assert [
-        units[2 * edit.offset : 2 * (edit.offset + edit.length)] for edit in moved
-    ] == [
-        source[edit.offset : edit.offset + edit.length].encode(
-            "utf-16-le", "surrogatepass"
-        )
-        for edit in edits
+        assert all(one.end <= other.offset for one, other in pairwise(found))
+    assert [changed(source, edit) for edit in edits] == [
+        in_units(source, edit) for edit in to_utf16(source, edits)
     ]
+
+
+def changed(source: str, edit: Edit) -> bytes:
+    return source[edit.offset : edit.end].encode("utf-16-le", "surrogatepass")
+
+
+def in_units(source: str, edit: Edit) -> bytes:
+    """What an edit changes whose places are counted in UTF-16 code units."""
+    units = source.encode("utf-16-le", "surrogatepass")
+    return units[2 * edit.offset : 2 * edit.end]
