@@ -9,7 +9,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -104,6 +104,15 @@ def check_result_file(path: Path, begins: str) -> None:
                 raise AggdecError(
                     f"{path}: exists and is another kind of file, which would be lost; name another one"
                 )
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Makes a lock file, and other processes that want it wait until the block ends. Raises `OSError`."""
+    with path.open("ab") as file:
+        with suppress(OSError):  # a network file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

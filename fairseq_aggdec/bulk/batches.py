@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairseq_aggdec.bulk.data_bin import Tokens
+from fairseq_aggdec.bulk.folder import Shard
 
 _SEED = 1
 
@@ -18,9 +19,9 @@ class BatchPlan:
     depend on nothing but the data and the limits.
 
     Attributes:
-        representative: for each sentence the number of the first one with the same source; -1 where it is skipped.
-        batches: the sentences of each batch by number, all with different sources of similar length. The batch with the
-            longest sources comes first, the others in random order: shards take equally long, and so do parts of one.
+        representative: of each sentence the index of the first one with the same source; -1 where it is skipped.
+        batches: the indices of the sentences of each batch, with different sources of similar length. The batch with
+            the longest sources comes first, the others in random order: shards take equally long, and so do parts.
     """
 
     representative: list[int]
@@ -28,10 +29,10 @@ class BatchPlan:
 
     @property
     def skipped(self) -> list[int]:
-        """The numbers of the sentences that are not decoded."""
+        """The indices of the sentences that are not decoded."""
         return [
-            number
-            for number, representative in enumerate(self.representative)
+            index
+            for index, representative in enumerate(self.representative)
             if representative < 0
         ]
 
@@ -39,37 +40,34 @@ class BatchPlan:
         """The batches in shards of `sentences` sentences or a little more; the last one may have fewer."""
         shards: list[BatchShard] = []
         batches: list[list[int]] = []
-        for number, batch in enumerate(self.batches, start=1):
+        for count, batch in enumerate(self.batches, start=1):
             batches.append(batch)
-            if sum(map(len, batches)) >= sentences or number == len(self.batches):
+            if sum(map(len, batches)) >= sentences or count == len(self.batches):
                 shards.append(BatchShard(split, len(shards), batches))
                 batches = []
         return shards
 
 
 @dataclass(frozen=True)
-class BatchShard:
+class BatchShard(Shard):
     """Batches of one split that are decoded together."""
 
     split: str
     number: int
-    """the shard's number within the split, from 0"""
     batches: list[list[int]]
-    """the numbers of each batch's sentences"""
+    """the indices of each batch's sentences"""
 
     @property
-    def name(self) -> str:
-        """The beginning of its files' names."""
-        return f"{self.split}.{self.number:06}"
+    def origin(self) -> str:
+        return self.split
 
     @property
     def sentences(self) -> list[int]:
-        """The numbers of all its sentences, in the order of its outputs."""
+        """The indices of all its sentences, in the order of its outputs."""
         return [sentence for batch in self.batches for sentence in batch]
 
     @property
     def size(self) -> int:
-        """The number of its sentences."""
         return sum(map(len, self.batches))
 
 
@@ -90,15 +88,16 @@ def plan_batches(
     first: dict[bytes, int] = {}
     representative: list[int] = []
     lengths: dict[int, int] = {}
-    for number, tokens in enumerate(sources):
+    for index, tokens in enumerate(sources):
         is_skipped = not 0 < len(tokens) <= longest_source
         representative.append(
-            -1 if is_skipped else first.setdefault(tokens.tobytes(), number)
+            -1 if is_skipped else first.setdefault(tokens.tobytes(), index)
         )
-        if representative[-1] == number:
-            lengths[number] = len(tokens)
+        if representative[-1] == index:
+            lengths[index] = len(tokens)
     order = sorted(lengths, key=lengths.__getitem__, reverse=True)
-    batches, start = [], 0
+    batches = []
+    start = 0
     while start < len(order):
         size = max(1, max_tokens // lengths[order[start]])
         batches.append(order[start : start + min(size, batch_size or size)])

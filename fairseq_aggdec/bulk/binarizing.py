@@ -39,11 +39,13 @@ def binarize(
         )
     encoder = HubBPE(HubConfig(hub_folder=str(model)))
     with folder_written_whole(folder) as partial:
+        # what decoding reads of the model
         for side, language in (("source", source), ("target", target)):
             shutil.copyfile(
                 dictionary_file(model, side, language), partial / f"dict.{language}.txt"
             )
         shutil.copyfile(model / FILE, partial / FILE)
+        # the sentences
         data = DataBin(partial, source, target)
         dictionaries = data.source_dictionary, data.target_dictionary
         for split, files in texts.items():

@@ -21,7 +21,7 @@ from fairseq_aggdec.tasks.data_folder import language_pair
 _SEED = 1  # of the sentences in a sample
 
 Tokens = np.ndarray
-"""one sentence's symbol numbers, EOS included: one-dimensional"""
+"""one sentence's dictionary indices, EOS included: one-dimensional"""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Side:
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def __getitem__(self, number: int) -> Tokens:
-        tokens: Tokens = self.sentences[number].numpy()
+    def __getitem__(self, index: int) -> Tokens:
+        tokens: Tokens = self.sentences[index].numpy()
         return tokens.copy()  # fairseq unmaps the file when the data set is deleted
 
     def __iter__(self) -> Iterator[Tokens]:
-        return (self[number] for number in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of tokens of each sentence, EOS included."""
+        """How many tokens each sentence has, EOS included."""
         return np.array(self.sentences.sizes)
 
     def fingerprint(self) -> str:
@@ -123,7 +123,7 @@ class DataBin:
         """The targets of a split.
 
         Raises:
-            AggdecError: there is no such split, or it has another number of sources.
+            AggdecError: there is no such split, or it has more or fewer sources.
         """
         side = self._side(split, self.target_lang, self.target_dictionary)
         sources = len(self.source(split))
@@ -168,6 +168,7 @@ class DataBin:
 
     def _side(self, split: str, lang: str, dictionary: Dictionary) -> Side:
         prefix = self.prefix(split, lang)
+        # fairseq would say little about files that are missing, empty or cut short
         name = str(prefix)
         impl = (
             indexed_dataset.infer_dataset_impl(name)
@@ -201,7 +202,7 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
     Args:
         folder: the folder to make, which has its name only when it is complete.
         data: the original data.
-        sentences: the number of sentences by split; splits that are not named are left out.
+        sentences: how many, by split; splits that are not named are left out.
 
     Raises:
         AggdecError: there is no such split, or its sides differ in length.
@@ -214,13 +215,14 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
         for path in (*data.folder.glob("dict.*.txt"), *data.folder.glob(FILE)):
             shutil.copyfile(path, partial / path.name)
         for split, count in sentences.items():
-            source, target = data.source(split), data.target(split)
+            source = data.source(split)
+            target = data.target(split)
             chosen = np.sort(
                 np.random.RandomState(_SEED).permutation(len(source))[:count]
             )
             written.write(
                 split,
-                (source[int(number)] for number in chosen),
-                (target[int(number)] for number in chosen),
+                (source[int(index)] for index in chosen),
+                (target[int(index)] for index in chosen),
             )
     return sample

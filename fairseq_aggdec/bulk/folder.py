@@ -5,33 +5,43 @@ NAME.NUMBER.txt      the outputs of a shard, one in a line; the file has this na
 NAME.NUMBER.skipped  the shard's inputs that could not be decoded, where there are any: written before the outputs
 """
 
-import fcntl
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fairseq_aggdec.bulk.settings import STDIN, difference
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL, written_whole
+from fairseq_aggdec.files import PARTIAL, locked, written_whole
 from fairseq_aggdec.structured_files import read
 
-_MANIFEST, _LOCK = "manifest.json", "lock"
+_MANIFEST = "manifest.json"
+_LOCK = "lock"
 _ADVICE = "go on with those, delete the folder, or choose another"
 
 
-class Shard(Protocol):
+class Shard(ABC):
     """Inputs that are decoded together: lines of a file, or batches of a split."""
+
+    number: int
+    """within the file or split, from 0"""
+
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """The name of the file or split."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many inputs it has, and outputs."""
 
     @property
     def name(self) -> str:
         """The beginning of its files' names, which sort in the order of the shards."""
-
-    @property
-    def size(self) -> int:
-        """The number of its inputs, which is that of its outputs."""
+        return f"{self.origin}.{self.number:06}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,10 @@ class ShardFolder:
         Raises:
             AggdecError: the folder holds outputs of other settings or inputs, or files of something else.
         """
-        self.path, self._settings, self._inputs = folder, dict(settings), dict(inputs)
+        self.path = folder
+        self._settings = dict(settings)
+        self._inputs = dict(inputs)
+        self._lock = folder / _LOCK
         if folder.exists() and not folder.is_dir():
             raise AggdecError(f"{folder}: is a file; name a folder")
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +85,7 @@ class ShardFolder:
             raise AggdecError(
                 f"{folder}: holds files of something else; name a folder of its own"
             )
-        with self._alone():
+        with locked(self._lock):
             if any(folder.glob("*.txt")):
                 self._check()
 
@@ -90,18 +103,12 @@ class ShardFolder:
         Raises:
             AggdecError: the folder holds outputs of other settings or inputs.
         """
-        with self._alone():
+        with locked(self._lock):
             # only now, so that a mistaken option, which is met before any output, can be mended
             self._check(begin=not any(self.path.glob("*.txt")))
             if decoded.skipped:
-                self._write(
-                    f"{shard.name}.skipped",
-                    "".join(f"{line}\n" for line in decoded.skipped),
-                )
-            self._write(
-                self.outputs(shard).name,
-                "".join(f"{line}\n" for line in decoded.outputs),
-            )
+                self._write(f"{shard.name}.skipped", decoded.skipped)
+            self._write(f"{shard.name}.txt", decoded.outputs)
 
     def read(self, shard: Shard) -> list[str]:
         """The outputs of a finished shard.
@@ -110,7 +117,7 @@ class ShardFolder:
             AggdecError: they are not as many as its inputs.
         """
         path = self.outputs(shard)
-        outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
+        outputs = _lines(path)
         if len(outputs) != shard.size:
             raise AggdecError(
                 f"{path}: has {len(outputs)} lines for {shard.size} sentences; delete it, and start again"
@@ -120,14 +127,12 @@ class ShardFolder:
     def skipped(self, shard: Shard) -> list[str]:
         """What `Decoded.skipped` was of a finished shard."""
         path = self.path / f"{shard.name}.skipped"
-        return (
-            path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []
-        )
+        return _lines(path) if path.is_file() else []
 
     def write_list(self, name: str, lines: list[str]) -> None:
         """Write a file of another name, with these lines."""
-        with self._alone():
-            self._write(name, "".join(f"{line}\n" for line in lines))
+        with locked(self._lock):
+            self._write(name, lines)
 
     def _check(self, begin: bool = False) -> None:
         """Compare the manifest with this run, and add the run's inputs to it; `begin` writes a new manifest."""
@@ -149,16 +154,13 @@ class ShardFolder:
                 "settings": self._settings,
                 "inputs": {**found["inputs"], **self._inputs},
             }
-            self._write(_MANIFEST, json.dumps(content, indent=1, sort_keys=True) + "\n")
+            self._write(_MANIFEST, [json.dumps(content, indent=1, sort_keys=True)])
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, lines: Iterable[str]) -> None:
         with written_whole(self.path / name) as partial:
+            text = "".join(f"{line}\n" for line in lines)
             partial.write_text(text, encoding="utf-8")
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Make other processes wait, so that no two write the same unfinished file."""
-        with (self.path / _LOCK).open("ab") as file:
-            with suppress(OSError):  # a network file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]

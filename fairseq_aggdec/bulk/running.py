@@ -7,11 +7,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -21,23 +21,15 @@ from fairseq_aggdec.progress import Progress
 
 logger = logging.getLogger(__name__)
 
+_Decode = Callable[[Any], Decoded]
+"""decodes a shard, loading the models for the first one; can be pickled. Outputs depend on no other shard"""
 _Done = Generator[tuple[Any, Decoded]]
-
-
-class Worker(Protocol):
-    """What decodes shards, and can be pickled before its first one, for which it loads the models.
-
-    The outputs of a shard depend neither on the shards before it nor on the worker.
-    """
-
-    def decode(self, shard: Any) -> Decoded:
-        """The outputs of a shard."""
 
 
 def decode_shards(
     shards: Sequence[Shard],
     folder: ShardFolder,
-    worker: Worker,
+    decode: _Decode,
     workers: int,
     unit: str,
     until: float = math.inf,
@@ -57,7 +49,7 @@ def decode_shards(
     )
     bar = Progress(total, f" {unit}", total - size_left)
     # ends the workers, whatever happens
-    with bar, closing(_decoded(left, worker, workers)) as done:
+    with bar, closing(_decoded(left, decode, workers)) as done:
         for shard, decoded in done:
             folder.write(shard, decoded)
             bar.update(shard.size)
@@ -65,28 +57,28 @@ def decode_shards(
                 return
 
 
-def _decoded(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
+def _decoded(shards: Sequence[Shard], decode: _Decode, workers: int) -> _Done:
     if workers == 1 or len(shards) <= 1:
-        return ((shard, worker.decode(shard)) for shard in shards)
-    return _by_processes(shards, worker, min(workers, len(shards)))
+        return ((shard, decode(shard)) for shard in shards)
+    return _by_processes(shards, decode, min(workers, len(shards)))
 
 
-def _by_processes(shards: Sequence[Shard], worker: Worker, workers: int) -> _Done:
+def _by_processes(shards: Sequence[Shard], decode: _Decode, workers: int) -> _Done:
     """Processes of this machine: the first takes the first GPU, the second the next, and so on."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([type(worker).__module__])  # imported once, for all
-    numbers = context.SimpleQueue()
-    for number in range(workers):
-        numbers.put(number)
+    context.set_forkserver_preload([decode.__module__])  # imported once, for all
+    ranks = context.SimpleQueue()
+    for rank in range(workers):
+        ranks.put(rank)
     others = multiprocessing.active_children()  # of the program that has called this
     try:
-        with ProcessPoolExecutor(workers, context, _start, (numbers, worker)) as pool:
+        with ProcessPoolExecutor(workers, context, _start, (ranks, decode)) as pool:
             try:
-                for done in as_completed(
-                    [pool.submit(_decode, shard) for shard in shards]
-                ):
-                    yield done.result()
+                futures = {pool.submit(_run, shard): shard for shard in shards}
+                for done in as_completed(futures):
+                    yield futures[done], done.result()
             except BaseException:
+                # leave no process behind
                 pool.shutdown(wait=False, cancel_futures=True)
                 children = [
                     child
@@ -104,30 +96,30 @@ def _by_processes(shards: Sequence[Shard], worker: Worker, workers: int) -> _Don
         ) from error
 
 
-_worker: Worker
-"""the worker of this process, one of those that `_by_processes` started"""
+_decode_here: _Decode
+"""in a process that `_by_processes` has started"""
 
 
-def _start(numbers: Any, worker: Worker) -> None:
-    global _worker
-    _worker = worker
+def _start(ranks: Any, decode: _Decode) -> None:
+    global _decode_here
+    _decode_here = decode
     # fairseq logs every model, the plugin every shard
     logging.getLogger().setLevel(logging.WARNING)
-    os.environ.setdefault("LOCAL_RANK", str(numbers.get()))
+    os.environ.setdefault("LOCAL_RANK", str(ranks.get()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent ends, also by a kill: it would go on holding a GPU's memory."""
+    """End this worker when its parent ends, also by a kill: it would keep holding a GPU's memory."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)
 
 
-def _decode(shard: Shard) -> tuple[Shard, Decoded]:
-    return shard, _worker.decode(shard)
+def _run(shard: Shard) -> Decoded:
+    return _decode_here(shard)
 
 
 def rank_of_environment() -> tuple[int, int]:
@@ -136,7 +128,8 @@ def rank_of_environment() -> tuple[int, int]:
     Raises:
         AggdecError: they are no whole numbers, or RANK is not one of 0 to WORLD_SIZE - 1.
     """
-    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    rank = os.environ.get("RANK")
+    size = os.environ.get("WORLD_SIZE")
     if rank is None or size is None:
         return 0, 1
     if not (

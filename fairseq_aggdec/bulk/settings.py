@@ -10,22 +10,22 @@ MAX_TOKENS = 4000
 SHARD_SENTENCES = 500
 """the default number of different sources in a shard of distillation; a killed run loses no more"""
 DECODINGS = (BEAM, AGGRESSIVE_BEAM)
-"""a teacher's modes: fairseq's own beam search, the default, and this plugin's, which gives the same hypotheses"""
+"""a teacher's modes: fairseq's beam search, the default, and this plugin's, which gives the same hypotheses"""
 STDIN = "stdin"
 """the file name of the saved standard input, and the first part of its outputs' names"""
 
 
 def difference(
-    own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str
+    ours: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str
 ) -> str | None:
     """The differing entries, for an error message; None if there are none.
 
     They read `beam: 5 MINE, 4 THEIRS`, with the given words `mine` and `theirs`; fingerprints are cut short.
     """
     differing = [
-        f"{name}: {_short(own.get(name))} {mine}, {_short(others.get(name))} {theirs}"
-        for name in {**own, **others}
-        if own.get(name) != others.get(name)
+        f"{name}: {_short(ours.get(name))} {mine}, {_short(others.get(name))} {theirs}"
+        for name in {**ours, **others}
+        if ours.get(name) != others.get(name)
     ]
     return "; ".join(differing) or None
 

@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
+from fairseq_aggdec.bulk.folder import Decoded, Shard, ShardFolder
 from fairseq_aggdec.bulk.running import (
     decode_shards,
     device_of_environment,
@@ -35,39 +36,38 @@ from fairseq_aggdec.model import Model, load
 
 logger = logging.getLogger(__name__)
 
-_NAMED = 5
-"""the most skipped lines that are named"""
 _NOT_RECORDED = ("data", "path", "model", "input", "output", "workers")
 """options that do not change the outputs, or whose files are recorded by their fingerprints"""
 _SKIPPED = "skipped.tsv"
-"""the list of all lines that could not be decoded: file, number of the line (from 1), why"""
+"""the list of all lines that could not be decoded: file, line (from 1), why"""
 
 
 @dataclass(frozen=True)
-class TextShard:
+class TextShard(Shard):
     """Consecutive lines of a file."""
 
     path: str
     """the file's absolute path"""
     number: int
-    """the shard's number within the file, from 0"""
     first_line: int
-    """the number of its first line, counted from 1"""
-    size: int
-    """the number of its lines"""
+    """counted from 1"""
+    lines: int
     offset: int
-    """the number of bytes before it"""
+    """bytes before it"""
     length: int
-    """the number of its bytes"""
+    """in bytes"""
     fingerprint: str
     """the SHA-256 of its bytes"""
     drafts: "TextShard | None" = None
     """the drafts of its lines, from --draft-file"""
 
     @property
-    def name(self) -> str:
-        """The beginning of its files' names, which sort in the order of the lines."""
-        return f"{Path(self.path).name}.{self.number:06}"
+    def origin(self) -> str:
+        return Path(self.path).name
+
+    @property
+    def size(self) -> int:
+        return self.lines
 
     def read(self) -> list[bytes]:
         """Its lines, without line feeds.
@@ -91,7 +91,7 @@ def cut(path: Path, lines: int) -> Iterator[TextShard]:
 
     Args:
         path: the file; only a line feed ends a line.
-        lines: the number of lines in a shard; the last shard can have fewer.
+        lines: of a shard; the last shard can have fewer.
 
     Raises:
         AggdecError: the file is gzipped, or a pipe, of which workers cannot read parts.
@@ -119,11 +119,9 @@ def cut(path: Path, lines: int) -> Iterator[TextShard]:
                 len(data),
                 fingerprint,
             )
-            number, first_line, offset = (
-                number + 1,
-                first_line + len(chunk),
-                offset + len(data),
-            )
+            number += 1
+            first_line += len(chunk)
+            offset += len(data)
 
 
 @dataclass(frozen=True)
@@ -159,6 +157,7 @@ class TextWorker:
             except AggdecError as error:  # of its language
                 skipped[place] = str(error)
                 lines[place] = ""
+        # empty lines, and those that cannot be read, have empty outputs
         args = self.args
         results = self.model.decode(
             lines,
@@ -220,61 +219,66 @@ def decode_text(
     Raises:
         AggdecError: a file or an option cannot be used.
     """
-    settings = _settings(args, given)
     rank, ranks = rank_of_environment()
     if ranks > 1 and "-" in args.input:
         raise AggdecError(
             "--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file"
         )
     refuse_overwriting(args.output / _SKIPPED, map(Path, args.input))
-    cuts = {
-        name: list(cut(Path(name), args.shard_lines))
-        for name in args.input
-        if name != "-"
-    }
-    inputs = {Path(name).name: _fingerprint(shards) for name, shards in cuts.items()}
-    folder = ShardFolder(args.output, settings, inputs)
-    if "-" in args.input:
-        path = args.output / STDIN
-        with written_whole(path) as partial:
-            with partial.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            cuts["-"] = [
-                replace(shard, path=str(path.resolve()))
-                for shard in cut(partial, args.shard_lines)
-            ]
-            folder = ShardFolder(
-                args.output, settings, inputs | {STDIN: _fingerprint(cuts["-"])}
-            )
-    shards = [shard for name in args.input for shard in cuts[name]]
+    folder, shards = _opened(args, _settings(args, given))
     if args.draft_file is not None:
         shards = _with_drafts(shards, args)
-    decode_shards(
-        shards[rank::ranks], folder, TextWorker(args, options), args.workers, "lines"
-    )
+    decode = TextWorker(args, options).decode
+    decode_shards(shards[rank::ranks], folder, decode, args.workers, "lines")
+    # when all is decoded, a list of what could not be
     if not all(map(folder.is_finished, shards)):
         return
     skipped = [line for shard in shards for line in folder.skipped(shard)]
     folder.write_list(_SKIPPED, skipped)
     if skipped:
-        parts = [line.split("\t", 2) for line in skipped[:_NAMED]]
-        named = "; ".join(
-            f"{path}, line {number}: {why}" for path, number, why in parts
-        )
         logger.warning(
             f"{len(skipped):,} lines were not decoded as a whole: their outputs are empty, or, of a corrector, as they "
-            f"were ({args.output / _SKIPPED}): {named}{'; ...' if len(skipped) > _NAMED else ''}"
+            f"were; which and why: {args.output / _SKIPPED}"
         )
     for name in args.input:
         path = args.output / STDIN if name == "-" else Path(name)
         logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
 
 
+def _opened(
+    args: argparse.Namespace, settings: dict[str, Any]
+) -> tuple[ShardFolder, list[TextShard]]:
+    """The folder of outputs, and the shards of all inputs; the folder keeps the standard input as a file.
+
+    Raises:
+        AggdecError: an input cannot be cut, or the folder holds something else.
+    """
+    with ExitStack() as saved:
+        shards: list[TextShard] = []
+        inputs = {}
+        for name in args.input:
+            if name == "-":
+                path = args.output / STDIN
+                file = saved.enter_context(written_whole(path))
+                with file.open("wb") as copy:
+                    shutil.copyfileobj(sys.stdin.buffer, copy)
+            else:
+                path = file = Path(name)
+            found = [
+                replace(shard, path=str(path.resolve()))
+                for shard in cut(file, args.shard_lines)
+            ]
+            shards += found
+            inputs[path.name] = _fingerprint(found)
+        # what is decoded already may be of another standard input, which is then kept
+        return ShardFolder(args.output, settings, inputs), shards
+
+
 def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[TextShard]:
     """The shards of the one input with those of --draft-file, line by line.
 
     Raises:
-        AggdecError: there are several inputs, or another number of lines.
+        AggdecError: there are several inputs, or more or fewer lines.
     """
     drafts = list(cut(Path(args.draft_file), args.shard_lines))
     given, wanted = (sum(shard.size for shard in some) for some in (drafts, shards))
@@ -283,7 +287,8 @@ def _with_drafts(shards: list[TextShard], args: argparse.Namespace) -> list[Text
             f"--draft-file {args.draft_file}: has {given} lines; give one --input of as many, not {wanted}"
         )
     return [
-        replace(shard, drafts=own) for shard, own in zip(shards, drafts, strict=True)
+        replace(shard, drafts=draft)
+        for shard, draft in zip(shards, drafts, strict=True)
     ]
 
 

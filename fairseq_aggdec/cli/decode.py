@@ -1,7 +1,7 @@
 """Decode: `aggdec decode`."""
 
 import argparse
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,14 +84,11 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
     def check(self) -> None:
         if bool(self.model) == bool(self.data and self.path):
             raise AggdecError("give DATA and --path, or --model")
-        # a model has its own
-        default, beam = (None, None) if self.model else (AGGRESSIVE, 5)
-        self.decoding = self.decoding or default
-        if self.decoding is None or MODES[self.decoding].has_beam:
-            self.beam = self.beam or beam
-        elif self.beam is not None:
+        # an imported model has a search of its own
+        mode = self.decoding or (None if self.model else AGGRESSIVE)
+        if self.beam is not None and mode and not MODES[mode].has_beam:
             raise AggdecError(
-                f"--beam goes with --decoding beam and aggressive-beam: --decoding {self.decoding} has a beam of one"
+                f"--beam goes with --decoding beam and aggressive-beam: --decoding {mode} has a beam of one"
             )
         names = [STDIN if name == "-" else Path(name).name for name in self.input]
         for name in names:
@@ -108,34 +105,34 @@ class Decode(options.Bulk, options.Encoders, _ModeOptions):
                 )
 
     def run(self) -> None:
-        options.start(
-            None,
-            self.path,
-            Decoding.from_args(self).drafter,
-            tells="fairseq_aggdec.bulk",
-        )
+        drafter = Decoding.from_args(self).drafter
+        options.start(None, self.path, drafter, tells="fairseq_aggdec.bulk")
         from fairseq_aggdec.bulk.text import decode_text
 
-        if self.model:
-            from fairseq_aggdec.hub.importing import imported
-            from fairseq_aggdec.hub.settings import MODEL
-
-            self.data = str(imported(self.model))
-            self.path, self.bpe = f"{self.data}/{MODEL}", self.bpe or "hub"
-        given = self.given(options.Encoders, _ModeOptions) | {
-            "decoding": self.decoding or AGGRESSIVE
-        }
-        of_model = {
-            name: value
-            for name, value in given.items()
-            if name not in ("tokenizer", "bpe", "draft_file")
-        }
-        values = asdict(self)
+        verb = self._completed()
+        of_model = verb.given(options.Encoders, _ModeOptions)
+        for name in ("tokenizer", "bpe", "draft_file"):
+            of_model.pop(name, None)
+        of_model["decoding"] = verb.decoding or AGGRESSIVE
+        values = asdict(verb)
         changed = {
             option.name: values[option.name]
-            for option in fields(self)
+            for option in fields(verb)
             if values[option.name] != option.default
         }
-        decode_text(
-            argparse.Namespace(**values, precision=self.precision), of_model, changed
+        args = argparse.Namespace(**values, precision=self.precision)
+        decode_text(args, of_model, changed)
+
+    def _completed(self) -> "Decode":
+        """With the files of an imported model, or with the default mode and beam of another one."""
+        if self.model is None:
+            mode = self.decoding or AGGRESSIVE
+            beam = (self.beam or 5) if MODES[mode].has_beam else None
+            return replace(self, decoding=mode, beam=beam)
+        from fairseq_aggdec.hub.importing import imported
+        from fairseq_aggdec.hub.settings import MODEL
+
+        folder = imported(self.model)
+        return replace(
+            self, data=str(folder), path=str(folder / MODEL), bpe=self.bpe or "hub"
         )

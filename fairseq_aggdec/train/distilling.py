@@ -206,8 +206,10 @@ def distil(
     rank, ranks = rank_of_environment()
     if until < math.inf:
         first = [shard for shard in shards if shard.number == 0]
-        decode_shards(first, folder, teacher, workers, "sentences")
-    decode_shards(shards[rank::ranks], folder, teacher, workers, "sentences", until)
+        decode_shards(first, folder, teacher.decode, workers, "sentences")
+    decode_shards(
+        shards[rank::ranks], folder, teacher.decode, workers, "sentences", until
+    )
     if ranks > 1:
         logger.info(
             "when all ranks have ended, start the command once more, without RANK, to put them together"

@@ -3,9 +3,7 @@
 import io
 import logging
 import multiprocessing
-import random
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 
 from fairseq_aggdec.bulk.folder import Decoded
 from fairseq_aggdec.bulk.text import TextShard, TextWorker
-from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 from tests.bulk.decoding import (
     CORRECT,
@@ -26,7 +23,7 @@ from tests.bulk.decoding import (
     outputs,
     run,
 )
-from tests.support.helpers import ToBeKilled, run_cli
+from tests.support.helpers import run_cli
 
 
 def test_the_outputs_are_those_of_stock_fairseq_interactive(
@@ -49,41 +46,30 @@ def test_the_outputs_are_those_of_stock_fairseq_interactive(
     assert len({*whole}) == 26, "and no two sentences alike"
 
 
-def slowly(arguments: list[str]) -> None:
-    """The command, held up a little at each shard, so that there is time to kill it."""
-    at_once = TextWorker.decode
-
-    def held_up(self: TextWorker, shard: TextShard) -> Decoded:
-        time.sleep(0.2)
-        return at_once(self, shard)
-
-    TextWorker.decode = held_up  # type: ignore[method-assign]
-    aggdec(["decode", *arguments])
-
-
-def test_a_run_that_is_killed_goes_on(
-    text: Path, whole: list[str], tmp_path: Path
+def test_a_run_that_is_stopped_goes_on(
+    text: Path, whole: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = [
-        *map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])
-    ]
-    program = f"from tests.bulk.test_decode import slowly; slowly({arguments!r})"
-    rng, finished = random.Random(3), [0]
-    for more in (1, 2):
-        child = ToBeKilled(program, tmp_path)
-        while count(tmp_path / "out") < finished[-1] + more and child.is_alive():
-            time.sleep(0.001)
-        time.sleep(rng.random() * 0.05)
-        child.kill()
-        finished.append(count(tmp_path / "out"))
-    assert finished[-1] < 7
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}
-    run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
+    arguments = [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"]
+    decode = TextWorker.decode
+
+    def stopped_at_the_fourth(self: TextWorker, shard: TextShard) -> Decoded:
+        if shard.number == 3:
+            raise AggdecError("stopped")
+        return decode(self, shard)
+
+    monkeypatch.setattr(TextWorker, "decode", stopped_at_the_fourth)
+    with pytest.raises(AggdecError, match="stopped"):
+        run(*arguments)
+    monkeypatch.undo()
+    finished = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")
+    }
+    assert len(finished) == 3
+    (tmp_path / "out/text.000003.txt.partial").write_text("of a run that was killed")
+    run(*arguments)
     assert outputs(tmp_path / "out") == whole
-    kept = [
-        path for path, changed in files.items() if path.stat().st_mtime_ns == changed
-    ]
-    assert len(kept) >= finished[-1], "what was finished is not done again"
+    for path, changed in finished.items():
+        assert path.stat().st_mtime_ns == changed, "what was finished is not done again"
 
 
 def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
@@ -151,18 +137,14 @@ def test_lines_that_cannot_be_decoded_are_named_and_cost_no_others(
     assert [bool(line) for line in found] == [True, True, True, False, True]
     # where a model corrects; a translation would be empty
     assert found[0] == "abcdefgh" * 200
-    skipped = [
-        line.split("\t")
-        for line in (tmp_path / "out" / "skipped.tsv").read_text().splitlines()
-    ]
-    assert [(Path(path).name, number) for path, number, _ in skipped] == [
-        ("text0", "1"),
-        ("text1", "2"),
-    ]
+    lines = (tmp_path / "out/skipped.tsv").read_text("utf-8").splitlines()
+    (word, *long), (bad, *why) = (line.split("\t") for line in lines)
+    assert (Path(word).name, Path(bad).name) == ("text0", "text1")
     assert re.search(
-        r"too long: \d+ tokens, and the model takes 81; copied", caplog.text
+        r"^1 '.*: too long: \d+ tokens, and the model takes 81; copied$", " ".join(long)
     )
-    assert f"{tmp_path / 'text1'}, line 2: not valid UTF-8" in caplog.text
+    assert why == ["2", "not valid UTF-8"]
+    assert "2 lines were not decoded as a whole" in caplog.text
 
 
 def test_ranks_of_torchrun_share_a_file(

@@ -24,24 +24,22 @@ def test_every_source_is_decoded_once_or_skipped(
     sources: list[np.ndarray], longest: int, max_tokens: int, batch_size: int | None
 ) -> None:
     plan = plan_batches(sources, longest, max_tokens, batch_size)
-    assert plan.skipped == [
-        number for number, source in enumerate(sources) if len(source) > longest
-    ]
-    decoded = [number for batch in plan.batches for number in batch]
-    texts = [sources[number].tobytes() for number in decoded]
-    assert len(set(texts)) == len(texts)
-    assert set(texts) == {
-        source.tobytes() for source in sources if len(source) <= longest
-    }
-    for number, representative in enumerate(plan.representative):
+    texts = [source.tobytes() for source in sources]
+    too_long = [len(source) > longest for source in sources]
+    assert plan.skipped == [index for index, skips in enumerate(too_long) if skips]
+    # each different source once
+    batched = [index for batch in plan.batches for index in batch]
+    decoded = [texts[index] for index in batched]
+    wanted = set(texts) - {texts[index] for index in plan.skipped}
+    assert sorted(decoded) == sorted(wanted)
+    for text, representative in zip(texts, plan.representative, strict=True):
         if representative >= 0:
-            assert representative in decoded
-            assert sources[representative].tobytes() == sources[number].tobytes()
+            assert representative in batched
+            assert texts[representative] == text
+    # within the limits
     for batch in plan.batches:
-        assert (
-            len(batch) == 1
-            or len(batch) * max(len(sources[i]) for i in batch) <= max_tokens
-        )
+        longest_source = max(len(sources[i]) for i in batch)
+        assert len(batch) == 1 or len(batch) * longest_source <= max_tokens
         assert len(batch) <= (batch_size or len(batch))
 
 
@@ -55,9 +53,8 @@ def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:
         shards = list(cut(tmp_path / "text", size))
         assert [line for shard in shards for line in shard.read()] == text.split(b"\n")
         assert [shard.first_line for shard in shards] == list(range(1, 11, size))
-        assert [shard.name for shard in shards] == sorted(
-            shard.name for shard in shards
-        )
+        names = [shard.name for shard in shards]
+        assert names == sorted(names)
         assert sum(shard.size for shard in shards) == 10
 
 
