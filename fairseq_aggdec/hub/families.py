@@ -2,19 +2,18 @@
 
 Each field of config.json is checked; the weights get fairseq's names, and the rows of the vocabulary its order. The
 vocabularies of Marian and Pegasus are in another one and have no `<s>`, and their positions are sinusoids in an order
-of their own, which fairseq reads as learned ones.
+of another order, which fairseq reads as learned ones.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.hub.files import Fields, Weights
 from fairseq_aggdec.hub.generation import GENERATION
 from fairseq_aggdec.hub.tokenizers import FIRST, symbol
 
@@ -23,19 +22,66 @@ from fairseq_aggdec.hub.tokenizers import FIRST, symbol
 class Converted:
     """A model in fairseq's form."""
 
-    options: dict[str, Any]
+    options: Fields
     """of the model, flat, with its architecture's name as `_name` and `arch`"""
-    weights: dict[str, Tensor]
+    weights: Weights
     """by fairseq's names"""
-    symbols: list[str]
-    """of the dictionary, by fairseq's number, with fairseq's four special symbols"""
-    target_symbols: list[str] | None = None
-    """of the target side, where its dictionary is another"""
+    symbols: dict[str, list[str]]
+    """of each dictionary by its file name, in fairseq's order, with fairseq's four special symbols"""
 
+
+@dataclass(frozen=True)
+class Family:
+    """What sets a family of models apart."""
+
+    arch: str
+    """fairseq's name of the architecture"""
+    pre_norm: bool
+    """layer norms before attention and feed-forward layers, and one after the last layer"""
+    language: str = "(?!)"
+    """regular expression of its languages' tokens; their names have no `__` or `>>` around them"""
+    names_source: bool = False
+    """whether a source names its language"""
+    starts_with_eos: bool = False
+    """whether `decoder_start_token_id` is EOS by default, in transformers"""
+    forces_eos: bool = True
+    """whether `forced_eos_token_id` is EOS by default, in transformers"""
+    scales_embedding: bool = False
+    """transformers' default of `scale_embedding`"""
+
+    @property
+    def is_bart(self) -> bool:
+        """Whether embeddings have a norm, and positions are learned."""
+        return "bart" in self.arch
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether outputs have a bias, the vocabulary another order than fairseq's, and positions are sinusoids."""
+        return self.arch == "hub_transformer"
+
+
+FAMILIES = {
+    "bart": Family("bart_large", pre_norm=False, starts_with_eos=True),
+    "mbart": Family(
+        "mbart_large", pre_norm=True, language="[a-z]{2}_[A-Z]{2}", names_source=True
+    ),
+    "m2m_100": Family(
+        "transformer",
+        pre_norm=True,
+        language="__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}",
+        names_source=True,
+        starts_with_eos=True,
+        forces_eos=False,
+        scales_embedding=True,
+    ),
+    "marian": Family("hub_transformer", pre_norm=False, language=">>.+<<"),
+    "pegasus": Family("hub_transformer", pre_norm=True),
+}
+"""by config.json's `model_type`; M2M-100 and NLLB are one"""
 
 EOS = FIRST.index("</s>")
 _NEVER = -1e4
-"""bias of a symbol whose probability is 0; half precision has the number, too"""
+"""bias of a symbol whose probability is 0; half precision has the value, too"""
 
 _WITHOUT_EFFECT = frozenset(
     "activation_dropout architectures attention_dropout bos_token_id chunk_size_feed_forward classif_dropout "
@@ -54,7 +100,7 @@ _OF_A_SIDE = {
     "ffn_dim": "ffn_embed_dim",
     "attention_heads": "attention_heads",
 }
-"""fairseq's names of sizes in config.json, both behind that of the side"""
+"""fairseq's names of sizes in config.json, both after that of the side"""
 _SIZES = {
     "d_model",
     "max_position_embeddings",
@@ -77,35 +123,23 @@ _ALWAYS: dict[str, tuple[Any, ...]] = {
 """the values that a field may have; all but two have one value that is transformers'"""
 
 
-def _options(
-    config: dict[str, Any], arch: str, pre_norm: bool, is_joined: bool
-) -> dict[str, Any]:
-    """fairseq's options of a model; see `_converted`.
-
-    Raises `AggdecError` for a field that is missing, not known, or not supported.
-    """
-    is_bart = "bart" in arch
+def _check(config: Fields, family: Family, is_joined: bool) -> None:
+    """Raise `AggdecError` for a field of config.json that is missing, not known, or not supported."""
     supported = _ALWAYS | {
-        "add_final_layer_norm": (pre_norm,),
-        "normalize_before": (pre_norm,),
-        "normalize_embedding": (is_bart,),
+        "add_final_layer_norm": (family.pre_norm,),
+        "normalize_before": (family.pre_norm,),
+        "normalize_embedding": (family.is_bart,),
         "share_encoder_decoder_embeddings": (is_joined,),
-        "static_position_embeddings": (not is_bart,),
+        "static_position_embeddings": (not family.is_bart,),
     }
+    known = {*supported, *_SIZES, *_NEEDED, *GENERATION, *_WITHOUT_EFFECT}
     for field, value in config.items():
         if field in supported and value not in supported[field]:
-            known = " or ".join(map(repr, supported[field]))
-            family = config["model_type"]
+            values = " or ".join(map(repr, supported[field]))
             raise AggdecError(
-                f"config.json: {field}: {value!r} is not supported for {family}, only {known}"
+                f"config.json: {field}: {value!r} is not supported for {config['model_type']}, only {values}"
             )
-        if field not in {
-            *supported,
-            *_SIZES,
-            *_NEEDED,
-            *GENERATION,
-            *_WITHOUT_EFFECT,
-        } and not field.startswith("_"):
+        if field not in known and not field.startswith("_"):
             raise AggdecError(
                 f"config.json: {field}: is not known; delete it if it changes no output"
             )
@@ -116,9 +150,13 @@ def _options(
             raise AggdecError(
                 f"config.json: {field}: is missing, or no number above 0; download the file again"
             )
+
+
+def _options(config: Fields, family: Family, is_joined: bool) -> Fields:
+    """fairseq's options of a model; `is_joined`: source and target have one dictionary and one matrix."""
     return {
-        "_name": arch,
-        "arch": arch,
+        "_name": family.arch,
+        "arch": family.arch,
         "task": "translation",  # fairseq's BARTModel reads it
         **{
             f"{side}_{name}": config[f"{side}_{field}"]
@@ -132,14 +170,14 @@ def _options(
         },
         "activation_fn": config["activation_function"],
         "no_scale_embedding": not config.get(
-            "scale_embedding", config["model_type"] == "m2m_100"
+            "scale_embedding", family.scales_embedding
         ),
         "share_all_embeddings": True,
         "share_decoder_input_output_embed": True,
         "share_source_output_embed": is_joined,  # of `hub_transformer`
-        **{f"{side}_normalize_before": pre_norm for side in _SIDES},
-        **{f"{side}_learned_pos": arch != "transformer" for side in _SIDES},
-        "layernorm_embedding": is_bart,
+        **{f"{side}_normalize_before": family.pre_norm for side in _SIDES},
+        **{f"{side}_learned_pos": family.arch != "transformer" for side in _SIDES},
+        "layernorm_embedding": family.is_bart,
     }
 
 
@@ -148,7 +186,7 @@ def _fitted(tokens: list[str], rows: int) -> list[str]:
 
     Raises `AggdecError` where there are more or fewer.
     """
-    symbols = [symbol(token, number) for number, token in enumerate(tokens)]
+    symbols = [symbol(token, index) for index, token in enumerate(tokens)]
     if len(symbols) == rows + 1 and symbols[-1] == "<mask>":  # bart-large-cnn
         symbols.pop()
     if not len(symbols) <= rows < len(symbols) + 128:
@@ -156,13 +194,13 @@ def _fitted(tokens: list[str], rows: int) -> list[str]:
             f"a vocabulary that does not fit: the tokenizer has {len(symbols)} tokens, config.json {rows} "
             "(vocab_size); download the tokenizer of this model"
         )
-    return symbols + [symbol("", number) for number in range(len(symbols), rows)]
+    return symbols + [symbol("", index) for index in range(len(symbols), rows)]
 
 
-def _matrix(weights: dict[str, Tensor], names: list[str], rows: int) -> Tensor:
+def _matrix(weights: Weights, names: list[str], rows: int) -> Tensor:
     """Take a matrix of embeddings, and its copies, out of a model's weights.
 
-    Raises `AggdecError` where there is none, its copies differ, or it has another number of rows.
+    Raises `AggdecError` where there is none, its copies differ, or it has more or fewer rows.
     """
     copies = {
         name: weights.pop(f"{name}.weight")
@@ -182,104 +220,123 @@ def _matrix(weights: dict[str, Tensor], names: list[str], rows: int) -> Tensor:
     return first
 
 
-def _order(config: dict[str, Any], symbols: list[str], rows: int) -> list[int]:
-    """The number of each of fairseq's symbols among a side's `symbols`; `rows`: the number of those with embeddings."""
+def _embedding_permutation(config: Fields, symbols: list[str], rows: int) -> list[int]:
+    """The row of each of fairseq's symbols in a side's matrix, which has the order of `symbols`."""
     if missing := [name for name in FIRST if name not in symbols]:
         raise AggdecError(
             f"the tokenizer has no {missing[0]}, which a model of {config['model_type']} needs"
         )
     first = [symbols.index(name) for name in FIRST]
-    for number, field in zip(first[1:3], ("pad_token_id", "eos_token_id"), strict=True):
-        if config[field] != number:
+    for row, field in zip(first[1:3], ("pad_token_id", "eos_token_id"), strict=True):
+        if config[field] != row:
             raise AggdecError(
-                f"config.json: {field}: is {config[field]}, and {number} in the tokenizer: not supported"
+                f"config.json: {field}: is {config[field]}, and {row} in the tokenizer: not supported"
             )
-    return first + [number for number in range(rows) if number not in first]
+    return first + [row for row in range(rows) if row not in first]
 
 
-def _converted(
-    config: dict[str, Any],
-    weights: dict[str, Tensor],
+class _Side(NamedTuple):
+    """The vocabulary of source or target, in fairseq's order."""
+
+    symbols: list[str]
+    matrix: Tensor
+    """embeddings, symbols x dim"""
+    order: list[int]
+    """of each symbol the row in the original matrix"""
+
+
+def _side(
+    family: Family,
+    config: Fields,
     tokens: list[str],
-    target_tokens: list[str] | None = None,
-    *,
-    arch: str,
-    pre_norm: bool,
+    weights: Weights,
+    names: list[str],
+    rows: int,
+) -> _Side:
+    """Take the embeddings of these names, of `rows` tokens, out of a model's weights."""
+    symbols = _fitted(tokens, rows)
+    matrix = _matrix(weights, names, rows)
+    if family.has_bias:  # these have no <s>
+        symbols.append("<s>")
+        matrix = F.pad(matrix, (0, 0, 0, 1))
+    order = _embedding_permutation(config, symbols, rows)
+    if family.has_bias:
+        return _Side([symbols[row] for row in order], matrix[order], order)
+    if order[: len(FIRST)] != [*range(len(FIRST))]:
+        raise AggdecError(
+            f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported"
+        )
+    return _Side(symbols, matrix, order)
+
+
+def convert(
+    family: Family,
+    config: Fields,
+    start: int,
+    weights: Weights,
+    tokens: list[str],
+    target_tokens: list[str],
 ) -> Converted:
     """A model in fairseq's form.
 
     Args:
-        config: the content of config.json, and in any case `decoder_start_token_id`.
+        family: of the model.
+        config: the content of config.json.
+        start: the first input of the decoder, by the tokenizer's index.
         weights: as by `read_weights`.
-        tokens: of both sides, or of the source.
-        target_tokens: those of the output where they are others.
-        arch: fairseq's name of the architecture.
-        pre_norm: layer norms before attention and feed-forward layers, and one behind the last layer.
+        tokens, target_tokens: of source and output.
+
+    Raises:
+        AggdecError: a field or a weight is missing, not known, or not supported.
     """
-    weights, has_bias = dict(weights), arch == "hub_transformer"
-    is_joined = target_tokens is None and (
-        not has_bias or config.get("share_encoder_decoder_embeddings", True)
+    weights = dict(weights)
+    is_joined = target_tokens == tokens and (
+        not family.has_bias or config.get("share_encoder_decoder_embeddings", True)
     )
-    options = _options(config, arch, pre_norm, is_joined)
-    inputs, outputs = (
-        ["shared", "encoder.embed_tokens"],
-        ["decoder.embed_tokens", "lm_head"],
-    )
-    sides = [(tokens, config["vocab_size"], inputs + outputs)]
-    if not is_joined:
-        target_rows = config.get("decoder_vocab_size", config["vocab_size"])
-        sides = [
-            (tokens, config["vocab_size"], inputs[1:]),
-            (target_tokens or tokens, target_rows, outputs),
-        ]
-    dictionaries = []
-    for side, rows, names in sides:
-        symbols, matrix = _fitted(side, rows), _matrix(weights, names, rows)
-        if has_bias:
-            symbols, matrix = [*symbols, "<s>"], F.pad(matrix, (0, 0, 0, 1))
-        order = _order(config, symbols, rows)
-        if has_bias:
-            symbols, matrix = [symbols[number] for number in order], matrix[order]
-        elif order[: len(FIRST)] != [*range(len(FIRST))]:
-            raise AggdecError(
-                f"a tokenizer that begins with {', '.join(symbols[:4])} is not supported"
-            )
-        weights.setdefault("encoder.embed_tokens.weight", matrix)
-        dictionaries.append(symbols)
-    weights["decoder.embed_tokens.weight"] = weights[
-        "decoder.output_projection.weight"
-    ] = matrix
-    start = order.index(config["decoder_start_token_id"])
+    _check(config, family, is_joined)
+    options = _options(config, family, is_joined)
+    # the vocabularies, with their embeddings
+    rows: int = config["vocab_size"]
+    inputs = ["shared", "encoder.embed_tokens"]
+    outputs = ["decoder.embed_tokens", "lm_head"]
+    if is_joined:
+        source = _side(family, config, tokens, weights, inputs + outputs, rows)
+        target = source
+    else:
+        source = _side(family, config, tokens, weights, inputs[1:], rows)
+        rows = config.get("decoder_vocab_size", rows)
+        target = _side(family, config, target_tokens, weights, outputs, rows)
+    weights["encoder.embed_tokens.weight"] = source.matrix
+    weights["decoder.embed_tokens.weight"] = target.matrix
+    weights["decoder.output_projection.weight"] = target.matrix
     # fairseq begins with EOS, which is no other input of the decoder
-    if start != EOS or not is_joined:
-        options |= {
-            "share_all_embeddings": False,
-            "share_decoder_input_output_embed": False,
-        }
-        weights["decoder.embed_tokens.weight"] = matrix.clone()
-        weights["decoder.embed_tokens.weight"][EOS] = matrix[start]
+    first = target.order.index(start)
+    if first != EOS or not is_joined:
+        options["share_all_embeddings"] = False
+        options["share_decoder_input_output_embed"] = False
+        embeddings = target.matrix.clone()
+        embeddings[EOS] = target.matrix[first]
+        weights["decoder.embed_tokens.weight"] = embeddings
+    # the bias of outputs
     bias = weights.pop("final_logits_bias", torch.zeros(1, rows))
-    is_wrong = bias.shape != (1, rows) if has_bias else bool(bias.any())
+    is_wrong = bias.shape != (1, rows) if family.has_bias else bool(bias.any())
     if is_wrong:
         raise AggdecError(
             f"final_logits_bias: is not 1 x {rows}, or not zero in a {config['model_type']}"
         )
-    if has_bias:
-        weights["decoder.output_projection.bias"] = F.pad(
-            bias[0], (0, 1), value=_NEVER
-        )[order]
-        for name in (
-            "encoder.embed_positions.weight",
-            "decoder.embed_positions.weight",
-        ):
-            table = weights.get(
-                name, _sinusoids(config["max_position_embeddings"], config["d_model"])
-            )
-            # fairseq's positions begin behind the number of its <pad>
+    if family.has_bias:
+        bias = F.pad(bias[0], (0, 1), value=_NEVER)
+        weights["decoder.output_projection.bias"] = bias[target.order]
+        # the positions of both sides, which begin after the index of <pad> in fairseq
+        sizes = config["max_position_embeddings"], config["d_model"]
+        for side in _SIDES:
+            name = f"{side}.embed_positions.weight"
+            table = weights.get(name, _sinusoids(*sizes))
             weights[name] = F.pad(table, (0, 0, 2, 0))
-    return Converted(
-        options, weights, dictionaries[0], None if is_joined else dictionaries[1]
-    )
+    symbols = {"dict.source.txt": source.symbols, "dict.target.txt": target.symbols}
+    if is_joined:
+        symbols = {"dict.txt": source.symbols}
+    return Converted(options, weights, symbols)
 
 
 def _sinusoids(positions: int, dim: int) -> Tensor:
@@ -288,13 +345,3 @@ def _sinusoids(positions: int, dim: int) -> Tensor:
         torch.arange(0, dim, 2).double() / dim
     )
     return torch.cat([angles.sin(), angles.cos()[:, : dim // 2]], dim=1).float()
-
-
-FAMILIES: dict[str, Callable[..., Converted]] = {
-    "bart": partial(_converted, arch="bart_large", pre_norm=False),
-    "mbart": partial(_converted, arch="mbart_large", pre_norm=True),
-    "m2m_100": partial(_converted, arch="transformer", pre_norm=True),
-    "marian": partial(_converted, arch="hub_transformer", pre_norm=False),
-    "pegasus": partial(_converted, arch="hub_transformer", pre_norm=True),
-}
-"""by config.json's `model_type`; M2M-100 and NLLB are one"""

@@ -9,6 +9,11 @@ from torch import Tensor
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
 
+Fields = dict[str, Any]
+"""the content of a JSON file, or options, by name"""
+Weights = dict[str, Tensor]
+"""by name"""
+
 _WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -21,16 +26,16 @@ _COMPUTED = (".version", "embed_positions.weights")
 """ends of the names of entries that transformers does not read"""
 
 
-def read_json(folder: Path, *names: str, optional: bool = False) -> dict[str, Any]:
+def read_json(folder: Path, *names: str, optional: bool = False) -> Fields:
     """The content of JSON files without entries that are null; an optional file need not be there.
 
     Raises:
         AggdecError: a file is not there, or is not JSON.
     """
-    content: dict[str, Any] = {}
+    content: Fields = {}
     for path in map(folder.joinpath, names):
         if path.is_file():
-            content |= structured_files.read(path, dict[str, Any], _ADVICE)
+            content |= structured_files.read(path, Fields, _ADVICE)
         elif not optional:
             raise AggdecError(
                 f"{path}: no such file; name the folder of a checkpoint in Hugging Face's format"
@@ -38,7 +43,7 @@ def read_json(folder: Path, *names: str, optional: bool = False) -> dict[str, An
     return {field: value for field, value in content.items() if value is not None}
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
+def read_weights(folder: Path) -> Weights:
     """All weights of a checkpoint in the precision of the file, by their names without `model.`, which not all have.
 
     Raises:
@@ -70,7 +75,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     }
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read(path: Path) -> Weights:
     if not path.is_file():
         raise AggdecError(f"{path}: no such file; {_ADVICE}")
     try:

@@ -1,9 +1,8 @@
 """How transformers' `generate` searches with a model, as fairseq's options."""
 
-from typing import Any
-
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.generation.options import SearchOptions
+from fairseq_aggdec.hub.files import Fields
 
 _LEAST = {
     "length_penalty": -float("inf"),
@@ -45,10 +44,10 @@ _ASSISTED = (
     "prompt_lookup_",
     "max_matching_ngram",
 )
-"""beginnings of other fields that change no output; most are of transformers' own drafts"""
+"""beginnings of other fields that change no output; most are of the drafts of transformers"""
 
 
-def flags(options: dict[str, Any]) -> list[str]:
+def flags(options: Fields) -> list[str]:
     """The words of a command line for options of a search that differ from fairseq's defaults."""
     words = []
     for name, value in options.items():
@@ -61,16 +60,22 @@ def flags(options: dict[str, Any]) -> list[str]:
     return words
 
 
-def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str, Any]:
+def search_options(fields: Fields, config: Fields) -> Fields:
     """fairseq's options of a search. Raises `AggdecError` for a field that is not known, or not supported.
 
     Args:
         fields: those of generation_config.json.
-        numbers: config.json's numbers of special tokens, by the names of their fields.
+        config: those of config.json, which holds the indices of special tokens, too.
     """
+    special = {
+        name: index
+        for name, index in config.items()
+        if name.endswith("_token_id") and name not in GENERATION
+    }
+    # each field must be one that is read, or that changes nothing
     for name, value in fields.items():
-        if name in numbers:
-            if value not in (numbers[name], [numbers[name]]):
+        if name in special:
+            if value not in (special[name], [special[name]]):
                 raise AggdecError(
                     f"generation_config.json: {name}: {value!r} is another than in config.json"
                 )
@@ -88,7 +93,8 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
             raise AggdecError(
                 f"generation_config.json: {name}: {value!r} is no such number; download the file again"
             )
-    pad, eos = numbers.get("pad_token_id"), numbers.get("eos_token_id")
+    pad = special.get("pad_token_id")
+    eos = special.get("eos_token_id")
     if fields.get("bad_words_ids", [[pad]]) != [[pad]]:
         raise AggdecError(
             "generation_config.json: bad_words_ids: has more than <pad>, which is not supported"
@@ -103,6 +109,7 @@ def search_options(fields: dict[str, Any], numbers: dict[str, int]) -> dict[str,
         if "max_new_tokens" in fields
         else fields.get("max_length", 21)
     )
+    # fairseq's names
     options = {
         "beam": fields.get("num_beams", 1),
         "lenpen": fields.get("length_penalty", 1.0),

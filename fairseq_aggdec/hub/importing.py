@@ -1,7 +1,6 @@
 """A checkpoint in Hugging Face's format becomes a folder that fairseq reads, once, in the user's cache or elsewhere."""
 
 import argparse
-import fcntl
 import hashlib
 import os
 import re
@@ -9,7 +8,6 @@ import shlex
 import shutil
 import textwrap
 import warnings
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,27 +18,20 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.bart import BARTModel
 from fairseq.models.transformer import TransformerModel
-from torch import Tensor
 
 from fairseq_aggdec import register
 from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import folder_written_whole
+from fairseq_aggdec.files import folder_written_whole, locked
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
-from fairseq_aggdec.hub.families import EOS, FAMILIES
-from fairseq_aggdec.hub.files import read_json, read_weights
+from fairseq_aggdec.hub.families import EOS, FAMILIES, Family, convert
+from fairseq_aggdec.hub.files import Fields, Weights, read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, flags, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
 from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
 # a program that imports this module before fairseq has all tasks and models, too
 register()
-_LANGUAGES = {
-    "mbart": "[a-z]{2}_[A-Z]{2}",
-    "m2m_100": "__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}",
-    "marian": ">>.+<<",
-}
-"""the tokens of a family's languages; their names have no `__` or `>>` around them"""
 _README = """\
 # {0}
 
@@ -84,19 +75,16 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         raise AggdecError(
             f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}"
         )
+    # read all that is there, and convert it
     tokenizer = read_tokenizer(source)
-    settings = _settings(source, config, tokenizer)
-    target = (
-        None if tokenizer.target_tokens == tokenizer.tokens else tokenizer.target_tokens
-    )
-    converted = FAMILIES[family](config, read_weights(source), tokenizer.tokens, target)
-    sides = {"dict.txt": converted.symbols}
-    if converted.target_symbols is not None:
-        sides = {
-            "dict.source.txt": converted.symbols,
-            "dict.target.txt": converted.target_symbols,
-        }
-    dictionaries = {name: _dictionary(symbols) for name, symbols in sides.items()}
+    settings, start = _usage(source, config, tokenizer)
+    weights = read_weights(source)
+    sides = tokenizer.tokens, tokenizer.target_tokens
+    converted = convert(FAMILIES[family], config, start, weights, *sides)
+    dictionaries = {
+        name: _dictionary(symbols) for name, symbols in converted.symbols.items()
+    }
+    # a model of fairseq must take it
     options = argparse.Namespace(**converted.options)
     # with fairseq's defaults, which what builds on it reads
     ARCH_CONFIG_REGISTRY[options.arch](options)
@@ -114,6 +102,7 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
         "model": options,
         "task": {"_name": "hub_translation", "data": ".", **languages},
     }
+    # write it
     with folder_written_whole(out) as folder:
         torch.save(
             without_training({"args": None, "cfg": cfg, "model": weights}),
@@ -131,77 +120,83 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     return settings
 
 
-def _settings(source: Path, config: dict[str, Any], tokenizer: Tokenizer) -> Settings:
-    """How the model is used. `decoder_start_token_id` of its configuration gets the value that is in force."""
-    family, tokens = config["model_type"], tokenizer.tokens
-    fields = read_json(source, "generation_config.json", optional=True)
-    if not fields:  # older files have them in config.json
-        fields = {name: value for name, value in config.items() if name in GENERATION}
-        if fields.get("force_bos_token_to_be_generated"):
-            fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
-        if family != "m2m_100":  # in the others it is transformers' default
-            fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
-    default = EOS if family in ("bart", "m2m_100") else None  # transformers'
-    start: Any = fields.get(
-        "decoder_start_token_id", config.get("decoder_start_token_id", default)
-    )
-    config["decoder_start_token_id"] = start
-    begin = {"decoder_start_token_id": start} | {
-        name: fields[name] for name in fields if name == "forced_bos_token_id"
-    }
-    for name, number in begin.items():
-        if type(number) is not int or not 0 <= number < len(tokenizer.target_tokens):
+def _usage(source: Path, config: Fields, tokenizer: Tokenizer) -> tuple[Settings, int]:
+    """How the model is used, and the first input of its decoder, by the tokenizer's index."""
+    name = config["model_type"]
+    family = FAMILIES[name]
+    generation = _generation(source, config, family)
+    tokens = tokenizer.target_tokens
+    # the first tokens of an output
+    start: Any = EOS if family.starts_with_eos else None
+    start = config.get("decoder_start_token_id", start)
+    start = generation.get("decoder_start_token_id", start)
+    begin: Fields = {"decoder_start_token_id": start}
+    if "forced_bos_token_id" in generation:
+        begin["forced_bos_token_id"] = generation["forced_bos_token_id"]
+    for field, index in begin.items():
+        if type(index) is not int or not 0 <= index < len(tokens):
             raise AggdecError(
-                f"{source}: {name}: {number} is no token's number; enter that of the output's language"
+                f"{source}: {field}: {index} is no token's index; enter that of the output's language"
             )
-    first, *forced = (tokenizer.target_tokens[number] for number in begin.values())
-
-    options = read_json(source, "tokenizer_config.json", optional=True)
-    names = {
-        token: token.strip("_<>")
-        for token in tokens
-        if re.fullmatch(_LANGUAGES.get(family, "(?!)"), token)
+    first, *forced = (tokens[index] for index in begin.values())
+    # its languages, by their tokens and by their names
+    languages = {
+        token.strip("_<>"): token
+        for token in tokenizer.tokens
+        if re.fullmatch(family.language, token)
     }
-    known = names | {name: name for name in names.values()}
-    src = options.get("src_lang") or options.get("source_lang", "")
-    tgt = options.get("tgt_lang") or options.get("target_lang", "")
-    target = next(
-        (known[token] for token in (first, *forced, tgt) if token in known),
-        "" if names else tgt or "target",
-    )
-    form = {"bart": "<s> {text} </s>"}.get(
-        family, "{target} {text} </s>" if names else "{text} </s>"
-    )
-    if family in ("mbart", "m2m_100"):
-        if not names:
+    names = {token: language for language, token in languages.items()}
+    names |= {language: language for language in languages}
+    options = read_json(source, "tokenizer_config.json", optional=True)
+    source_lang = options.get("src_lang") or options.get("source_lang", "")
+    target_lang = options.get("tgt_lang") or options.get("target_lang", "")
+    default = "" if languages else target_lang or "target"
+    named = (names[token] for token in (first, *forced, target_lang) if token in names)
+    target_lang = next(named, default)
+    # how a source is written
+    if family.names_source:
+        if not languages:
             raise AggdecError(
                 f"{source}: the tokenizer has no language; download the files of the tokenizer again"
             )
         kind = options.get("tokenizer_class") or config.get("tokenizer_class") or ""
-        is_mbart_25 = "50" not in kind and ("MBart" in kind or first in names)
-        form = (
-            "{text} </s> {source}"
-            if is_mbart_25 or options.get("legacy_behaviour")
-            else "{source} {text} </s>"
-        )
-        if first not in names and names.keys() >= {*forced}:
+        is_language = first in languages.values()
+        is_mbart_25 = "50" not in kind and ("MBart" in kind or is_language)
+        ends = is_mbart_25 or options.get("legacy_behaviour")
+        template = "{text} </s> {source}" if ends else "{source} {text} </s>"
+        if not is_language and set(forced) <= set(languages.values()):
             forced = ["{target}"]
-        src = known.get(src, "")
+        source_lang = names.get(source_lang, "")
     else:
-        src = src or "source"
-    numbers = {
-        name: value
-        for name, value in config.items()
-        if name.endswith("_token_id") and name not in GENERATION
-    }
-    languages = {name: token for token, name in names.items()}
-    summarizes = family == "pegasus" or any(
-        "summarization" in task for task in config.get("task_specific_params", {})
+        source_lang = source_lang or "source"
+        template = "<s> {text} </s>" if family.is_bart else "{text} </s>"
+        if languages:
+            template = "{target} {text} </s>"
+    tasks = config.get("task_specific_params", {})
+    settings = Settings(
+        name,
+        tokenizer.kind,
+        languages,
+        template,
+        forced,
+        search_options(generation, config),
+        source_lang,
+        target_lang,
+        summarizes=name == "pegasus" or any("summarization" in task for task in tasks),
     )
-    search = search_options(fields, numbers)
-    return Settings(
-        family, tokenizer.kind, languages, form, forced, search, src, target, summarizes
-    )
+    return settings, start
+
+
+def _generation(source: Path, config: Fields, family: Family) -> Fields:
+    """The fields of generation_config.json, which older files have in config.json."""
+    if fields := read_json(source, "generation_config.json", optional=True):
+        return fields
+    fields = {name: value for name, value in config.items() if name in GENERATION}
+    if fields.get("force_bos_token_to_be_generated"):
+        fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
+    if family.forces_eos:
+        fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
+    return fields
 
 
 def _dictionary(symbols: list[str]) -> Dictionary:
@@ -212,7 +207,7 @@ def _dictionary(symbols: list[str]) -> Dictionary:
 
 
 def _check(
-    weights: dict[str, Tensor],
+    weights: Weights,
     options: argparse.Namespace,
     dictionaries: list[Dictionary],
 ) -> None:
@@ -248,6 +243,7 @@ def imported(folder: Path) -> Path:
         )
     if (folder / FILE).is_file():
         return folder
+    # which files it is made of
     folder = folder.resolve()
     facts = [str(folder), version("fairseq-aggdec")]
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
@@ -259,17 +255,15 @@ def imported(folder: Path) -> Path:
         / "hub"
     )
     found = cache / f"{folder.name}-{key}"
+    lock = cache / f"{found.name}.lock"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        opened = (cache / f"{found.name}.lock").open("w")
+        lock.touch()
     except OSError as error:
-        reason = error.strerror
         raise AggdecError(
-            f"{cache}: cannot be written ({reason}); set XDG_CACHE_HOME to another folder"
+            f"{cache}: cannot be written ({error.strerror}); set XDG_CACHE_HOME to another folder"
         ) from None
-    with opened as lock:
-        with suppress(OSError):  # a network file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(lock):
         if not (found / FILE).is_file():
             import_checkpoint(folder, found)
     return found
@@ -277,18 +271,20 @@ def imported(folder: Path) -> Path:
 
 def commands(folder: Path, settings: Settings) -> str:
     """Lines for a shell; `text.txt`, `train.txt` and `valid.txt` are the user's, with a sentence a line."""
-    name, model = shlex.quote(str(folder)), shlex.quote(str(folder / MODEL))
+    name = shlex.quote(str(folder))
+    model = shlex.quote(str(folder / MODEL))
     # the first other language, or the only one
     source = settings.source_lang or min(
         settings.languages, key=settings.target_lang.__eq__
     )
     target = settings.target_lang or min(settings.languages, key=source.__eq__)
     pair = f"-s {source} -t {target}"
+    # its search
     search = dict(settings.generation)
     beam = search.pop("beam", 1)
     words = "".join(f" {word}" for word in flags(search))
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
-    if "block_ngrams" not in search:  # fairseq's own search bans none
+    if "block_ngrams" not in search:  # fairseq's search bans none
         modes.insert(0, f"{BEAM}{beam}")
     text = (
         '--whole "A text. It is one input."' if settings.summarizes else '"A sentence."'

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.hub.files import Fields
 
-FILE, MODEL = "hub.json", "model.pt"
-"""names of an imported folder's settings and checkpoint"""
+FILE = "hub.json"
+"""the file name of an imported model's settings"""
+MODEL = "model.pt"
+"""the file name of its checkpoint"""
 TAGGED = ">><<"
 """target language of a model whose texts begin with their own, as `>>deu<< How are you?`"""
 _ADVICE = "import the model again, into a new folder"
@@ -30,8 +32,8 @@ class Settings:
     source: str
     """how the encoder's input is made of `{text}`, its language `{source}` and that of the output, `{target}`"""
     forced: list[str]
-    """the first tokens of every output behind fairseq's `</s>`: `["{target}"]`"""
-    generation: dict[str, Any]
+    """the first tokens of every output after fairseq's `</s>`: `["{target}"]`"""
+    generation: Fields
     """the search's options by fairseq's names: beam, lenpen, max_len_a, max_len_b, min_len, block_ngrams"""
     source_lang: str
     """default of `-s`; of a model without language tokens the one name"""
@@ -44,7 +46,7 @@ class Settings:
         """The settings of an imported folder; None of another. Raises `AggdecError` where they are damaged."""
         if not (folder / FILE).is_file():
             return None
-        content = structured_files.read(folder / FILE, dict[str, Any], _ADVICE)
+        content = structured_files.read(folder / FILE, Fields, _ADVICE)
         try:
             return cls(**content)
         except TypeError as error:  # it names the field that is missing, or not known
@@ -61,7 +63,7 @@ class Settings:
         return settings
 
     @classmethod
-    def greedy_search(cls, folder: Path) -> dict[str, Any]:
+    def greedy_search(cls, folder: Path) -> Fields:
         """`generation` for modes without a beam; {} where the folder is not an imported model's."""
         found = cls.found(folder)
         search = {} if found is None else dict(found.generation)
@@ -86,15 +88,15 @@ class Settings:
         """Raise `AggdecError` where the model has no language of this name; `asked`: what has named it."""
         if name not in self.languages:
             nearest = ", ".join(get_close_matches(name, self.languages, 4, cutoff=0))
-            number = len(self.languages)
+            count = len(self.languages)
             raise AggdecError(
-                f"{asked}: the model has no such language; of its {number} the nearest are {nearest}"
+                f"{asked}: the model has no such language; of its {count} the nearest are {nearest}"
             )
 
-    def around(
+    def prompt_template(
         self, source_lang: str, target_lang: str
     ) -> tuple[list[str], list[str], list[str]]:
-        """The tokens before a source's text, those behind it, and the first ones of every output.
+        """The tokens before a source's text, those after it, and the first ones of every output.
 
         `target_lang`: `TAGGED` where the text itself begins with the language.
 
@@ -116,7 +118,7 @@ class Settings:
         words = {
             place: self.languages.get(name, "") for place, (_, name) in named.items()
         }
-        before_it, behind_it, forced = (
+        source_start, source_end, forced = (
             [words.get(word, word) for word in part] for part in parts
         )
-        return before_it, behind_it, forced
+        return source_start, source_end, forced

@@ -1,10 +1,10 @@
-"""Tokenizers of Hugging Face's checkpoints: the numbers that a published one gives a text, and the text of numbers.
+"""Tokenizers of Hugging Face's checkpoints: the token indices of a text, and the text of indices.
 
 The libraries `tokenizers` and `sentencepiece` (the extra `hub`) are imported when a folder is read.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.hub.files import read_json
+from fairseq_aggdec.hub.files import Fields, read_json
 
 KINDS: dict[str, list[str]] = {
     "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
@@ -46,20 +46,20 @@ SPECIAL = {
     ],
     "bpe": [*FIRST, "<mask>"],
 }
-"""special tokens that a folder need not name; where it has no vocab.json, all but the last have the first numbers"""
+"""special tokens that a folder need not name; where it has no vocab.json, all but the last have the first indices"""
 M2M_LANGUAGES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr "
     "ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
     "pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu",
     "wmt21": "en ha is ja cs ru zh de",
 }
-"""languages behind vocab.json, by `language_codes` of tokenizer_config.json; not all folders list them"""
+"""languages after vocab.json, by `language_codes` of tokenizer_config.json; not all folders list them"""
 _MBART_50 = (
     "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX "
     "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN "
     "pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
 ).split()
-BEHIND_PIECES = {
+AFTER_PIECES = {
     "MBartTokenizer": [*_MBART_50[:25], "<mask>"],
     "MBart50Tokenizer": [*_MBART_50, "<mask>"],
 }
@@ -67,17 +67,17 @@ BEHIND_PIECES = {
 ESCAPED = re.compile(r"<token:\d+>")
 
 
-def symbol(token: str, number: int) -> str:
-    """The name of a token in fairseq's dictionary: the token itself, or its number where fairseq would misread it.
+def symbol(token: str, index: int) -> str:
+    """The name of a token in fairseq's dictionary: the token itself, or its index where fairseq would misread it.
 
-    fairseq splits lines at any white space. Two numbers never have the same name.
+    fairseq splits lines at any white space. Two indices never have the same name.
     """
     is_readable = (
         token
         and not any(character.isspace() for character in token)
         and not ESCAPED.fullmatch(token)
     )
-    return token if is_readable else f"<token:{number}>"
+    return token if is_readable else f"<token:{index}>"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Tokenizer:
     files: list[str]
     """names of the files that it reads"""
     tokens: list[str]
-    """by Hugging Face's number; one that has no token is named as by `symbol`"""
+    """by Hugging Face's index; an index that has no token is named as by `symbol`"""
     target_tokens: list[str]
     """the same, but in a Marian model of two vocabularies"""
     special: set[str]
@@ -97,7 +97,7 @@ class Tokenizer:
     cleans_spaces: bool
     """an output's text has no spaces before its punctuation"""
     encode: Callable[..., list[int]]
-    """(text: str, is_target: bool = False): the numbers of a text, without what a model expects at its ends
+    """(text: str, is_target: bool = False): the indices of a text, without what a model expects at its ends
 
     Special tokens inside the text are read as such. `is_target`: it is in the language of outputs, for which Marian has
     another SentencePiece model.
@@ -105,16 +105,11 @@ class Tokenizer:
     joined: Callable[[list[str]], str]
     """the text of tokens"""
 
-    def decode(self, numbers: Sequence[int]) -> str:
-        """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`)."""
-        return self.text(
-            self.target_tokens[number]
-            for number in numbers
-            if number < len(self.target_tokens)
-        )
-
     def text(self, tokens: Iterable[str]) -> str:
-        """As `decode`, of tokens by name; a name that is no token is kept as it is."""
+        """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`).
+
+        A name that is no token is kept as it is.
+        """
         text = self.joined(
             [
                 token
@@ -131,7 +126,7 @@ class Tokenizer:
 def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a folder; its kind is found out by its files.
 
-    Its numbers are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
+    Its indices are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
     mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
 
     Raises:
@@ -187,7 +182,8 @@ def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Toke
             tokenizer.add_tokens(
                 [library.AddedToken(token, normalized=False, **options)]
             )
-    tokens = _by_number(tokenizer.get_vocab())
+    # what it says of its tokens
+    tokens = _by_index(tokenizer.get_vocab())
     special = {
         token.content
         for token in tokenizer.get_added_tokens_decoder().values()
@@ -208,45 +204,44 @@ def _tokenizers(library: Any, folder: Path, kind: str, files: list[str]) -> Toke
 def _sentencepiece(
     library: Any, folder: Path, kind: str, files: list[str]
 ) -> Tokenizer:
-    """Models of SentencePiece, whose pieces have other numbers in the checkpoint."""
+    """Models of SentencePiece, whose pieces have other indices in the checkpoint."""
     config = read_json(folder, *CONFIG, optional=True)
     names = [name for name in KINDS[kind] if name != "vocab.json"]
     models = [
         library.SentencePieceProcessor(model_file=str(folder / name)) for name in names
     ]
+    # the vocabulary: pieces, then added tokens and languages
     if "vocab.json" in files:
-        numbers = read_json(folder, "vocab.json")
+        indices = read_json(folder, "vocab.json")
     else:
         # of the pieces that are not special in SentencePiece
         first = 2 if kind == "sentencepiece_pegasus" else 3
         pieces = [
-            models[0].id_to_piece(number) for number in range(first, len(models[0]))
+            models[0].id_to_piece(index) for index in range(first, len(models[0]))
         ]
-        numbers = {
-            token: number for number, token in enumerate([*SPECIAL[kind][:-1], *pieces])
+        indices = {
+            token: index for index, token in enumerate([*SPECIAL[kind][:-1], *pieces])
         }
     added = _added_tokens(folder, config, SPECIAL[kind])
     languages: list[str] = []
     if kind == "sentencepiece_vocab":
-        codes, known = (
-            str(config.get("language_codes", "m2m100")),
-            " or ".join(M2M_LANGUAGES),
-        )
+        codes = str(config.get("language_codes", "m2m100"))
+        known = " or ".join(M2M_LANGUAGES)
         if codes not in M2M_LANGUAGES:
             raise AggdecError(
                 f"{folder / CONFIG[0]}: language_codes: {codes!r} is not supported, only {known}"
             )
         languages = [f"__{code}__" for code in M2M_LANGUAGES[codes].split()]
-    # those that have a number follow those that have none
+    # those that have an index follow those that have none
     for token in sorted(
-        [*added, *languages], key=lambda token: "number" in added.get(token, {})
+        [*added, *languages], key=lambda token: "index" in added.get(token, {})
     ):
-        numbers.setdefault(token, added.get(token, {}).get("number", len(numbers)))
+        indices.setdefault(token, added.get(token, {}).get("index", len(indices)))
     sides = [
-        numbers,
+        indices,
         read_json(folder, "target_vocab.json")
         if config.get("separate_vocabs")
-        else numbers,
+        else indices,
     ]
     for name, model, side in zip(names, models, sides, strict=False):
         pieces = model.id_to_piece([*range(len(model))])
@@ -254,7 +249,8 @@ def _sentencepiece(
             raise AggdecError(
                 f"{folder / name}: most of its pieces are not in the vocabulary; download both again"
             )
-    tokens, target_tokens = map(_by_number, sides)
+    # reading and writing texts
+    tokens, target_tokens = map(_by_index, sides)
     unknown = [side[UNKNOWN] for side in sides]
     patterns = [  # the longest first; some take the spaces before them
         rf"(?<!\s)\s*{re.escape(token)}"
@@ -291,19 +287,20 @@ def _sentencepiece(
 
 
 def _added_tokens(
-    folder: Path, config: dict[str, Any], specials: list[str]
-) -> dict[str, dict[str, Any]]:
-    """Tokens that a text is split at, and their properties: `special`, `lstrip`, perhaps `rstrip` and a `number`.
+    folder: Path, config: Fields, specials: list[str]
+) -> dict[str, Fields]:
+    """Tokens that a text is split at, and their properties: `special`, `lstrip`, perhaps `rstrip` and an `index`.
 
-    Those without a number follow the vocabulary in this order: languages, then `<mask>`.
+    Those without an index follow the vocabulary in this order: languages, then `<mask>`.
     """
-    numbered = config.get("added_tokens_decoder", {}).items()
+    with_index = config.get("added_tokens_decoder", {}).items()
     added = {
-        entry["content"]: entry | {"number": int(number)} for number, entry in numbered
+        entry["content"]: entry | {"index": int(index)} for index, entry in with_index
     }
-    for token, number in read_json(folder, "added_tokens.json", optional=True).items():
-        added.setdefault(token, {"number": number})
-    first = BEHIND_PIECES.get(
+    for token, index in read_json(folder, "added_tokens.json", optional=True).items():
+        added.setdefault(token, {"index": index})
+    # those that are special by their role
+    first = AFTER_PIECES.get(
         str(config.get("tokenizer_class")).removesuffix("Fast"), []
     )
     more = (
@@ -329,9 +326,9 @@ def _added_tokens(
     return added
 
 
-def _by_number(numbers: dict[str, int]) -> list[str]:
-    names = {number: token for token, number in numbers.items()}
-    return [names.get(number, symbol("", number)) for number in range(1 + max(names))]
+def _by_index(indices: dict[str, int]) -> list[str]:
+    names = {index: token for token, index in indices.items()}
+    return [names.get(index, symbol("", index)) for index in range(1 + max(names))]
 
 
 @dataclass
@@ -356,16 +353,15 @@ class HubBPE:
         self.tokenizer = read_tokenizer(Path(config.hub_folder))
         sides = self.tokenizer.tokens, self.tokenizer.target_tokens
         self._symbols = [
-            [symbol(token, number) for number, token in enumerate(side)]
-            for side in sides
+            [symbol(token, index) for index, token in enumerate(side)] for side in sides
         ]
         self._tokens = dict(zip(self._symbols[True], sides[True], strict=True))
 
     def encode(self, text: str, is_target: bool = False) -> str:
         """The symbols of a source, or of a text in the language of outputs, joined by spaces."""
         return " ".join(
-            self._symbols[is_target][number]
-            for number in self.tokenizer.encode(text, is_target)
+            self._symbols[is_target][index]
+            for index in self.tokenizer.encode(text, is_target)
         )
 
     def decode(self, symbols: str) -> str:

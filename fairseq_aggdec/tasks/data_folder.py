@@ -78,7 +78,7 @@ def language_pair(
         )
     # the model's languages, and the dictionaries
     if settings is not None:
-        settings.around(source, target)
+        settings.prompt_template(source, target)
     for side, language in (("source", source), ("target", target)):
         if not dictionary_file(folder, side, language).is_file():
             raise AggdecError(

@@ -70,10 +70,10 @@ class HubTemplateMixin(FairseqTask):
         super().__init__(cfg, *rest, **named)
         settings = _settings(cfg)
         if settings is not None:
-            around = settings.around(cfg.source_lang, cfg.target_lang)
+            template = settings.prompt_template(cfg.source_lang, cfg.target_lang)
             source = self.source_dictionary
             target = self.target_dictionary
-            sides = zip(around, (source, source, target), strict=True)
+            sides = zip(template, (source, source, target), strict=True)
             self.form = PromptTemplate(
                 *([side.index(token) for token in tokens] for tokens, side in sides)
             )

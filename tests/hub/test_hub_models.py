@@ -1,4 +1,4 @@
-"""Small models of each family, made by transformers (`make_models`), decode here as they do there."""
+"""Small models of each family, made by transformers (`scripts/hub_models`), decode here as they do there."""
 
 import importlib.util
 import json
@@ -18,8 +18,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.fuzzing.checking import mended_ngram_blocker
-from tests.hub.compare import MODELS, NAMES, Imported, differences
-from tests.hub.hostile import hostile_lines
+from tests.hub.imported_models import MODELS, NAMES, Imported, differences
 from tests.support.helpers import PLUGIN, generate_here, parse_generate, run_cli
 
 TEXTS = (
@@ -51,7 +50,7 @@ def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(
     imported: Imported,
 ) -> None:
     inputs = json.loads((MODELS / imported.name / "hostile.json").read_text("utf-8"))
-    lines = hostile_lines(len(inputs))
+    lines = json.loads((MODELS / "hostile_lines.json").read_text("utf-8"))
     for line, tokens, theirs in zip(
         lines, imported.of(imported.forward[0]).inputs(lines), inputs, strict=True
     ):
@@ -144,7 +143,7 @@ def test_fairseq_generate_has_the_same_outputs(
 ) -> None:
     rows, ours = imported.forward, imported.of(imported.forward[0])
     (tmp_path / "text").write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
-    pair = ["-s", ours.model.source_lang, "-t", ours.model.target_lang]
+    pair = ["-s", ours.model.source_lang, "-t", str(ours.model.target_lang)]
     aggdec(
         [
             "binarize",

@@ -20,7 +20,7 @@ from fairseq_aggdec.text.sentences import split_text
 from fairseq_aggdec.train.drafter.plan import Measured
 from fairseq_aggdec.train.drafter.recipe import Recipe
 from fairseq_aggdec.train.drafter.stages import _Stages
-from tests.hub.compare import Imported, copied
+from tests.hub.imported_models import Imported, copied
 from tests.support.helpers import PLUGIN, run_cli
 
 MODELS = Path(__file__).parent / "models"
@@ -222,7 +222,9 @@ def test_a_draft_is_split_by_the_rules_of_the_language_that_its_text_names(
     tmp_path: Path,
 ) -> None:
     model = load.hub(Imported("marian_multi", tmp_path / "imported").folder)
-    with mock.patch("fairseq_aggdec.model.split_text", wraps=split_text) as split:
+    with mock.patch(
+        "fairseq_aggdec.text.pipeline.split_text", wraps=split_text
+    ) as split:
         model.decode("\n>>deu<< Tom is here.", "iad", drafts="Tom ist hier.")
     assert split.call_args.args == ("Tom ist hier.", "deu")
     assert model.target_lang is None

@@ -12,7 +12,7 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.hub.settings import Settings
-from tests.hub.compare import copied
+from tests.hub.imported_models import copied
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 SAFE, BIN = "model.safetensors", "pytorch_model.bin"

@@ -3,12 +3,12 @@
 Each has the flags and the files of a published checkpoint: configurations, in the form of their time, and the names of
 the files of weights are those in `tests/hub/models`. Its tokenizer is trained on real text (AGGDEC_DATA: sentences of
 Tatoeba, CC BY 2.0), and the model a little. transformers 4 wrote the tokenizers of most published checkpoints, 5 saves
-others; so the script runs twice, in two environments of its own:
+others; so the script runs twice, in two environments of its own, in the root of the checkout:
 
     pip install transformers==4.57.6 sentencepiece protobuf          # first environment
-    python -m tests.hub.make_models tokenizers FOLDER
+    python -m scripts.hub_models.make_models tokenizers FOLDER
     pip install transformers==5.24.0 torch==2.13.0 sentencepiece protobuf   # second
-    python -m tests.hub.make_models models FOLDER --steps 1000 [--only NAME]
+    python -m scripts.hub_models.make_models models FOLDER --steps 1000 [--only NAME]
 """
 
 import argparse
@@ -27,10 +27,10 @@ import tokenizers
 import torch
 import transformers  # type: ignore[import-not-found]
 
-from tests.hub.hostile import hostile_lines
+from scripts.hub_models.hostile import hostile_lines
 
 SEED = 7
-MODELS = Path(__file__).parent / "models"
+MODELS = Path("tests/hub/models")
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/config.json"))
 LANGUAGES = {
     **dict.fromkeys(("mbart50", "mbart25"), ("en_XX", "de_DE")),

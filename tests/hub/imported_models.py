@@ -1,13 +1,7 @@
-"""Compares small models with transformers, where it is installed: `python -m tests.hub.compare --sentences 200`.
+"""The small models of the folder `models`, imported, and what transformers gave for them."""
 
-transformers 5 reads the tokenizers of mBART-50, NLLB and Pegasus otherwise than 4, which wrote them, and than
-SentencePiece: it leaves a piece for each odd space. Those are the differences of hostile lines that it prints.
-"""
-
-import argparse
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,45 +92,3 @@ def differences(
                     apart := max(abs(one - other) for one, other in scores)
                 ) > LOG_PROBABILITY:
                     yield f"{row['text']!r}: a log-probability differs by {apart:.1e}"
-
-
-def main() -> None:
-    from tests.hub.make_models import expected, hostile_input, hostile_lines
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument(
-        "--hostile",
-        type=int,
-        default=1000,
-        help="lines whose encoder inputs are compared",
-    )
-    parser.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
-    arguments = parser.parse_args()
-    for name in arguments.only:
-        with tempfile.TemporaryDirectory() as made:
-            imported = Imported(name, Path(made) / name)
-            rows = expected(name, MODELS / name, arguments.sentences)
-            wrong = [
-                text for size in (1, 16) for text in differences(imported, rows, size)
-            ]
-            lines, theirs = (
-                hostile_lines(arguments.hostile),
-                hostile_input(name, MODELS / name, arguments.hostile),
-            )
-            for line, tokens, others in zip(
-                lines, imported.of(rows[0]).inputs(lines), theirs, strict=True
-            ):
-                if tokens != others:
-                    wrong.append(
-                        f"{line[:60]!r}: the encoder reads {tokens[:20]} in place of {others[:20]}"
-                    )
-        print(
-            f"{name}: {len(rows)} sentences, {len(lines)} lines, {len(wrong)} differences",
-            *wrong[:5],
-            sep="\n  ",
-        )
-
-
-if __name__ == "__main__":
-    main()
