@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -15,14 +14,26 @@ from tyro.conf import Positional, arg
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import Count, Flag, Many, Maybe, Verb
+from fairseq_aggdec.demo.shipped import CAREFUL
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import read_text
 from fairseq_aggdec.text.edits import COLOURED_MARKS, PLAIN_MARKS, marked
 from fairseq_aggdec.text.results import Result
-from fairseq_aggdec.text.shipped import CAREFUL
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
+
+
+def _load(
+    checkpoint: str | None, shipped: str, corrects: bool | None, **given: Any
+) -> Model:
+    """The model of a checkpoint, or of a folder in Hugging Face's format; None: the shipped one of that name."""
+    from fairseq_aggdec.model import load
+
+    if checkpoint is None:
+        return load.shipped(shipped, **given)
+    kind = load.hub if os.path.isdir(checkpoint) else load
+    return kind(checkpoint, corrects=corrects, **given)
 
 
 @dataclass(kw_only=True)
@@ -80,35 +91,33 @@ class Translate(_Decoding, _OwnModel, Verb):
     corrects: ClassVar[bool | None] = None
 
     def run(self) -> None:
-        own, decoding = self.given(_OwnModel), self.given(_Decoding)
+        given = self.given(_OwnModel)
+        decoding = self.given(_Decoding)
+        # what does not go together
         if self.texts and self.input:
             raise AggdecError("give texts or --input, not both")
         if self.model and (self.path or self.data):
             raise AggdecError(
                 "--model names a folder that has everything: leave out --path and --data"
             )
-        if own and not (self.path or self.model):
-            option = option_name(next(iter(own)))
+        if given and not (self.path or self.model):
+            option = option_name(next(iter(given)))
             raise AggdecError(
                 f"{option} is for a model of your own: give its checkpoint by --path"
             )
+        # the model
         texts = self._texts()
         options.start(self.threads, self.path, self.drafter_path)
-        from fairseq_aggdec.model import load
-
         is_short = self.texts and not (self.path or self.model)
-        own |= {
-            "device": self.device or ("cpu" if is_short else None),
-            "precision": self.precision,
-        }
-        if self.model:
-            model = load.hub(self.model, corrects=self.corrects, **own)
-        else:
-            model = (
-                load(self.path, corrects=self.corrects, **own)
-                if self.path
-                else load.shipped(self.shipped, **own)
-            )
+        model = _load(
+            self.model or self.path,
+            self.shipped,
+            self.corrects,
+            device=self.device or ("cpu" if is_short else None),
+            precision=self.precision,
+            **given,
+        )
+        # text after text
         decode: Callable[..., Result] = (
             model.correct if self.corrects else model.translate
         )
@@ -220,66 +229,42 @@ class Serve(Verb):
     def run(self) -> None:
         if self.demo and self.translator:
             raise AggdecError("give --translator or --demo, not both")
-        from fairseq_aggdec.process import gpu_is_lost
-        from fairseq_aggdec.serve.app import listen, make_app, make_server
-        from fairseq_aggdec.serve.connections import known_as
+        from fairseq_aggdec.serve.app import listen, serve
 
         options.start(self.threads)
-        # seconds: long texts are split beside the thread that decodes
-        sys.setswitchinterval(0.001)
+        settings: dict[str, Any] = {"mode": self.mode}
+        if self.mode == CAREFUL["mode"]:
+            settings = dict(CAREFUL)
+        if self.tolerance is not None:
+            settings["tolerance"] = self.tolerance
         with listen(self.host, self.port) as listening:
             corrector = self._loaded("corrector", "gec")
-            translator = (
-                self._loaded("translator", "mt")
-                if self.demo or self.translator
-                else None
+            translator = None
+            if self.demo or self.translator:
+                translator = self._loaded("translator", "mt")
+            serve(
+                listening,
+                self.host,
+                self.allow_host,
+                corrector,
+                translator,
+                self.language,
+                settings,
             )
-            settings: dict[str, Any] = (
-                dict(CAREFUL) if self.mode == CAREFUL["mode"] else {"mode": self.mode}
-            )
-            if self.tolerance is not None:
-                settings["tolerance"] = self.tolerance
-            # a wrong option is refused now; the first request is fast
-            corrector.decode("This is ready.", **settings)
-            if translator is not None:
-                translator.translate("This is ready.")
-            address, port = listening.getsockname()[:2]
-            hosts = known_as(self.host, address, self.allow_host)
-            app = make_app(
-                corrector, translator, self.language, hosts=hosts, **settings
-            )
-            host = f"[{self.host}]" if ":" in self.host else self.host
-            print(
-                f"http://{host}:{port} (no authentication: not for the open net)",
-                flush=True,
-            )
-            if self.host not in ("127.0.0.1", "::1", "localhost"):
-                print(
-                    f"warning: --host {self.host} lets in whoever can reach this machine",
-                    file=sys.stderr,
-                )
-            # uvicorn raises it again when all is answered
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-            make_server(app).run(sockets=[listening])
-            if gpu_is_lost():
-                raise AggdecError(
-                    "the GPU has failed and takes no more work from this process: start it again"
-                )
 
     def _loaded(self, name: str, shipped: str) -> Model:
         """The model of one side: of its checkpoint, or the shipped one."""
-        from fairseq_aggdec.model import load
-
         checkpoint = getattr(self, name)
-        if checkpoint is None:
-            return load.shipped(shipped)
-        source, _, target = (getattr(self, f"{name}_languages") or "").partition("-")
-        own: dict[str, Any] = {
-            option: getattr(self, f"{name}_{option}")
-            for option in ("data", "tokenizer", "bpe")
-        }
-        own |= {"source_lang": source or None, "target_lang": target or None}
-        if os.path.isdir(checkpoint):
-            del own["data"]
-            return load.hub(checkpoint, corrects=name == "corrector", **own)
-        return load(checkpoint, corrects=name == "corrector", **own)
+        given = {}
+        if checkpoint is not None:
+            source, _, target = (getattr(self, f"{name}_languages") or "").partition(
+                "-"
+            )
+            given = {
+                "data": getattr(self, f"{name}_data"),
+                "tokenizer": getattr(self, f"{name}_tokenizer"),
+                "bpe": getattr(self, f"{name}_bpe"),
+                "source_lang": source or None,
+                "target_lang": target or None,
+            }
+        return _load(checkpoint, shipped, name == "corrector", **given)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
+import sys
 import traceback
 from collections.abc import AsyncIterator, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairseq_aggdec.errors import AggdecError, reason_of
 from fairseq_aggdec.process import gpu_is_lost
 from fairseq_aggdec.serve.batching import Batcher
-from fairseq_aggdec.serve.connections import OriginGuard
+from fairseq_aggdec.serve.connections import OriginGuard, known_as
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 
@@ -104,7 +106,8 @@ class Limits:
     """Bounds the time of requests, and says what went wrong without a word of their texts."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
+        self._app = app
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -154,6 +157,53 @@ def listen(host: str, port: int) -> socket.socket:
         raise AggdecError(
             f"--host {host} --port {port}: {reason}; --port 0 takes a free one"
         ) from error
+
+
+def serve(
+    listening: socket.socket,
+    host: str,
+    further: Collection[str],
+    corrector: Model,
+    translator: Model | None,
+    language: str | None,
+    settings: dict[str, Any],
+) -> None:
+    """Answer requests until SIGTERM or Ctrl-C.
+
+    Args:
+        listening: as by `listen`.
+        host: its address, as it was given.
+        further: other names by which it is asked.
+        corrector, translator, language, settings: as in `make_app`.
+
+    Raises:
+        AggdecError: an option of the models cannot be used, or the GPU has failed.
+    """
+    # in seconds: long texts are split beside the thread that decodes
+    sys.setswitchinterval(0.001)
+    # a wrong option is refused now; the first request is fast
+    corrector.decode("This is ready.", **settings)
+    if translator is not None:
+        translator.translate("This is ready.")
+    address, port = listening.getsockname()[:2]
+    hosts = known_as(host, address, further)
+    app = make_app(corrector, translator, language, hosts=hosts, **settings)
+    shown = f"[{host}]" if ":" in host else host
+    print(
+        f"http://{shown}:{port} (no authentication: not for the open net)", flush=True
+    )
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        print(
+            f"warning: --host {host} lets in whoever can reach this machine",
+            file=sys.stderr,
+        )
+    # uvicorn raises it again when all is answered
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    make_server(app).run(sockets=[listening])
+    if gpu_is_lost():
+        raise AggdecError(
+            "the GPU has failed and takes no more work from this process: start it again"
+        )
 
 
 def make_server(app: Starlette) -> uvicorn.Server:

@@ -5,40 +5,31 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
-from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, aside
+from fairseq_aggdec.serve.requests import in_thread
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
-from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
+from fairseq_aggdec.text.sentences import Span, cut_at_clauses, split_text
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
 
-BATCH, BATCH_CHARACTERS = 32, 500
-"""the most sentences, and characters of several, that are decoded at once: others wait for them"""
+BATCH = 32
+"""the most sentences that are decoded at once: others wait for them"""
+BATCH_CHARACTERS = 500
+"""the most characters of several sentences that are decoded at once"""
 SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
 """sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
-MOST_TAKEN = 2 * MOST_BYTES
-"""bytes of texts that are read, wait or are decoded, beyond which long texts are refused unread"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
-
-
-def busy() -> HTTPException:
-    """The refusal of a request that may be sent again."""
-    return HTTPException(
-        429, "too many texts are waiting: try again later", {"Retry-After": "2"}
-    )
 
 
 class Batcher:
@@ -57,7 +48,7 @@ class Batcher:
     ) -> None:
         """
         Args:
-            model: decodes the sentences, each as a text of its own.
+            model: decodes the sentences, each as one text.
             worker: one thread. Several batchers may share it; their batches then take turns.
             language: the ISO code of the texts' language; None: the model's `source_lang`.
             settings: other arguments of `model.decode`.
@@ -66,55 +57,19 @@ class Batcher:
         self.worker = worker
         self.language: str = language or model.source_lang
         self._settings = settings
-        self._turns: dict[str, int] = {}  # the queue: which is decoded next
+        # the queue: of each sentence the characters that its request has had before
+        self._turns: dict[str, int] = {}
         self._turn = 0  # of the sentences that are decoded now
         self._asked: dict[str, asyncio.Future[Result]] = {}
-        # that wait for each sentence of `_asked`
+        # how many requests wait for each sentence of `_asked`
         self._requests: Counter[str] = Counter()
-        self._taken = 0  # bytes of texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
     @property
     def waiting(self) -> int:
-        """The number of sentences in the queue."""
+        """How many sentences are in the queue."""
         return len(self._turns)
-
-    @contextmanager
-    def taking(self, request: Request) -> Iterator[Callable[[int], None]]:
-        """The time from a request's headers to its answer: a long text is refused before it is sent, read and split.
-
-        Gives a function that is to be told the number of bytes that have come: a text that comes without its length is
-        a short one until it has more.
-
-        Raises:
-            HTTPException: the text is long, and as many wait as can (429). The function raises it, too.
-        """
-        counted = 0
-
-        def count(size: int) -> None:
-            nonlocal counted
-            more = size - counted
-            if size > SHORT and (
-                self._taken + more > MOST_TAKEN or self.waiting >= MOST_WAITING
-            ):
-                raise busy()
-            self._taken += more
-            counted = size
-
-        def has_come(size: int) -> None:
-            if size > counted:  # its length was not known, and may be any
-                count(MOST_BYTES)
-
-        count(
-            0
-            if request.method == "GET"
-            else min(int(request.headers.get("Content-Length", SHORT)), MOST_BYTES)
-        )
-        try:
-            yield has_come
-        finally:
-            self._taken -= counted
 
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
@@ -122,24 +77,24 @@ class Batcher:
         Raises:
             HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
-        spans = await aside(
+        spans = await in_thread(
             sum(map(len, texts)), lambda: [self._spans(text) for text in texts]
         )
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
         parts = [
             text[start:end]
-            for text, own in zip(texts, spans, strict=True)
-            for start, end in own
+            for text, found in zip(texts, spans, strict=True)
+            for start, end in found
         ]
         results = iter(
             await self._decode([re.sub(r"[^\S\t]", " ", part) for part in parts])
         )
         return [
-            self._joined(text, own, results)
-            for text, own in zip(texts, spans, strict=True)
+            self._joined(text, found, results)
+            for text, found in zip(texts, spans, strict=True)
         ]
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
+    def _spans(self, text: str) -> list[Span]:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
         most = SUBWORD * self.model.longest
         spans = []
@@ -153,39 +108,44 @@ class Batcher:
         return spans
 
     def _joined(
-        self, text: str, spans: list[tuple[int, int]], results: Iterator[Result]
+        self, text: str, spans: list[Span], results: Iterator[Result]
     ) -> Result:
         sentences: list[Sentence] = []
         edits: list[Edit] = []
         for (start, _), result in zip(spans, results, strict=False):
-            for own in result.sentences:
-                first, last = own.start + start, own.end + start
-                sentences.append(
-                    replace(own, source=text[first:last], start=first, end=last)
-                )
+            for part in result.sentences:
+                first = start + part.start
+                last = start + part.end
+                source = text[first:last]
+                sentences.append(replace(part, source=source, start=first, end=last))
             edits += [
                 replace(edit, offset=edit.offset + start) for edit in result.edits
             ]
         return result_of(text, sentences, edits if self.model.corrects else None)
 
     async def _decode(self, sentences: list[str]) -> list[Result]:
+        # what has been decoded before
         known = {
             sentence: self._cache[sentence]
             for sentence in sentences
             if sentence in self._cache
         }
         for sentence in known:
-            self._cache.move_to_end(sentence)
+            self._cache.move_to_end(sentence)  # the most recent ones are kept
         unknown = [
             sentence for sentence in dict.fromkeys(sentences) if sentence not in known
         ]
+        # there is a bound for what waits
         new = sum(sentence not in self._asked for sentence in unknown)
         if len(sentences) > MOST_WAITING:
             raise HTTPException(
                 413, f"the text is too long: at most {MOST_WAITING} sentences are taken"
             )
         if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
-            raise busy()
+            raise HTTPException(
+                429, "too many texts are waiting: try again later", {"Retry-After": "2"}
+            )
+        # each sentence's turn comes after as many characters as its request has had
         turn = self._turn
         for sentence in unknown:
             turn += len(sentence)
@@ -196,6 +156,7 @@ class Batcher:
             self._turns[sentence] = turn
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._decode_queue())
+        # wait for those of this request
         asked = {sentence: self._asked[sentence] for sentence in unknown}
         self._requests.update(unknown)
         try:

@@ -20,14 +20,16 @@ def known_as(host: str, address: str, further: Collection[str]) -> set[str]:
     """
     if not further and not ip_address(address).is_loopback:
         return set()
-    own = f"[{host}]" if ":" in host else host
-    return {name.lower() for name in ("localhost", "127.0.0.1", "[::1]", own, *further)}
+    given = f"[{host}]" if ":" in host else host
+    return {
+        name.lower() for name in ("localhost", "127.0.0.1", "[::1]", given, *further)
+    }
 
 
 class OriginGuard:
-    """Keeps pages of other origins out, except from LanguageTool's part, which extensions of browsers ask.
+    """Keeps pages of other origins out, except from the LanguageTool API, which browser extensions call.
 
-    A browser lets such a page send forms, but read no answer without the headers of CORS. A page whose own name has
+    A browser lets such a page send forms, but read no answer without the headers of CORS. A page whose name has
     been made to lead to this machine (DNS rebinding) counts as one of this origin, and is known by its Host header.
     """
 
@@ -36,7 +38,8 @@ class OriginGuard:
         Args:
             hosts: in lower case, IPv6 in brackets; none: any.
         """
-        self._app, self._hosts = app, hosts
+        self._app = app
+        self._hosts = hosts
         self._shared = CORSMiddleware(
             app, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"]
         )

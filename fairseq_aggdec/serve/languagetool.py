@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -14,7 +15,7 @@ from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.requests import (
     FORM,
     NAMES,
-    aside,
+    in_thread,
     read_fields,
     read_form,
     read_json,
@@ -23,8 +24,10 @@ from fairseq_aggdec.serve.requests import (
 from fairseq_aggdec.text.edits import to_utf16, utf16_units, widened
 from fairseq_aggdec.text.results import Edit, Result
 
-RULE, CATEGORY = "AGGDEC_CORRECTION", "GRAMMAR"
-"""the ids of the one rule of all matches, and of its category"""
+RULE = "AGGDEC_CORRECTION"
+"""the id of the one rule of all matches"""
+CATEGORY = "GRAMMAR"
+"""the id of its category"""
 _VARIANTS = {
     "en": ("AU", "CA", "GB", "NZ", "US", "ZA"),
     "de": ("AT", "CH", "DE"),
@@ -41,26 +44,27 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     async def check(request: Request) -> Response:
         if request.method in ("HEAD", "OPTIONS"):
             return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
-        with corrector.taking(request) as has_come:
-            fields = read_form(request.url.query)
-            if request.method == "POST":
-                kinds = FORM, "text/plain", ""  # as clients call a form that they wrote
-                fields |= await read_fields(request, has_come, *kinds)
-            language = fields.get("language")
-            if not language:
-                raise HTTPException(400, "Error: Missing 'language' parameter")
-            if (
-                language != "auto"
-                and language.lower().replace("_", "-").split("-")[0] != code
-            ):
-                raise HTTPException(
-                    400,
-                    f"Error: '{language}' is not a language code known to this server, which has {code}",
-                )
-            parts = await aside(len(fields.get("data", "")), _parts, fields)
-            text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
-            checked = plain if _wants_corrections(fields) else ""
-            (result,) = await while_wanted(request, corrector.decode_texts([checked]))
+        # the text, in one of the forms in which clients send it
+        fields = read_form(request.url.query)
+        if request.method == "POST":
+            kinds = FORM, "text/plain", ""  # as clients call a form that they wrote
+            fields |= await read_fields(request, *kinds)
+        language = fields.get("language")
+        if not language:
+            raise HTTPException(400, "Error: Missing 'language' parameter")
+        if (
+            language != "auto"
+            and language.lower().replace("_", "-").split("-")[0] != code
+        ):
+            raise HTTPException(
+                400,
+                f"Error: '{language}' is not a language code known to this server, which has {code}",
+            )
+        # its correction
+        parts = await in_thread(len(fields.get("data", "")), _parts, fields)
+        text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
+        checked = plain if _wants_corrections(fields) else ""
+        (result,) = await while_wanted(request, corrector.decode_texts([checked]))
         answer = {
             "software": {
                 "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,
@@ -73,7 +77,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
                 "detectedLanguage": {"name": name, "code": code, "confidence": 0.0},
             },
         }  # fmt: skip
-        return await aside(
+        return await in_thread(
             len(text),
             lambda: JSONResponse(answer | {"matches": _matches(text, parts, result)}),
         )
@@ -164,32 +168,26 @@ def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit,
 
     Edits that would change markup are dropped.
     """
-    placed, sent, checked = [], 0, 0
+    placed = []
+    sent = checked = 0  # where the part begins, in both texts
     waiting = deque(edits)
     for text, plain in parts:
         end = checked + len(plain)
         while waiting and waiting[0].offset < end:
             edit = waiting.popleft()
             if text == plain and edit.end <= end:
-                placed.append(
-                    (
-                        Edit(
-                            edit.offset - checked + sent, edit.length, edit.replacement
-                        ),
-                        edit.offset,
-                    )
-                )
-        sent, checked = sent + len(text), end
+                moved = replace(edit, offset=edit.offset - checked + sent)
+                placed.append((moved, edit.offset))
+        sent += len(text)
+        checked = end
     return placed
 
 
 def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
     """An entry of `matches`; `units` is the edit in UTF-16 code units."""
     old = text[edit.offset : edit.end]
-    before, after = (
-        text[max(0, edit.offset - _CONTEXT) : edit.offset],
-        text[edit.end : edit.end + _CONTEXT],
-    )
+    before = text[max(0, edit.offset - _CONTEXT) : edit.offset]
+    after = text[edit.end : edit.end + _CONTEXT]
     advice = (
         f"replace “{old}” by “{edit.replacement}”"
         if edit.replacement

@@ -13,9 +13,8 @@ from fairseq_aggdec.serve.requests import FORM, JSON, NAMES, read_fields, while_
 
 def libretranslate_routes(translator: Batcher | None) -> list[Route]:
     """The endpoints of a translator; without one, they say how to have one."""
-    source, target = (
-        (translator.language, translator.model.target_lang) if translator else ("", "")
-    )
+    source = translator.language if translator else ""
+    target = translator.model.target_lang or "" if translator else ""
 
     async def translate(request: Request) -> Response:
         if translator is None:
@@ -23,32 +22,31 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
                 404,
                 "no translator here: start with --translator CKPT, or with --demo to try one",
             )
-        with translator.taking(request) as has_come:
-            fields = await read_fields(request, has_come, JSON, FORM)
-            for name in ("q", "source", "target"):
-                if name not in fields:
-                    raise HTTPException(
-                        400, f"Invalid request: missing {name} parameter"
-                    )
-            q = fields["q"]
-            texts = q if isinstance(q, list) else [q]
-            if not all(isinstance(text, str) for text in texts):
-                raise HTTPException(
-                    400, "Invalid request: q must be a text or a list of texts"
-                )
-            if fields["source"] not in ("auto", source):
-                raise HTTPException(
-                    400, f"{fields['source']} is not supported: the source is {source}"
-                )
-            if fields["target"] != target:
-                raise HTTPException(
-                    400, f"{fields['target']} is not supported: the target is {target}"
-                )
-            if fields.get("format", "text") != "text":
-                raise HTTPException(
-                    400, f"format {fields['format']} is not supported: send text"
-                )
-            results = await while_wanted(request, translator.decode_texts(texts))
+        # what is asked for, and whether it can be had
+        fields = await read_fields(request, JSON, FORM)
+        for name in ("q", "source", "target"):
+            if name not in fields:
+                raise HTTPException(400, f"Invalid request: missing {name} parameter")
+        q = fields["q"]
+        texts = q if isinstance(q, list) else [q]
+        if not all(isinstance(text, str) for text in texts):
+            raise HTTPException(
+                400, "Invalid request: q must be a text or a list of texts"
+            )
+        if fields["source"] not in ("auto", source):
+            raise HTTPException(
+                400, f"{fields['source']} is not supported: the source is {source}"
+            )
+        if fields["target"] != target:
+            raise HTTPException(
+                400, f"{fields['target']} is not supported: the target is {target}"
+            )
+        if fields.get("format", "text") != "text":
+            raise HTTPException(
+                400, f"format {fields['format']} is not supported: send text"
+            )
+        results = await while_wanted(request, translator.decode_texts(texts))
+        # the answer has the form of the question
         translations = [result.text for result in results]
         answer: dict[str, Any] = {
             "translatedText": translations if isinstance(q, list) else translations[0]

@@ -12,16 +12,15 @@ from starlette.requests import ClientDisconnect, Request
 
 MOST_BYTES = 256 * 1024
 """of a request's body"""
-NAMES = {
-    "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
-    "et": "Estonian", "fi": "Finnish", "fr": "French", "hu": "Hungarian", "it": "Italian", "ja": "Japanese",
-    "ko": "Korean", "lt": "Lithuanian", "lv": "Latvian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese",
-    "ro": "Romanian", "ru": "Russian", "sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese",
-}  # fmt: skip
-"""{ISO code: a language}; another code is its own name"""
+NAMES = dict(pair.split("=") for pair in (
+    "ar=Arabic cs=Czech da=Danish de=German el=Greek en=English es=Spanish et=Estonian fi=Finnish fr=French "
+    "hu=Hungarian it=Italian ja=Japanese ko=Korean lt=Lithuanian lv=Latvian nl=Dutch pl=Polish pt=Portuguese "
+    "ro=Romanian ru=Russian sv=Swedish tr=Turkish uk=Ukrainian zh=Chinese"
+).split())  # fmt: skip
+"""{ISO code: a language}; another code stands for its name"""
 
-FORM, JSON = "application/x-www-form-urlencoded", "application/json"
-"""content types"""
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
 SHORT = 8 * 1024
 """characters of a text that does not wait for long ones to be read"""
 
@@ -29,7 +28,9 @@ _SHORT, _LONG = (ThreadPoolExecutor(1, f"{name} texts") for name in ("short", "l
 _Made = TypeVar("_Made")
 
 
-async def aside(size: int, function: Callable[..., _Made], *arguments: Any) -> _Made:
+async def in_thread(
+    size: int, function: Callable[..., _Made], *arguments: Any
+) -> _Made:
     """The result of a function for a text of `size` characters, while the event loop serves other requests."""
     return await asyncio.get_running_loop().run_in_executor(
         _SHORT if size <= SHORT else _LONG, function, *arguments
@@ -52,24 +53,22 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _M
         working.cancel()
 
 
-async def read_fields(
-    request: Request, has_come: Callable[[int], None], *kinds: str
-) -> dict[str, Any]:
+async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
     """The fields of a body, which is read as JSON only if the request calls it so.
 
     Args:
-        has_come: told the number of bytes of the body so far, up to `MOST_BYTES`; it may refuse the rest.
+        request: whose body is read.
         kinds: the content types that are taken; "" is a request without one.
 
     Raises:
         HTTPException: another type (415), too long (413), or no JSON object (400).
     """
-    body, size = bytearray(), 0
+    body = bytearray()
+    size = 0
     # to its end: clients listen only when they have sent all
     async for chunk in request.stream():
         size += len(chunk)
         if size <= MOST_BYTES:
-            has_come(size)
             body += chunk
     if size > MOST_BYTES:
         raise HTTPException(
@@ -82,7 +81,9 @@ async def read_fields(
             415,
             f"Content-Type '{kind}' is not read here: send {' or '.join(filter(None, kinds))}",
         )
-    return await aside(len(body), read_json if kind == JSON else read_form, bytes(body))
+    return await in_thread(
+        len(body), read_json if kind == JSON else read_form, bytes(body)
+    )
 
 
 def read_form(query: str | bytes) -> dict[str, str]:
