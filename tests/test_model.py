@@ -11,11 +11,11 @@ from unittest import mock
 import pytest
 
 from fairseq_aggdec import load
+from fairseq_aggdec.demo.shipped import CAREFUL, SHIPPED
 from fairseq_aggdec.engine import drafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.edits import apply_edits
-from fairseq_aggdec.text.shipped import CAREFUL, SHIPPED
 
 LETTER = (
     "Dear Anna,\r\n\r\nI has lost my bag on 12/03/2021 at 17:30, near the café.  It were blue and/or green ;) "
@@ -288,7 +288,7 @@ def test_bad_input_is_named() -> None:
         model.decode("a", lenpan=1)
     with pytest.raises(AggdecError, match="cannot honour --nbest"):
         model.decode("a", "iad", nbest=2)
-    with pytest.raises(AggdecError, match="batch_size 0: must be at least 1"):
+    with pytest.raises(AggdecError, match="--batch-size 0: must be at least 1"):
         model.decode("a", batch_size=0)
     for options, message in (
         ({"foo": 1}, "foo: neither an option of the task"),

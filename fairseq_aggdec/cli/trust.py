@@ -19,10 +19,10 @@ from fairseq_aggdec.cli.options import (
     Natural,
     Verb,
 )
+from fairseq_aggdec.demo.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, read_text
 from fairseq_aggdec.lab.bench.modes import PRECISIONS
-from fairseq_aggdec.text.shipped import SHIPPED
 
 
 @dataclass(kw_only=True)
@@ -56,7 +56,7 @@ class Demo(Verb):
         if not sentences:
             raise AggdecError("no sentence given: nothing to decode")
         options.start(self.threads)
-        from fairseq_aggdec.demo.showing import show
+        from fairseq_aggdec.lab.demonstration import show
 
         show(demo, sentences, self.show, self.rounds, options.in_colour())
 

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
@@ -13,6 +12,7 @@ from torch import Tensor
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.process import shorten_waits
 from fairseq_aggdec.tasks.data_folder import Hypothesis, TaskConfig
+from fairseq_aggdec.text.encoders import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
@@ -91,16 +91,3 @@ class InteractiveTask(FairseqTask):
                     number, self._buffer[number], min(len(hypotheses), self._nbest)
                 )
         return found
-
-
-def mostly_unknown(tokens: Tensor, dictionary: Dictionary) -> bool:
-    """Whether more than a third of a sentence's tokens, its EOS left out, are not in the dictionary."""
-    return 3 * int(tokens.eq(dictionary.unk()).sum()) > len(tokens) - 1
-
-
-def missing_subwords(line: str) -> str:
-    """The warning for a line of unknown words."""
-    return (
-        f"many words of '{line[:60]}' are unknown: name the subwords that the model was trained with (--bpe "
-        "subword_nmt --bpe-codes FILE, or --bpe sentencepiece --sentencepiece-model FILE), and its --tokenizer"
-    )

@@ -1,1 +1,1 @@
-"""Text in, text out: spacing, tokens, sentences and edits. `fairseq_aggdec.model` decodes them as one batch."""
+"""Text in, text out: spacing, tokens, sentences and edits. `pipeline` joins them."""

@@ -6,26 +6,13 @@ from itertools import accumulate
 
 from sentencex import segment
 
+Span = tuple[int, int]
+"""start and end, in characters of a text"""
+
 _LIST_ITEM = re.compile(r"\s*\w{1,2}[.)]\s")
 _LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|\w)[.)]")
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
-_LANGUAGES_WITH_ORDINALS = (
-    "cs",
-    "da",
-    "de",
-    "et",
-    "fi",
-    "hr",
-    "hu",
-    "lv",
-    "nb",
-    "nn",
-    "no",
-    "pl",
-    "sk",
-    "sl",
-    "sr",
-)
+_LANGUAGES_WITH_ORDINALS = "cs da de et fi hr hu lv nb nn no pl sk sl sr".split()
 _MARKER = re.compile(r"(?:(?:[>#*+•|–—-]+|\d{1,3}[.)]|\(?[a-z][.)])\s+)+")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.DOTALL | re.MULTILINE)
 _WORD = re.compile(r"(?<!\S)[^\w\s]*(\w+(?:-+\w+)*)[^\w\s]*(?!\S)")
@@ -39,9 +26,7 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 )
 
 
-def split_text(
-    text: str, language: str = "en", markers: bool = True
-) -> list[tuple[int, int]]:
+def split_text(text: str, language: str = "en", markers: bool = True) -> list[Span]:
     """Find the sentences of a text: spans (start, end) of characters, in order.
 
     No span holds white space between sentences, text without words, or fenced code: these are not decoded.
@@ -68,7 +53,8 @@ def split_text(
             words = piece.strip()
             begin = start + len(piece) - len(piece.lstrip())
             if not markers and start == block and (marker := _MARKER.match(words)):
-                words, begin = words[marker.end() :], begin + marker.end()
+                words = words[marker.end() :]
+                begin += marker.end()
             while fence[1] <= begin:
                 fence = next(fences, (len(text) + 1, len(text) + 1))
             if has_words(words) and begin < fence[0]:
@@ -85,13 +71,15 @@ def has_words(text: str) -> bool:
     )
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
+def _blocks(text: str) -> Iterator[Span]:
     """Spans of the lines of a text; the lines of a wrapped paragraph are one span."""
     start = end = 0
     before = ""
     for line in text.splitlines(keepends=True):
         # Markdown's line break
-        if before.rstrip("\r\n").endswith("  ") or not _goes_on(before.strip(), line):
+        if before.rstrip("\r\n").endswith("  ") or not _is_wrapped(
+            before.strip(), line
+        ):
             yield start, end
             start = end
         end += len(line)
@@ -99,7 +87,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _goes_on(line: str, following: str) -> bool:
+def _is_wrapped(line: str, following: str) -> bool:
     """Whether a line was wrapped: 30 to 100 characters, no sentence end, and the next line begins in lower case."""
     return (
         30 <= len(line) <= 100
@@ -124,14 +112,15 @@ def _pieces(line: str, language: str) -> list[str]:
 
 def _segments(line: str, language: str) -> list[str]:
     """Segment a line by sentencex, window by window; joined, the segments give the line."""
-    found, start = [""], 0
+    found = [""]
+    start = 0
     while start < len(line):
         window = line[start : start + _WINDOW]
         pieces = segment(language, window)
         if "".join(pieces) != window:
             pieces = [window]
         if start + len(window) < len(line):
-            if len(pieces) == 1:  # which goes on after the window
+            if len(pieces) == 1:  # which the window cuts
                 pieces = [window[: window.rfind(" ") + 1 or _WINDOW]]
             else:  # a quotation may end after it: only the first half is sure
                 ends = accumulate(map(len, pieces))
@@ -157,13 +146,13 @@ def _is_unfinished(piece: str, language: str) -> bool:
     return _is_punctuation(piece) or bool(ordinal or _LIST_MARKER.fullmatch(piece))
 
 
-def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int, int]]:
+def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[Span]:
     """Cut a sentence into parts that fit; returns their spans, between which is only white space.
 
     Halves the sentence until its parts fit: after the end of a sentence or clause that is nearest the middle, else
     after the nearest comma, else at the nearest white space. A word that does not fit is a part by itself.
     """
-    parts: list[tuple[int, int]] = []
+    parts: list[Span] = []
     waiting = [(0, len(sentence))]
     while waiting:
         start, end = waiting.pop()
@@ -175,7 +164,7 @@ def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int
     return parts
 
 
-def _cut(sentence: str, start: int, end: int) -> tuple[int, int] | None:
+def _cut(sentence: str, start: int, end: int) -> Span | None:
     """The span of white space at which to cut a part, with marks near its ends ignored; None if there is none."""
     part = sentence[start:end]
     for pattern in _CUTS:

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Thread
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.text.shipped import SHIPPED
+from fairseq_aggdec.demo.shipped import SHIPPED
 
 GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
 TOKENS = [

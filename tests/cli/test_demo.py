@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.demo import showing
-from fairseq_aggdec.text.shipped import SHIPPED
+from fairseq_aggdec.demo.shipped import SHIPPED
+from fairseq_aggdec.lab import demonstration
 
 SENTENCE = "She have two brother in Zürich."
 DRAFTED = {"gec": ["iad"], "mt": ["gad", "gad++", "gad++:5:3"]}
@@ -67,7 +67,7 @@ def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
 def test_fairseq_decodes_what_fits_into_its_time_and_a_busy_machine_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(showing, "_SECONDS", 0)
+    monkeypatch.setattr(demonstration, "_SECONDS", 0)
     for clock, is_busy in ((lambda: 0.0, True), (time.monotonic, False)):
         monkeypatch.setattr(time, "thread_time", clock)
         aggdec(["demo", SENTENCE, "He go to school.", "--show", "0"])

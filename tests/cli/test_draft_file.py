@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fairseq_aggdec import load
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result
 from tests.bulk.decoding import TRANSLATE, outputs, run
 from tests.cli.correction import (
@@ -174,7 +174,7 @@ def iterations(result: Result) -> list[int]:
 
 def test_translations_need_few_iterations_with_drafts_of_a_text() -> None:
     """By a model with two vocabularies: a draft of as many sentences, of another number, and of some texts alone."""
-    model = Model.shipped("mt")
+    model = load.shipped("mt")
     alone = model.decode(ENGLISH, "iad")
     assert min(iterations(alone)) > 4
     right = model.decode(ENGLISH, drafts=alone.text)

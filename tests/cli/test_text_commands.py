@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.text.shipped import SHIPPED
+from fairseq_aggdec.demo.shipped import SHIPPED
 
 TEXT = "She have two brother.\n\n  I has a dog; see 12/03/2021.\n"
 RIGHT = "She has two brothers.\n\n  I have a dog; see 12/03/2021.\n"

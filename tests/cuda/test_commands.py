@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.demo.shipped import SHIPPED
 from fairseq_aggdec.lab.verify.differences import NEAR_TIES, first_difference
-from fairseq_aggdec.text.shipped import SHIPPED
 from tests.support.helpers import PLUGIN, Generated, parse_generate, run_cli
 
 MT = SHIPPED["mt"].folder

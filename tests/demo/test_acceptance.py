@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 
 from fairseq_aggdec import load
+from fairseq_aggdec.demo.shipped import SHIPPED
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.shipped import SHIPPED
 
 
 @cache

@@ -10,9 +10,9 @@ import requests
 from language_tool_python import LanguageTool
 from libretranslatepy import LibreTranslateAPI
 
+from fairseq_aggdec.demo.shipped import CAREFUL
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.serve.app import make_app
-from fairseq_aggdec.text.shipped import CAREFUL
 from tests.serve.serving import serving
 
 TEXT = (

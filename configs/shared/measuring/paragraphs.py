@@ -14,10 +14,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from fairseq_aggdec import load
-from fairseq_aggdec import model as text_model
 from fairseq_aggdec.checkout import CONFIGS, load_part
+from fairseq_aggdec.demo.shipped import CAREFUL
 from fairseq_aggdec.lab.score.gleu import corpus_gleu
-from fairseq_aggdec.text.shipped import CAREFUL
+from fairseq_aggdec.text import pipeline
 
 load_module = load_part("experiments.experiment").load_module
 errors = load_module(CONFIGS / "gec_small/errors/corruption.py")
@@ -117,9 +117,9 @@ def main() -> None:
     # corrected
     model = load.shipped("gec")
     if args.whole:
-        model._splits = False
+        model.splits = False
         model.longest = 512
-        with patch.object(text_model, "degenerated", lambda source, output: None):
+        with patch.object(pipeline, "degenerated", lambda source, output: None):
             results = model.decode(wrong, **settings, progress=True)
     else:
         results = model.decode(wrong, **settings, progress=True)

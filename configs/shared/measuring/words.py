@@ -1,4 +1,4 @@
-"""Write the list of English words by which the shipped corrector's edits are judged (fairseq_aggdec/text/words.py).
+"""Write the list of English words by which the shipped corrector's edits are judged (fairseq_aggdec/demo/word_list.py).
 
 usage: .venv/bin/python configs/shared/measuring/words.py [OUT]
 

@@ -14,7 +14,7 @@ from fairseq_aggdec.hub.tokenizers import read_tokenizer, symbol
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.rounds import decode_once
-from fairseq_aggdec.model import Model
+from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
 
 
@@ -89,7 +89,7 @@ def differences(
         ) from error
     tokenizer = AutoTokenizer.from_pretrained(folder)
     theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model = Model.hub(folder, *languages)
+    model = load.hub(folder, *languages)
     settings = Settings.read(imported(folder))
     ours = InTheirIds(folder, model)
     # the languages: in the text, before it, or as the first token of the output

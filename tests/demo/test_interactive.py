@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairseq_aggdec.text.shipped import SHIPPED
+from fairseq_aggdec.demo.shipped import SHIPPED
 from tests.support.helpers import PLUGIN, run_cli
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_aggdec.text.words import foreign
+from fairseq_aggdec.demo.word_list import foreign
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import gzip
 import re
 from difflib import SequenceMatcher
 from functools import cache
+from pathlib import Path
 
-from fairseq_aggdec.text.shipped import SHIPPED
-
+_LIST = Path(__file__).with_name("gec") / "words.txt.gz"
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SIGNS = re.compile(r"[\d_/\\@<>=]|\w\.\w")
 """of code, versions and addresses"""
@@ -25,33 +25,32 @@ def words(text: str) -> list[str]:
 
 @cache
 def _listed() -> frozenset[str]:
-    with gzip.open(
-        SHIPPED["gec"].folder / "words.txt.gz", "rt", encoding="ascii"
-    ) as file:
+    with gzip.open(_LIST, "rt", encoding="ascii") as file:
         return frozenset(file.read().split("\n"))
 
 
 def is_listed(word: str) -> bool:
     """Whether a word is in the list, perhaps in small letters; 's and the like aside."""
-    own = _SHORT_FORM.sub("", word)
-    return own in _listed() or own.lower() in _listed()
+    stem = _SHORT_FORM.sub("", word)
+    return stem in _listed() or stem.lower() in _listed()
 
 
 def is_common(word: str) -> bool:
     """Whether a word, or what it may be a form of ("buyed"), is in the list without a capital."""
-    own = _SHORT_FORM.sub("", word.lower())
-    return own in _listed() or _ENDING.sub("", own) in _listed()
+    stem = _SHORT_FORM.sub("", word.lower())
+    return stem in _listed() or _ENDING.sub("", stem) in _listed()
 
 
 def is_name(word: str) -> bool:
     """Whether the list has a word with a capital only: English, Monday, Berlin."""
-    own = _SHORT_FORM.sub("", word.lower())
-    return own not in _listed() and own.capitalize() in _listed()
+    stem = _SHORT_FORM.sub("", word.lower())
+    return stem not in _listed() and stem.capitalize() in _listed()
 
 
 def is_near(old: str, new: str, ratio: float) -> bool:
     """Whether a word may be a misspelling of another: the same letters, or by difflib's ratio; capitals aside."""
-    old, new = old.lower(), new.lower()
+    old = old.lower()
+    new = new.lower()
     return (
         sorted(old) == sorted(new)
         or SequenceMatcher(None, old, new, autojunk=False).ratio() >= ratio

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
+from fairseq_aggdec.text.degenerate import degenerated
 from fairseq_aggdec.text.edits import result_of
-from fairseq_aggdec.text.guard import degenerated
 from fairseq_aggdec.text.results import Result
-from fairseq_aggdec.text.shipped import SHIPPED
 
 UNSURE = -0.6
 """a mean log-probability of tokens; nearly every output below it is wrong (demo/mt/README.md)"""
@@ -54,7 +54,7 @@ _GERMAN = set(
 """words that the corrector's dictionary has as ends of English ones"""
 
 
-def guarded(text: str, result: Result) -> Result:
+def checked(text: str, result: Result) -> Result:
     """The result of a text, in which every sentence with a reason against its translation stands as it was.
 
     `result`: of the text in PLAIN signs.
@@ -62,15 +62,12 @@ def guarded(text: str, result: Result) -> Result:
     sentences = []
     for one in result.sentences:
         source = text[one.start : one.end]
-        reason = (
-            None if one.note else next(_reasons(one.source, one.text, one.score), None)
-        )
-        note = one.note if reason is None else f"{reason}; not translated"
-        sentences.append(
-            replace(
-                one, source=source, text=one.text if note is None else source, note=note
-            )
-        )
+        note = one.note
+        reasons = _reasons(one.source, one.text, one.score)
+        if note is None and (reason := next(reasons, None)):
+            note = f"{reason}; not translated"
+        output = one.text if note is None else source
+        sentences.append(replace(one, source=source, text=output, note=note))
     return result_of(text, sentences, None)
 
 
@@ -79,14 +76,17 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
 
     `score`: the mean log-probability of the output's tokens.
     """
-    english, model = _dictionary("gec", "en"), _dictionary("mt", "de")
+    english = _dictionary("gec", "en")
+    model = _dictionary("mt", "de")
     words = _WORD.findall(source)
+    # what must not be lost
     yield from (
         f"'{address}' would be lost"
         for address in _ADDRESS.findall(source)
         if address not in output
     )
     yield from _numbers(source, output)
+    # a source that is no English, or beyond the model
     foreign = sum(
         word.lower() in _GERMAN or (word.islower() and word in model - english)
         for word in words
@@ -103,6 +103,7 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
     if strange:
         yield f"'{''.join(strange[:5])}' is unknown to the model"
     yield from _names(source, output)
+    # an output that repeats itself, or is nothing that the model would say
     doubled = _DOUBLED.search(output)
     if doubled and not _DOUBLED.search(source):
         yield f"the output has '{doubled[0]}'"
@@ -120,6 +121,7 @@ def _reasons(source: str, output: str, score: float) -> Iterator[str]:
 
 def _numbers(source: str, output: str) -> Iterator[str]:
     """Reasons of numbers: digits, as they are or with German points and commas, numerals and signs must not be lost."""
+    # digits, in German form or as they are
     made = Counter(_NUMBER.findall(output))
     for number in _NUMBER.findall(source):
         swapped = number.translate(str.maketrans(".,", ",."))
@@ -138,11 +140,13 @@ def _numbers(source: str, output: str) -> Iterator[str]:
         for number, count in made.items()
         if count
     )
+    # signs, or words for them
     for sign, word in _SIGNS.items():
         if sign in source and source.count(sign) != output.count(
             sign
         ) + output.lower().count(word):
             yield f"the sign {sign} would not come out right"
+    # numerals
     numerals = Counter(
         _NUMERALS[word] for word in _WORD.findall(source.lower()) if word in _NUMERALS
     )
@@ -159,7 +163,8 @@ def _numbers(source: str, output: str) -> Iterator[str]:
 
 def _names(source: str, output: str) -> Iterator[str]:
     """Reasons of names: each must stand in its German form, or unchanged where the model does not know the word."""
-    english, model = _dictionary("gec", "en"), _dictionary("mt", "de")
+    english = _dictionary("gec", "en")
+    model = _dictionary("mt", "de")
     written = _WORD.findall(output)
     for found in _WORD.finditer(source):
         word = found[0]
@@ -174,7 +179,7 @@ def _names(source: str, output: str) -> Iterator[str]:
         stands = (
             german in output.lower()
             if german
-            else word in model or any(own.startswith(word) for own in written)
+            else word in model or any(other.startswith(word) for other in written)
         )
         if not stands:
             yield f"'{word}' would be lost"
@@ -188,13 +193,6 @@ def _in(dictionary: frozenset[str], word: str) -> bool:
 @cache
 def _dictionary(name: str, language: str) -> frozenset[str]:
     """The whole words of a shipped model's dictionary: frequent ones, and ends of others."""
-    lines = (
-        (SHIPPED[name].folder / f"dict.{language}.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
-    return frozenset(
-        word
-        for word in (line.split(" ")[0] for line in lines)
-        if not word.endswith("@@")
-    )
+    path = Path(__file__).with_name(name) / f"dict.{language}.txt"
+    symbols = {line.split(" ")[0] for line in path.read_text("utf-8").splitlines()}
+    return frozenset(word for word in symbols if not word.endswith("@@"))

@@ -1,11 +1,20 @@
-"""Checks of a correction: no loops, no lost half of a sentence, no changes of names, numbers, code and addresses."""
+"""Checks of the shipped corrector's output: no changes of names, numbers, code and addresses, English alone."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from fairseq_aggdec.text.results import Edit
-from fairseq_aggdec.text.words import is_common, is_listed, is_name, is_near, words
+from fairseq_aggdec.demo.word_list import (
+    foreign,
+    is_common,
+    is_listed,
+    is_name,
+    is_near,
+    words,
+)
+from fairseq_aggdec.text.edits import apply_edits, edits_of, find_edits, result_of
+from fairseq_aggdec.text.results import Edit, Result, Sentence
 
 _END = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _NOT_PROSE = re.compile(r"[\d_\\/@#<>{}\[\]=*+|~^$]|\w[:(]\w|\w\.[a-z]")
@@ -27,23 +36,28 @@ _NUMBERS = frozenset(
 )
 
 
-def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
-    """The reason, for users, why an output cannot be a correction of its source; None if it can be one.
+def checked(text: str, result: Result) -> Result:
+    """The result of a text with those edits alone that the shipped corrector may be trusted with.
 
-    Both are lists of words. A source of up to three words may lose words: "the the" becomes "the".
+    A sentence of another language stays as it was, with a note.
     """
-    if len(output) > 1.5 * len(source) + 10:
-        return f"the output is too long: {len(output)} words for {len(source)}"
-    if 2 * len(output) < len(source) and (len(source) > 3 or not output):
-        return f"the output lost words: {len(output)} are left of {len(source)}"
-    known, found = (
-        Counter(zip(some, some[1:], some[2:], strict=False))
-        for some in (source, output)
-    )
-    for trigram, count in found.items():
-        if count >= 4 and trigram not in known:
-            return f"the output repeats '{' '.join(trigram)}' {count} times"
-    return None
+    sentences = list(map(_checked, result.sentences))
+    return result_of(text, sentences, edits_of(sentences))
+
+
+def _checked(one: Sentence) -> Sentence:
+    is_decoded = one.iterations > 0
+    if is_decoded and (reason := foreign(one.source)):
+        return Sentence(one.source, one.start, one.end, one.source, note=reason)
+    nbest = [
+        replace(other, text=trusted(one.source, other.text)) for other in one.nbest
+    ]
+    return replace(one, text=trusted(one.source, one.text), nbest=nbest)
+
+
+def trusted(source: str, output: str) -> str:
+    """A sentence with the edits of its output that are kept."""
+    return apply_edits(source, kept_edits(source, find_edits(source, output)))
 
 
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
@@ -54,7 +68,9 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     addresses or markup, of code between backticks, and those that `_is_trusted` refuses. Where the source does not end
     as a sentence does, an end that an edit adds to it is cut from the edit.
     """
-    is_sentence, first = bool(_END.search(source)), re.search(r"\w", source)
+    is_sentence = bool(_END.search(source))
+    first = re.search(r"\w", source)
+    # no edit of what is no prose
     if (
         first is None
         or source.startswith((">", "|"))
@@ -65,28 +81,31 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
     takes_capital = is_sentence and not _MARK.match(source)
     kept = []
     for edit in edits:
-        end, new = edit.end, edit.replacement
+        end = edit.end
         old = source[edit.offset : end]
+        new = edit.replacement
+        # a title gets no full stop
         if not is_sentence and new[-1:] in tuple(".!?") and new[-1:] != old[-1:]:
             new = new.rstrip(".!? ")
+        in_code = any(
+            start < max(end, edit.offset + 1) and edit.offset < stop
+            for start, stop in code
+        )
+        is_first = edit.offset <= first.start() < end
         if (
             new != old
+            and not in_code
             and not any(char.isdigit() for char in new)
             and not _NOT_PROSE.search(_chunk(source, edit.offset, end, new))
-            and not any(
-                start < max(end, edit.offset + 1) and edit.offset < stop
-                for start, stop in code
-            )
-            and _is_trusted(
-                old, new, edit.offset <= first.start() < end, is_sentence, takes_capital
-            )
+            and _is_trusted(old, new, is_first, is_sentence, takes_capital)
         ):
             kept.append(Edit(edit.offset, edit.length, new))
     return kept
 
 
 def _is_fragment_of_prose(source: str) -> bool:
-    found, chunks = words(source), _CODE_SPAN.sub("", source).split()
+    found = words(source)
+    chunks = _CODE_SPAN.sub("", source).split()
     is_code = 4 * len(list(filter(_CODE.search, chunks))) >= max(1, len(chunks))
     return (
         2 * sum(map(_is_capital, found)) < len(found)
@@ -110,34 +129,35 @@ def _is_trusted(
         is_sentence: whether the source ends as a sentence does.
         takes_capital: whether its first word may get a capital.
     """
-    was, now = words(old), words(new)
-    gone, came = (
-        list((Counter(one) - Counter(other)).elements())
-        for one, other in ((was, now), (now, was))
-    )
-    if _SIGN.search("".join((Counter(new) - Counter(old)).elements())) or _paired(
-        old
-    ) != _paired(new):
+    was = words(old)
+    now = words(new)
+    gone = _added(now, was)
+    came = _added(was, now)
+    # no new signs, and quotation marks and brackets in pairs
+    if _SIGN.search("".join(_added(old, new))) or _paired(old) != _paired(new):
         return False
+    # the same numbers and negations, unless a misspelt word may have been one
     respaced = _letters(old) == _letters(new)  # "alot", "dont", and capitals
     unknown = [word for word in gone if not is_common(word)]
     if not respaced and (
         _held(gone) - _held(came) or (_held(came) - _held(gone) and not unknown)
     ):
         return False
+    # names stay; an unknown word, and the first one, becomes a near spelling
     for word in gone:
         capital = _is_capital(word)
         if capital and not (is_first and word == was[0]):
             return False
         if respaced or not (capital or word in unknown):
             continue
-        least = (
-            0.65 if word not in unknown else 0.7 if is_sentence and not capital else 0.8
-        )
+        least = 0.65
+        if word in unknown:
+            least = 0.7 if is_sentence and not capital else 0.8
         if is_name(word) or not any(
             is_near(word, other, least) for other in (*came, "".join(came))
         ):
             return False
+    # new words are listed, and have a capital at the beginning and as names alone
     for word in came:
         as_first = (
             is_first and word == now[0] and (takes_capital or _is_capital(was[0]))
@@ -150,6 +170,11 @@ def _is_trusted(
         if not is_listed(word) or (_is_capital(word) and not as_first and not as_name):
             return False
     return True
+
+
+def _added(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The words, or characters, that are more often in the second than in the first."""
+    return [*(Counter(after) - Counter(before)).elements()]
 
 
 def _is_capital(word: str) -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 
 from tabulate import tabulate
 
+from fairseq_aggdec.demo.correction_guard import trusted
+from fairseq_aggdec.demo.shipped import ShippedModel
 from fairseq_aggdec.generation.modes import (
     AGGRESSIVE_BEAM,
     BEAM,
@@ -23,7 +25,6 @@ from fairseq_aggdec.lab.trace import Trace, segments, text
 from fairseq_aggdec.lab.verify.references import References, refuse_differing
 from fairseq_aggdec.model import Model, load
 from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.shipped import ShippedModel
 
 _BY_MODEL = (GAD, GAD_PLUS, f"{GAD_PLUS}:5:3")
 """modes with drafts of the second model; the first one's blocks are shown"""
@@ -91,9 +92,10 @@ def show(
     print(f"\n{title} of {len(sentences)} sentences; {describe(machine())}\n")
     if chosen:
         for number in chosen:
-            print(
-                f"{number}: {sentences[number]}\n   {model.text(found[number]['tokens'], sentences[number])}\n"
-            )
+            sentence = sentences[number]
+            output = model.text(found[number]["tokens"], sentence)
+            output = trusted(sentence, output) if copies else output
+            print(f"{number}: {sentence}\n   {output}\n")
         drafted = "copied from the input" if copies else "the second model's"
         traces = [
             _trace(model, number, sentences[number], found[number]) for number in chosen

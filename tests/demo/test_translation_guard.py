@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec import load
+from fairseq_aggdec.demo.shipped import SHIPPED
+from fairseq_aggdec.demo.translation_guard import checked
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.text.results import Result, Sentence
-from fairseq_aggdec.text.shipped import SHIPPED
-from fairseq_aggdec.text.translation_guard import guarded
 
 
 @cache
@@ -120,7 +120,7 @@ def test_signs_of_a_word_processor_are_read_as_plain_ones() -> None:
 def test_german_forms_of_numbers_and_names_stand_and_others_do_not(
     source: str, output: str, note: str | None
 ) -> None:
-    (sentence,) = guarded(
+    (sentence,) = checked(
         source, Result(source, output, [Sentence(source, 0, len(source), output)])
     ).sentences
     assert sentence.note == (note and f"{note}; not translated")
