@@ -31,7 +31,9 @@ def sizes() -> list[Row]:
         ("fairseq_aggdec, tokens of Python", _tokens("fairseq_aggdec"), 186_550),
         ("- engine", _tokens("fairseq_aggdec/engine"), 50_650),
         ("- generation", _tokens("fairseq_aggdec/generation"), 9_970),
+        ("- tuples of unrelated values", _tuples("fairseq_aggdec"), 183),
         ("tests, tokens of Python", _tokens("tests"), 180_600),
+        ("- tuples of unrelated values", _tuples("tests"), 268),
         ("configs, tokens of Python", _tokens("configs"), 62_100),
         ("docs, pages at the top", len(pages), 17),
         ("- their lines", _lines(pages), 2_475),
@@ -58,10 +60,29 @@ def _tokens(folder: str) -> int:
     )
 
 
+def _tuples(folder: str) -> int:
+    return sum(
+        is_unrelated(node)
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    )
+
+
+def is_unrelated(node: ast.AST) -> bool:
+    """Whether it is `a, b = x, y`: two lines in one. A swap, or a step that reads what it writes, is none."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
+        return False
+    [target, *_] = node.targets
+    if not isinstance(target, ast.Tuple):
+        return False
+    written = set(map(ast.unparse, target.elts))
+    return written.isdisjoint(map(ast.unparse, ast.walk(node.value)))
+
+
 def tokens_to_read(source: str) -> list[tokenize.TokenInfo]:
     """The tokens of a module without comments, layout and strings that are statements, as docstrings are.
 
-    A comma behind the last of several lines is layout, too.
+    A comma after the last of several lines is layout, too.
     """
     found: list[tokenize.TokenInfo] = []
     begins = True  # whether the next token is the first of a statement
@@ -83,12 +104,6 @@ def tokens_to_read(source: str) -> list[tokenize.TokenInfo]:
         found += [here] * (not is_docstring)
         begins = False
     return found
-
-
-def _density(path: Path) -> float:
-    """Tokens on a line of code."""
-    tokens = tokens_to_read(path.read_text("utf-8"))
-    return len(tokens) / max(1, len({found.start[0] for found in tokens}))
 
 
 def _lines(files: Iterable[Path]) -> int:
@@ -113,16 +128,63 @@ def test_explanations_and_line_breaks_cost_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("folder", ["engine", "generation"])
-def test_a_line_can_be_read_at_a_glance_and_a_class_on_a_few_screens(
-    folder: str,
-) -> None:
-    for path in (ROOT / "fairseq_aggdec" / folder).rglob("*.py"):
-        most = 11 if "@triton.jit" in path.read_text("utf-8") else 9.5
-        assert _density(path) <= most, path
+STILL_DENSE: set[str] = {
+    "fairseq_aggdec/lab/bench/oracle.py",
+    "fairseq_aggdec/lab/score/edit_lattice.py",
+    "fairseq_aggdec/models/transformer_parts.py",
+    "fairseq_aggdec/text/edits.py",
+    "fairseq_aggdec/text/spacing.py",
+    "fairseq_aggdec/decoding/outputs.py",
+    "tests/bulk/test_shards.py",
+    "tests/criterions/test_blockwise_loss.py",
+    "tests/criterions/test_glancing_block_loss.py",
+    "tests/decoding/test_search_rules.py",
+    "tests/lab/bench/test_record.py",
+    "tests/lab/bench/test_runs.py",
+    "tests/lab/score/test_m2.py",
+    "tests/scheduling/test_draft_length.py",
+    "tests/text/test_edits.py",
+    "tests/train/test_drafter_plan.py",
+    "configs/gec_small/errors/sentence.py",
+    "configs/gec_small/errors/spelling.py",
+    "configs/gec_small/errors/vocabulary.py",
+    "configs/shared/experiments/measures.py",
+    "configs/shared/experiments/sentence_pairs.py",
+    "configs/sign_digits_sr/tests/test_images.py",
+}
+STILL_LONG = {"Model"}
+"""files and classes that are still to be brought down"""
+
+
+@pytest.mark.parametrize("folder", ["fairseq_aggdec", "tests", "configs", "scripts"])
+def test_a_line_can_be_read_at_a_glance(folder: str) -> None:
+    """Tokens on a line of code, of files of 60 such lines and more."""
+    for path in (ROOT / folder).rglob("*.py"):
+        text = path.read_text("utf-8")
+        tokens = tokens_to_read(text)
+        lines = len({token.start[0] for token in tokens})
+        most = 11 if "@triton.jit" in text else 9.5
+        is_dense = lines >= 60 and len(tokens) > most * lines
+        assert not is_dense or str(path.relative_to(ROOT)) in STILL_DENSE, path
+
+
+def test_a_class_can_be_read_on_a_few_screens() -> None:
+    for path in (ROOT / "fairseq_aggdec").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                assert node.end_lineno - node.lineno <= 200, (path, node.name)  # type: ignore[operator]
+            if isinstance(node, ast.ClassDef) and node.name not in STILL_LONG:
+                height = (node.end_lineno or 0) - node.lineno
+                assert height <= 250, (path, node.name)
+
+
+def test_a_tuple_of_unrelated_values_is_told_from_a_swap() -> None:
+    def found(code: str) -> bool:
+        return any(map(is_unrelated, ast.walk(ast.parse(code))))
+
+    assert found("a, b = 1, f(c)")
+    assert found("self.a, b = x, y")
+    assert not found("a, b = b, a")
+    assert not found("last, count = line, count + 1")
+    assert not found("a, b = pair")
 
 
 def table() -> str:
