@@ -1,20 +1,33 @@
 #!/usr/bin/env bash
-# Set up if needed, then check style, types and behaviour; beside that, a few of the tests under Python 3.12 where there is one.
-# usage: bash scripts/test.sh [PYTEST ARGUMENTS]      AGGDEC_DATA names the folder of the data sets (else ../shared/data)
-#   With arguments only these tests are run, under one Python.
+# Set up if needed, then check style, types and behaviour.
+# usage: bash scripts/test.sh [--all] [PYTEST ARGUMENTS]      AGGDEC_DATA names the folder of the data sets (else ../shared/data)
+#   Without arguments: what fits into five minutes on two quiet cores.
+#   --all: the slow tests, too (a wheel, the stage scripts, long fuzzing, all families), and a few of the tests under
+#   Python 3.12 where there is one. With arguments only these tests are run, under one Python.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 bin=.venv/bin
 
-# one process and one thread a core: many tests wait for commands that they start
+# one process and one thread a core
 export OMP_NUM_THREADS=1
-export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
-(($#)) || echo "test: eleven minutes on two quiet cores; half as long again where .venv or .venv-3.12 has to be made" >&2
+export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: dozens of processes import them
+all=
+if [[ ${1:-} == --all ]]; then
+    all=yes
+    shift
+fi
+chosen=("$@")
+if (($# == 0)); then
+    [[ -n $all ]] || chosen=(-m "not slow")
+    minutes=${all:+twelve}
+    echo "test: ${minutes:-five} minutes on two quiet cores; longer where .venv has to be made" >&2
+fi
 
 other= log=
 made_of=$bin/python # or what scripts/setup.sh tries first
 [[ -x $made_of ]] || made_of=${PYTHON:-python3.12}
-if (($# == 0)) && [[ $("$made_of" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) != 12 ]]; then
+if [[ -n $all ]] && (($# == 0)) &&
+    [[ $("$made_of" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) != 12 ]]; then
     # begins beside the set-up, most of which keeps one core busy: fairseq is compiled for each Python
     log=$(mktemp)
     set -m # a process group of its own, which can be ended as a whole
@@ -34,7 +47,7 @@ run ruff check
 run ruff format --check
 run mypy
 failed=0
-run python -u -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?
+run python -u -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "${chosen[@]}" || failed=$?
 if [[ -n $other ]]; then
     printf '== %s\n' "under Python 3.12: bash scripts/test_python.sh --few" >&2
     if wait "$other"; then
