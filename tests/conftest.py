@@ -3,7 +3,6 @@
 import logging
 import multiprocessing.util
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import fork_server
 from tests.support.helpers import ToyModel, make_toy_data, train_toy
 from tests.support.sharing import made_once
 
@@ -19,10 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What comes before any test; of pytest-xdist's processes, the one that hands out the tests starts commands."""
+    """What comes before any test."""
     if getattr(config.option, "numprocesses", None):
-        fork_server.start()
-        return
+        return  # of pytest-xdist's processes the one that hands out the tests
     # fairseq says while it is imported which packages it does not find
     logging.disable(logging.INFO)
     import torch
@@ -35,6 +32,36 @@ def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
+SLOW = (
+    # whole stages of experiments, and commands as users paste them: dozens of processes
+    "tests/scripts/",
+    "tests/repository/test_install.py",
+    "tests/repository/test_readme.py::test_command_runs",
+    "tests/repository/test_readme.py::test_the_trainings",
+    "tests/cli/test_without_the_laboratory.py",
+    "tests/cli/test_demo.py::test_the_script",
+    "tests/train/test_two_processes.py",
+    # trainings
+    "tests/cli/test_train.py",
+    "tests/cli/test_drafter_command.py",
+    # families but for BART, and one that ends outputs by their language
+    *(
+        f"tests/cli/test_families.py::test_family[{name}"
+        for name in ("WMT", "M2M", "NLLB", "mBART-50", "Indic", "IWSLT")
+    ),
+    *(
+        f"tests/fuzzing/test_fuzzing.py::test_random_cases_decode_as_stock_fairseq_does[{n}]"
+        for n in (40, 80, 120)
+    ),
+    # kernels for a GPU: interpreted in whole batches, and compiled
+    "tests/engine/test_triton.py::test_compiled_kernels",
+    "tests/engine/test_triton.py::test_interpreted_kernels_compute_what_pytorch_does[test_engine.py]",
+    "tests/engine/test_triton.py::test_interpreted_kernels_compute_what_pytorch_does[test_loops.py]",
+)
+"""beginnings of the names of tests that only `scripts/test.sh --all` runs: together they take longer than all others"""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -49,8 +76,10 @@ def pytest_collection_modifyitems(
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    longest = ("tests/scripts/", "tests/fuzzing", "tests/engine/test_triton", "tests/cli/",
-               "tests/repository/test_")  # fmt: skip
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+    longest = (*SLOW, "tests/fuzzing", "tests/engine/test_triton", "tests/cli/")
     items.sort(
         key=lambda item: next(
             (place for place, part in enumerate(longest) if part in item.nodeid),
@@ -81,7 +110,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """A temporary directory for this run and the commands that it starts; nothing may be left in it.
 
     With it goes what PyTorch's data workers leave when they are killed (pymp-*), and the folders of its compiler
-    (torchinductor_*), of a pytest that a test runs (pytest-of-*, tests-*) and of `fork_server` (commands-*).
+    (torchinductor_*) and of a pytest that a test runs (pytest-of-*, tests-*).
     """
     tmp_path_factory.getbasetemp()  # which is kept for a while, and elsewhere
     multiprocessing.util.get_temp_dir()  # this process's, which goes when it ends
@@ -92,7 +121,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
-        goes = ("pymp-", "torchinductor_", "pytest-of-", "tests-", "commands-")
+        goes = ("pymp-", "torchinductor_", "pytest-of-", "tests-")
         left = [
             path.name
             for path in Path(folder).iterdir()
@@ -116,14 +145,6 @@ def aggdec_data() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return data
-
-
-@pytest.fixture
-def quick_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process starts as `sys.executable -m MODULE` has imported PyTorch and fairseq already."""
-    monkeypatch.setattr(
-        sys, "executable", str(fork_server.environment() / "bin/python")
-    )
 
 
 @pytest.fixture(scope="session")

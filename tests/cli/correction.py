@@ -3,17 +3,15 @@
 import random
 import re
 import subprocess
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.support import helpers
 from tests.support.helpers import (
     PLUGIN,
     TRAINING,
     ToyModel,
+    binarised,
     parse_generate,
     run_cli,
     train_toy,
@@ -55,34 +53,17 @@ EARLIER = "checkpoint_*_100.pt"
 def make_correction_data(folder: Path) -> Path:
     """Sentences in which one word of ten carries an error (`ba` -> `bax`), binarised; the target has none."""
     rng = random.Random(1)
-    for split, count in (
-        ("train", TRAINED_ON),
-        ("valid", VALIDATED),
-        ("test", SENTENCES),
-    ):
+    pairs = {}
+    counts = {"train": TRAINED_ON, "valid": VALIDATED, "test": SENTENCES}
+    for split, count in counts.items():
         lengths = [1, LONGEST - 2, *(rng.randint(1, 8) for _ in range(count - 2))]
         targets = [rng.choices(WORDS, k=length) for length in lengths]
         sources = [
             [word + "x" if rng.random() < 0.1 else word for word in words]
             for words in targets
         ]
-        for language, sentences in (("src", sources), ("tgt", targets)):
-            text = "".join(" ".join(words) + "\n" for words in sentences)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    prefixes = [
-        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
-    ]
-    languages = ["-s", "src", "-t", "tgt", "--joined-dictionary"]
-    run_cli(
-        "fairseq-preprocess",
-        *languages,
-        *prefixes,
-        "--destdir",
-        folder / "bin",
-        "--workers",
-        1,
-    )
-    return folder / "bin"
+        pairs[split] = list(zip(sources, targets, strict=True))
+    return binarised(folder, pairs)
 
 
 def train_correction_model(data: Path, folder: Path) -> ToyModel:
@@ -118,36 +99,24 @@ def _train(data: Path, folder: Path, *options: object) -> None:
     run_cli("fairseq-train", data, *TRAINING, *size, *saving, *options)
 
 
-def generate(
-    model: ToyModel, decoding: str | None, *options: object, check: bool = True
-) -> Process:
+def generate(model: ToyModel, decoding: str | None, *options: object) -> Process:
     """fairseq-generate with the plugin: under `decoding`, or stock with a beam of one where that is None."""
     return run_cli(
-        "fairseq-generate",
-        model.data,
-        *_arguments(model, decoding),
-        *options,
-        check=check,
+        "fairseq-generate", model.data, *_arguments(model, decoding), *options
     )
 
 
 def generate_here(model: ToyModel, decoding: str | None, *options: object) -> str:
-    """The same command in this process; what it prints."""
-    return helpers.generate_here(model.data, *_arguments(model, decoding), *options)
+    """What it prints."""
+    return generate(model, decoding, *options).stdout
 
 
 def interact(
-    model: ToyModel,
-    decoding: str | None,
-    *options: object,
-    stdin: str | bytes | None = None,
-    check: bool = True,
+    model: ToyModel, decoding: str | None, *options: object, stdin: str | bytes = ""
 ) -> Process:
     """fairseq-interactive with the plugin."""
     arguments = ["-s", "src", "-t", "tgt", *_arguments(model, decoding), *options]
-    return run_cli(
-        "fairseq-interactive", model.data, *arguments, stdin=stdin, check=check
-    )
+    return run_cli("fairseq-interactive", model.data, *arguments, stdin=stdin)
 
 
 def _arguments(model: ToyModel, decoding: str | None) -> list[object]:
@@ -161,7 +130,8 @@ def assert_same_hypotheses(
     output: str, reference: str, tolerance: float = 1e-3
 ) -> None:
     """Tokens of all H- lines equal, and scores close; they are logarithms to base 2."""
-    found, expected = parse_generate(output), parse_generate(reference)
+    found = parse_generate(output)
+    expected = parse_generate(reference)
     assert expected
     assert {number: mine.tokens for number, mine in found.items()} == {
         n: own.tokens for n, own in expected.items()
@@ -210,9 +180,3 @@ def summaries(text: str) -> list[dict[str, float]]:
         dict(zip(names, map(float, figures), strict=True))
         for figures in re.findall(pattern, text)
     ]
-
-
-def at_once(*runs: Callable[[], Process]) -> list[Process]:
-    """Run processes side by side, on two cores."""
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda run: run(), runs))

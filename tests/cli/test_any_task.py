@@ -1,10 +1,9 @@
 """A task that no one here knows; test_families.py has fairseq's."""
 
 import re
-from functools import partial
 from pathlib import Path
 
-from tests.cli.correction import PLUGIN, assert_same_hypotheses, at_once
+from tests.cli.correction import PLUGIN, assert_same_hypotheses
 from tests.support.helpers import ToyModel, parse_generate, run_cli
 
 OWN = """
@@ -57,13 +56,10 @@ def test_a_task_that_no_one_here_knows(
         1,
     ]
     kinds = (["--task", "my_task", "--beam", 1], ours)
-    runs = at_once(
-        *(
-            partial(run_cli, "fairseq-generate", *command, "--cpu", *kind)
-            for kind in kinds
-        )
+    stock, found = (
+        run_cli("fairseq-generate", *command, "--cpu", *kind, own_process=True).stdout
+        for kind in kinds
     )
-    stock, found = (run.stdout for run in runs)
     assert_same_hypotheses(found, stock)
     sentences = parse_generate(found).values()
     assert not any("ba" in sentence.tokens for sentence in sentences)

@@ -22,7 +22,9 @@ from fairseq_aggdec.train.exporting import with_draft_length
 from tests.cli.correction import TRAINED_ON
 from tests.support.helpers import ToyModel
 
-LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
+LARGEST = 5
+UPDATES = 16
+STOPPED_AT = 6
 
 
 def command(model: ToyModel, out: Path, *options: object) -> list[str]:
@@ -62,7 +64,6 @@ def stopping(logged: Any) -> Any:
     return stopped
 
 
-@pytest.mark.usefixtures("quick_commands")
 def test_a_stopped_run_goes_on_to_a_measured_drafter(
     correction_model: ToyModel,
     tmp_path: Path,
@@ -139,7 +140,6 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
 
-@pytest.mark.usefixtures("quick_commands")
 def test_when_the_minutes_are_over_every_stage_ends(
     correction_model: ToyModel,
     tmp_path: Path,

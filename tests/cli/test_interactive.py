@@ -1,7 +1,6 @@
 """fairseq-interactive with awkward input, from the standard input and from a file."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from tests.cli.correction import (
     LONGEST,
     assert_same_lists,
-    at_once,
     interact,
     summaries,
 )
@@ -46,10 +44,11 @@ def stock(correction_model: ToyModel) -> str:
 def test_awkward_lines_have_the_whole_lists_of_a_beam(
     correction_model: ToyModel,
 ) -> None:
-    run = partial(interact, correction_model, stdin=as_input(AWKWARD))
-    lists = ["--beam", 4, "--nbest", 3]
-    expected, ours = at_once(
-        partial(run, None, *lists), partial(run, "aggressive-beam", *lists)
+    expected, ours = (
+        interact(
+            correction_model, mode, "--beam", 4, "--nbest", 3, stdin=as_input(AWKWARD)
+        )
+        for mode in (None, "aggressive-beam")
     )
     assert_same_lists(ours.stdout, expected.stdout, hypotheses=3)
 

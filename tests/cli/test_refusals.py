@@ -122,14 +122,11 @@ def names(
     (tmp_path / "latin").write_bytes("ba\nB\xe4r\n".encode("latin-1"))
     (tmp_path / "dict.txt").write_text("the 12\n")
     (tmp_path / "empty.json").write_text("{}")
-    model = {"MODEL": correction_model.checkpoint, "BIN": correction_model.data}
     return {
-        name: str(path)
-        for name, path in {
-            **model,
-            "DRAFTER": correction_drafter,
-            "FILES": tmp_path,
-        }.items()
+        "MODEL": str(correction_model.checkpoint),
+        "BIN": str(correction_model.data),
+        "DRAFTER": str(correction_drafter),
+        "FILES": str(tmp_path),
     }
 
 
@@ -200,30 +197,14 @@ def test_dictionaries_of_another_model(
         assert str(caught.value).endswith(
             f"check whether the dictionaries in {other.data} are those of its training"
         )
+    files = ["--verifier", str(other.checkpoint), "--data", str(other.data)]
     with pytest.raises(
         AggdecError, match=r"--verifier .*: its encoder has \d+ symbols"
     ):
-        aggdec(
-            [
-                "drafter",
-                "--verifier",
-                str(other.checkpoint),
-                "--data",
-                str(other.data),
-                "--out",
-                str(tmp_path / "o"),
-            ]
-        )
+        aggdec(["drafter", *files, "--out", str(tmp_path / "o")])
     beside = tmp_path / "drafter"
-    aggdec(
-        [
-            "export",
-            str(correction_drafter),
-            str(beside),
-            "--data",
-            str(correction_model.data),
-        ]
-    )
+    data = str(correction_model.data)
+    aggdec(["export", str(correction_drafter), str(beside), "--data", data])
     add_a_word(beside / "dict.src.txt")
     shutil.copy(correction_model.checkpoint, beside / "small.pt")
     for decoding, name in {"gad": "model.pt", "speculative": "small.pt"}.items():

@@ -16,7 +16,8 @@ A 2 3|||x|||x|||REQUIRED|||-NONE-|||0
 S p q r s t
 A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0
 """
-SOURCE, TARGET = ("a b c d e f", "p q r s t"), ("a b x d e f", "p q r s t")
+SOURCE = ("a b c d e f", "p q r s t")
+TARGET = ("a b x d e f", "p q r s t")
 
 
 def write(path: Path, *lines: str) -> str:
@@ -37,14 +38,10 @@ def test_the_help_names_every_metric() -> None:
 def test_files_against_gold_edits_and_references(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    m2, out = (
-        write(tmp_path / "gold.m2", M2),
-        write(tmp_path / "out", "a b x d e f", "p q r s s"),
-    )
-    reference, source = (
-        write(tmp_path / "ref", *TARGET),
-        write(tmp_path / "src", *SOURCE),
-    )
+    m2 = write(tmp_path / "gold.m2", M2)
+    out = write(tmp_path / "out", "a b x d e f", "p q r s s")
+    reference = write(tmp_path / "ref", *TARGET)
+    source = write(tmp_path / "src", *SOURCE)
     generated = write(
         tmp_path / "generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b c d e f"
     )
@@ -89,7 +86,9 @@ class Scored:
     """An experiment that is scored."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.work, self._folder, self._capsys = folder / "work", folder, capsys
+        self.work = folder / "work"
+        self._folder = folder
+        self._capsys = capsys
 
     def prepare(self, settings: str, **files: tuple[str, ...]) -> None:
         """`files`: by their names, with _ for the point."""

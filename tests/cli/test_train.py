@@ -1,11 +1,10 @@
 """fairseq-train with BLEU on validation, and fairseq-validate."""
 
 import re
-from functools import partial
 from pathlib import Path
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from tests.cli.correction import MODEL, PLUGIN, VALIDATED, Process, at_once
+from tests.cli.correction import MODEL, PLUGIN, VALIDATED, Process
 from tests.support.helpers import ToyModel, run_cli
 
 BLEU = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "--max-tokens", 2000]
@@ -62,19 +61,11 @@ def test_bleu_on_validation_is_that_of_the_beam(
         ]
     )
     modes = ("aggressive-beam", "beam")
-    ours, stock = map(
-        bleu,
-        at_once(*(partial(train_on, start, mode, tmp_path / mode) for mode in modes)),
-    )
+    ours, stock = (bleu(train_on(start, mode, tmp_path / mode)) for mode in modes)
     assert len(stock) == 2
     assert 10 < stock[0] != stock[1], "with the weights of the model"
     assert ours == stock
-    validate = partial(run_cli, "fairseq-validate", correction_model.data, *BLEU)
-    runs = (
-        partial(
-            validate, "--path", tmp_path / "beam/checkpoint_last.pt", "--decoding", mode
-        )
-        for mode in modes
-    )
-    ours, stock = map(bleu, at_once(*runs))
+    last = tmp_path / "beam/checkpoint_last.pt"
+    options = [correction_model.data, *BLEU, "--path", last, "--decoding"]
+    ours, stock = (bleu(run_cli("fairseq-validate", *options, mode)) for mode in modes)
     assert ours == stock != []

@@ -25,7 +25,8 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A drafter adds the modes for its kind."""
-    out, checkpoint = tmp_path / "verified.json", str(toy_model_dir.checkpoint)
+    out = tmp_path / "verified.json"
+    checkpoint = str(toy_model_dir.checkpoint)
     paths = ["--path", checkpoint, "--drafter-path", checkpoint]
     aggdec(
         ["verify", str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import fork_server
 from tests.support.helpers import ToyModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,7 +85,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    command: str, checkout: Path, names: dict[str, str], path: Path | None = None
+    command: str, checkout: Path, names: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a shell.
 
@@ -94,9 +93,8 @@ def run(
         command: as a user pastes it.
         checkout: the working folder.
         names: what `$DATA_BIN` and the like stand for.
-        path: where the commands are found; by default where they start quickly (see `fork_server`).
     """
-    path = path or fork_server.environment() / "bin"
+    path = sysconfig.get_path("scripts")
     environment = {
         **os.environ,
         **names,
@@ -140,7 +138,7 @@ def drafter(checkout: Path, names: dict[str, str]) -> Path:
 def test_the_first_command_runs_as_it_was_installed(
     checkout: Path, names: dict[str, str]
 ) -> None:
-    done = run(FIRST, checkout, names, Path(sysconfig.get_path("scripts")))
+    done = run(FIRST, checkout, names)
     assert "H-0\t" in done.stdout
     assert "--decoding iad: " in done.stdout + done.stderr
     assert (checkout / "stats.jsonl").is_file()

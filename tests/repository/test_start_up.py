@@ -109,10 +109,8 @@ def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_t
     None
 ):
     """All verbs in one process, so that not even all of them together take long."""
-    command, environment = (
-        [sys.executable, "-c", HELP, *VERBS],
-        os.environ | {"COLUMNS": "100"},
-    )
+    command = [sys.executable, "-c", HELP, *VERBS]
+    environment = os.environ | {"COLUMNS": "100"}
     done = subprocess.run(
         command,
         capture_output=True,

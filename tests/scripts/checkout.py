@@ -3,9 +3,8 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-
-from tests.support import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 AWKWARD = '-it\'s a "folder"\nof mine'
@@ -54,7 +53,7 @@ def run_whatever_comes(
     settings = {
         "AGGDEC_DATA": data,
         "AGGDEC_WORK": work,
-        "AGGDEC_VENV": fork_server.environment(),
+        "AGGDEC_VENV": sys.prefix,
     }
     environment = (
         os.environ

@@ -48,8 +48,11 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
         for side in (
             (config.model.encoder, config.model.decoder) if name != "drafter" else ()
         ):
-            side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
-        config.dataset.max_tokens, config.optimization.max_update = 500, 5
+            side.layers = 1
+            side.embed_dim = 32
+            side.ffn_embed_dim = 64
+        config.dataset.max_tokens = 500
+        config.optimization.max_update = 5
         config.dataset.validate_interval_updates = (
             config.checkpoint.save_interval_updates
         ) = 1

@@ -19,9 +19,12 @@ def test_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         config = OmegaConf.load(path)
         for side in (config.model.get("encoder"), config.model.get("decoder")):
             if side is not None:  # heads take theirs from the base
-                side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
+                side.layers = 1
+                side.embed_dim = 32
+                side.ffn_embed_dim = 64
         config.task.valid_images = config.task.test_images = 4
-        config.task.input_size, config.task.output_size = 2, 8
+        config.task.input_size = 2
+        config.task.output_size = 8
         # emulated, very slowly, where the processor does not multiply bfloat16
         config.common.bf16 = False
         OmegaConf.save(config, path)

@@ -17,7 +17,6 @@ from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
 
 
-@pytest.mark.usefixtures("quick_commands")
 def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
     command = [
         sys.executable,

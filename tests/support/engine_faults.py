@@ -11,7 +11,7 @@ from fairseq_aggdec.engine.runner import Eager
 
 
 def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drafted token of a block of three and more is judged with the draft behind it in sight."""
+    """A drafted token of a block of three and more is judged with the draft after it in sight."""
     sighted = Eager.features
 
     def features(

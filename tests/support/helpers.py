@@ -1,19 +1,22 @@
 """Toy data, toy models and the real command line, for tests of the whole chain."""
 
+import gc
 import io
+import logging
 import os
 import random
-import signal
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TextIO
 
 import pytest
-
-from tests.support import fork_server
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 """the value of --user-dir"""
@@ -57,135 +60,124 @@ class Generated:
 def run_cli(
     command: str,
     *arguments: object,
-    stdin: str | bytes | None = None,
+    stdin: str | bytes = "",
     check: bool = True,
+    own_process: bool = False,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run an installed console script, such as `fairseq-generate`, in a process of its own (see `fork_server`).
+    """Run an installed console script, such as `fairseq-generate`: in this process, for the seconds that another takes.
 
     Args:
         command: its name.
         arguments: converted with `str`.
         stdin: text for its standard input; bytes for input that is not UTF-8.
-        check: fail, with its output, on another exit code than 0.
+        check: fail, with its output, on another exit code than 0; else it has a process of its own.
+        own_process: whether it has one in any case.
         cwd: the folder it runs in.
     """
-    line = [str(fork_server.environment() / "bin" / command), *map(str, arguments)]
-    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONIOENCODING": "utf-8"}
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(
-        line,
-        input=data or b"",
-        capture_output=True,
-        env=environment,
-        cwd=cwd,
-        timeout=1200,
-    )
-    result = subprocess.CompletedProcess(
-        line,
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-    )
-    assert not check or result.returncode == 0, (
-        f"{' '.join(line)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
-    )
-    return result
-
-
-class ToBeKilled:
-    """A Python program in a process forked from `fork_server`; what starts it is another process."""
-
-    def __init__(self, program: str, folder: Path) -> None:
-        """`program`: may import from `tests`; `folder`: where it may leave the number of its process."""
-        self._number = folder / "process-number"
-        self._number.unlink(missing_ok=True)
-        first = f"import os; from pathlib import Path; Path({str(self._number)!r}).write_text(str(os.getpid())); "
-        command = [str(fork_server.environment() / "bin/python"), "-c", first + program]
-        self._started = subprocess.Popen(command, cwd=Path(__file__).parents[2])
-
-    def is_alive(self) -> bool:
-        return self._started.poll() is None
-
-    def kill(self) -> None:
-        """Returns when it is dead."""
-        os.kill(int(self._number.read_text()), signal.SIGKILL)
-        assert self._started.wait() == -signal.SIGKILL
-
-    def ends_well(self) -> bool:
-        return self._started.wait(120) == 0
-
-
-def generate_here(*arguments: object) -> str:
-    """fairseq-generate in this process, for the seconds that another one takes to start; what it prints.
-
-    Without a process of its own for the batches, for whose end PyTorch waits up to five seconds.
-    """
-    from fairseq_cli import generate
-
+    words = list(map(str, arguments))
+    if command == "fairseq-hydra-train" or own_process or not check:
+        return _run_in_a_process(command, words, data, check, cwd)
+    # PyTorch waits up to five seconds for the end of a process for the batches
+    if command in ("fairseq-generate", "fairseq-validate"):
+        words = ["--num-workers", "0", *words]
+    [script] = entry_points(group="console_scripts", name=command)
     with (
         pytest.MonkeyPatch.context() as patch,
         redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(io.StringIO()) as errors,
+        _logged(errors),
+        chdir(cwd or Path.cwd()),
     ):
-        patch.setattr(
-            sys,
-            "argv",
-            ["fairseq-generate", "--num-workers", "0", *map(str, arguments)],
-        )
-        generate.cli_main()
-    return output.getvalue()
+        patch.setattr(sys, "argv", [command, *words])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status = script.load()() or 0
+        gc.collect()  # a task says what it has counted when it goes
+    assert status == 0, output.getvalue() + errors.getvalue()
+    return subprocess.CompletedProcess(
+        [command, *words], status, output.getvalue(), errors.getvalue()
+    )
 
 
-def make_toy_data(
-    folder: Path, sentences: int = 60, joined: bool = True, seed: int = 1
+def _run_in_a_process(
+    command: str, words: list[str], data: bytes, check: bool, cwd: Path | None
+) -> subprocess.CompletedProcess[str]:
+    line = [str(Path(sysconfig.get_path("scripts"), command)), *words]
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        line, input=data, capture_output=True, env=environment, cwd=cwd, timeout=1200
+    )
+    printed = done.stdout.decode(errors="replace")
+    said = done.stderr.decode(errors="replace")
+    assert done.returncode == 0 or not check, f"{line}\n{printed}\n{said}"
+    return subprocess.CompletedProcess(line, done.returncode, printed, said)
+
+
+@contextmanager
+def _logged(stream: TextIO) -> Iterator[None]:
+    """The log of a command goes to a stream, as in a process that has set up nothing else."""
+    loggers = [logging.getLogger(name) for name in (None, "fairseq", "fairseq_aggdec")]
+    levels = [logger.level for logger in loggers]
+    handler = logging.StreamHandler(stream)
+    form = "%(asctime)s | %(levelname)s | %(name)s | %(message)s"  # fairseq's
+    handler.setFormatter(logging.Formatter(form))
+    loggers[0].addHandler(handler)
+    for logger in loggers:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        loggers[0].removeHandler(handler)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def generate_here(*arguments: object) -> str:
+    """What fairseq-generate prints."""
+    return run_cli("fairseq-generate", *arguments).stdout
+
+
+def binarised(
+    folder: Path, pairs: dict[str, list[tuple[list[str], list[str]]]]
 ) -> Path:
+    """Write the words of source and target of each split, and run fairseq-preprocess, with one dictionary for both.
+
+    Returns its folder.
+    """
+    for split, sentences in pairs.items():
+        for side, language in enumerate(("src", "tgt")):
+            text = "".join(" ".join(pair[side]) + "\n" for pair in sentences)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    prefixes = [f"--{split}pref={folder / split}" for split in pairs]
+    command = ["-s", "src", "-t", "tgt", *prefixes, "--workers", 1]
+    command += ["--joined-dictionary", "--destdir", folder / "bin"]
+    run_cli("fairseq-preprocess", *command)
+    return folder / "bin"
+
+
+def make_toy_data(folder: Path) -> Path:
     """Make a small edit task (source with errors, target without) and binarise it with fairseq-preprocess.
 
     The test split holds sentences of one token and of 60, next to ordinary ones. Returns the folder for fairseq.
     """
-    rng = random.Random(seed)
-    words = [
-        a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "er")
-    ]
+    rng = random.Random(1)
+    endings = ("a", "e", "i", "o", "u", "an", "er")
+    words = [letter + ending for letter in "bdfgklmnprst" for ending in endings]
 
-    def pair(length: int) -> tuple[str, str]:
+    def pair(length: int) -> tuple[list[str], list[str]]:
         target = rng.choices(words, k=length)
         source = [rng.choice(words) if rng.random() < 0.1 else word for word in target]
-        return " ".join(source), " ".join(target)
+        return source, target
 
-    for split, count in (
-        ("train", 4 * sentences),
-        ("valid", sentences // 4),
-        ("test", sentences),
-    ):
+    pairs = {}
+    for split, count in {"train": 240, "valid": 15, "test": 60}.items():
         lengths = [1, 1, 60, 60, 2] + [rng.randint(3, 20) for _ in range(count - 5)]
-        pairs = [pair(length) for length in lengths]
-        rng.shuffle(pairs)
-        for side, language in enumerate(("src", "tgt")):
-            text = "".join(sentence[side] + "\n" for sentence in pairs)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    prefixes = [
-        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
-    ]
-    binarised = folder / "bin"
-    options = ["--joined-dictionary"] if joined else []
-    run_cli(
-        "fairseq-preprocess",
-        "-s",
-        "src",
-        "-t",
-        "tgt",
-        *prefixes,
-        "--destdir",
-        binarised,
-        "--workers",
-        1,
-        *options,
-    )
-    (binarised / "test.src").write_text(
-        (folder / "test.src").read_text(encoding="utf-8"), encoding="utf-8"
-    )
-    return binarised
+        pairs[split] = [pair(length) for length in lengths]
+        rng.shuffle(pairs[split])
+    data = binarised(folder, pairs)
+    shutil.copy(folder / "test.src", data)
+    return data
 
 
 def train_toy(
@@ -204,7 +196,10 @@ def train_toy(
     """
     saving = ["--save-dir", folder, "--no-epoch-checkpoints"]
     size = ["--lr", 0.003, "--max-tokens", 2000, "--max-update", updates]
-    run_cli("fairseq-train", data, *TRAINING, *saving, *size, *options)
+    # this plugin, where it has been imported, mends fairseq's batches
+    run_cli(
+        "fairseq-train", data, *TRAINING, *saving, *size, *options, own_process=True
+    )
     return ToyModel(data, folder / "checkpoint_last.pt")
 
 
@@ -220,7 +215,8 @@ def parse_generate(output: str) -> dict[int, Generated]:
         if kind == "S":
             sentence.source = fields[0] if fields else ""
         elif kind == "H":
-            sentence.score, sentence.tokens = float(fields[0]), fields[1].split()
+            sentence.score = float(fields[0])
+            sentence.tokens = fields[1].split()
         elif kind == "P":
             sentence.positional = [float(number) for number in fields[0].split()]
         elif kind == "I":

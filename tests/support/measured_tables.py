@@ -35,7 +35,8 @@ _BLOCK = re.compile(
     r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL
 )
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
-_PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
+_PLAIN = "aggressive-beam:5:0"
+_AHEAD = "aggressive-beam:5"
 
 
 @cache
@@ -168,10 +169,8 @@ def milliseconds(*names: str) -> Table:
     for mode in dict.fromkeys(mode for runs in columns.values() for mode in runs):
         cells = []
         for runs in columns.values():
-            times, faster = (
-                _per_sentence(runs.get(mode)),
-                _faster(runs.get(mode), runs.get("beam5")),
-            )
+            times = _per_sentence(runs.get(mode))
+            faster = _faster(runs.get(mode), runs.get("beam5"))
             cells.append(f"{times}: {faster}" if faster else times)
         rows.append([f"`{mode}`", *cells])
     return ["milliseconds a sentence (range): over fairseq beam 5", *columns], rows
@@ -195,7 +194,9 @@ def beams(*names: str) -> Table:
     for name, label in _parts(names):
         for size in _record(name).batch_sizes:
             runs = _runs(name, size)
-            stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
+            stock = runs["beam5"]
+            ahead = runs[_AHEAD]
+            plain = runs[_PLAIN]
             rows.append([
                 label, str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
                 f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),

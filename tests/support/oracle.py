@@ -128,7 +128,7 @@ def compare(
 
 
 def tokens_by_number(lists: Mapping[int, list[dict[str, Any]]]) -> dict[int, list[int]]:
-    """The tokens of all hypotheses of a sentence, one behind the other."""
+    """The tokens of all hypotheses of a sentence, one after the other."""
     return {
         number: [token for one in hypotheses for token in one["tokens"].tolist()]
         for number, hypotheses in lists.items()
@@ -162,7 +162,8 @@ class OracleDrafter(Drafter):
         self.longest = longest
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        drafts, claimed = [], []
+        drafts = []
+        claimed = []
         for target, seed, length in zip(
             self.targets, self.seeds, outputs.known_lengths, strict=True
         ):
@@ -212,7 +213,7 @@ class Adversary(OracleDrafter):
                 *rest,
                 *self._random(self.longest, rng),
             ],
-            "junk behind EOS": lambda rest, rng: [
+            "junk after EOS": lambda rest, rng: [
                 *rest,
                 *self._random(self.longest, rng),
             ],

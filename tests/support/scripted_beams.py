@@ -114,7 +114,8 @@ class TableVerifier(TreeVerifier):
         temperature: float = 1.0,
     ) -> None:
         """`piece`: number of rows of a chunk."""
-        self.table, self.temperature = table, temperature
+        self.table = table
+        self.temperature = temperature
         self.sentences = sentences
         # position and token by slot
         self.read: list[dict[int, tuple[int, int]]] = [{} for _ in sentences]

@@ -14,8 +14,9 @@ from fairseq_aggdec.decoding.tokens import Block, Chosen, Draft, RowSelection
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
 from tests.support.oracle import OracleDrafter
 
-BOS, PAD, EOS, UNK = 0, 1, 2, 3
-FIRST_WORD = 4
+PAD = 1
+EOS = 2
+UNK = 3
 
 
 class OfUnknownLength(OracleDrafter):
@@ -50,10 +51,10 @@ def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
 
 
 class Scoring(Protocol):
-    """Has scores for every token behind a block's."""
+    """Has scores for every token after a block's."""
 
     def score(self, block: Block) -> Iterable[Tensor]:
-        """Read a block, and return the logits behind its tokens, in chunks of n x V."""
+        """Read a block, and return the logits after its tokens, in chunks of n x V."""
 
 
 class ScoringVerifier(Verifier, Scoring):
@@ -75,7 +76,7 @@ def scored(
     starts: Tensor,
     widths: Sequence[int] | None = None,
 ) -> Tensor:
-    """What a verifier says of a block, B x W x V; of ragged rows the last token's scores are repeated behind it."""
+    """What a verifier says of a block, B x W x V; of ragged rows the last token's scores are repeated after it."""
     block = Block.of(tokens, starts.tolist(), widths)
     parts = list(verifier.score(block))
     assert sum(part.size(0) for part in parts) == block.ragged.size
@@ -120,7 +121,8 @@ class ScriptedVerifier(ScoringVerifier):
         return logits
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        starts, ragged = block.starts.tolist(), block.ragged
+        starts = block.starts.tolist()
+        ragged = block.ragged
         assert len(starts) == len(self.targets), "finished rows leave the batch"
         assert (block.first_start, block.last_start) == (min(starts), max(starts))
         self.calls += 1

@@ -19,7 +19,8 @@ def made_once(
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # each process has a folder of its own there
-    folder, record = root / name, root / f"{name}.pickle"
+    folder = root / name
+    record = root / f"{name}.pickle"
     with FileLock(root / f"{name}.lock"):
         if not record.exists():
             folder.mkdir(exist_ok=True)

@@ -40,7 +40,8 @@ def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:
 @functools.lru_cache(maxsize=200)
 def cached_model(shape: str, seed: int, words: int = 12) -> FairseqEncoderDecoderModel:
     """A model of a named shape and a number of words, which tests must leave as it is."""
-    positions, eos_share = 24 if seed % 3 == 1 else 64, (0.1, 0.05, 0.2, 0.02)[seed % 4]
+    positions = 24 if seed % 3 == 1 else 64
+    eos_share = (0.1, 0.05, 0.2, 0.02)[seed % 4]
     symbols = dictionary(words)
     return model_of_shape(
         shape, seed, symbols, symbols, eos_share, max_target_positions=positions

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import fork_server
 from tests.train.two_processes import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ def test_drafter_and_heads_have_the_losses_of_one_process(
 ) -> None:
     prepare(tmp_path, toy_data)
     command = [
-        str(fork_server.environment() / "bin/python"),
+        sys.executable,
         "-m",
         "tests.train.two_processes",
         str(tmp_path),

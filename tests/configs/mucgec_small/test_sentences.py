@@ -91,7 +91,7 @@ def small_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-@pytest.mark.usefixtures("quick_commands", "small_dictionary")
+@pytest.mark.usefixtures("small_dictionary")
 def test_from_words_to_binary(tmp_path: Path) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
     test = [
