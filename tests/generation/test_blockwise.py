@@ -17,7 +17,9 @@ from tests.support.small_generators import generator
 NUMBERS = Dictionary()
 for value in range(6):
     NUMBERS.add_symbol(str(value))
-EOS, HEADS, LONGEST = NUMBERS.eos(), 5, 20
+EOS = NUMBERS.eos()
+HEADS = 5
+LONGEST = 20
 
 Predict = Callable[[int, tuple[int, ...]], Tensor]
 """p_i(y_{j+i} | y_<=j): head (from 1) and y1..yj -> log-probabilities, V"""
@@ -89,7 +91,8 @@ def test_every_criterion_is_the_papers(
     options: dict[str, Any], passes: Callable[[int, Tensor], bool]
 ) -> None:
     """Tokens and block sizes, with and without a least block, in a batch; first tokens come an iteration earlier."""
-    ended, lengths = 0, set[int]()
+    ended = 0
+    lengths = set[int]()
     for seed, kind in enumerate(("identity", "learned, own hidden"), 4):
         model = random_blockwise(
             "post-norm sinusoidal", kind, seed, NUMBERS, NUMBERS, HEADS, 0.15

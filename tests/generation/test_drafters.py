@@ -155,7 +155,8 @@ def test_other_dictionaries_are_refused(tmp_path: Path) -> None:
 
 def test_the_encoder_that_reads_the_source() -> None:
     """The verifier's where it is the same, whichever it is of an ensemble; else the drafter's own."""
-    same, other = verifier(1), verifier(3)
+    same = verifier(1)
+    other = verifier(3)
     outputs = {
         model: model.encoder.forward_torchscript(SOURCE) for model in (same, other)
     }

@@ -26,9 +26,7 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.process import no_garbage_collection
 from tests.support.random_models import (
     random_batch,
-    random_blockwise,
     random_drafter,
-    random_network,
     share_encoder,
 )
 from tests.support.small_generators import (
@@ -137,12 +135,13 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     assert decode.call_count == 3
 
 
-@pytest.mark.parametrize("mode", [*MODES, "gad", "blockwise"])
 def test_an_old_engine_is_gone_before_a_new_one_is_built(
-    mode: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without Python's collector: what graphs read may be a quarter of a GPU's memory."""
-    alive, most, create = WeakSet[GraphCache](), list[int](), GraphCache.__init__
+    alive = WeakSet[GraphCache]()
+    most = list[int]()
+    create = GraphCache.__init__
 
     def counted(self: GraphCache, *arguments: Any, **options: Any) -> None:
         create(self, *arguments, **options)
@@ -151,25 +150,13 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(
 
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
     monkeypatch.setattr(GraphCache, "__init__", counted)
-    model, drafter = (
-        small_model(),
-        LoadedDrafter(
-            random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
-        ),
-    )
-    if mode == "blockwise":
-        model = random_blockwise(
-            "post-norm sinusoidal", "learned, own hidden", 1, WORDS, WORDS, heads=3
-        )
-    draft = (
-        {"block_draft": BlockDraftOptions(drafter, 3), "drafts": "whole"}
-        if mode in ("gad", "blockwise")
-        else {}
-    )
-    ours = generator([model], mode, **draft)
+    model = small_model()
+    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
+    draft = BlockDraftOptions(LoadedDrafter(drafter), 3)
+    ours = generator([model], "gad", block_draft=draft, drafts="whole")
     with no_garbage_collection():
         for _ in range(3):
-            for part in (model, drafter.model):
+            for part in (model, drafter):
                 add_to_a_weight(part)
                 put_another_weight(part)
             ours.generate([model], BATCHES[0])
@@ -179,7 +166,8 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(
 @pytest.mark.parametrize("mode", MODES)
 def test_threads_take_turns(mode: str) -> None:
     """They share a generator, or the engines of two."""
-    model, engines = small_model(), Engines()
+    model = small_model()
+    engines = Engines()
     both = [generator([model], mode, engines=engines) for _ in range(2)]
     expected = [stock(model, mode, batch) for batch in BATCHES]
 
@@ -190,31 +178,11 @@ def test_threads_take_turns(mode: str) -> None:
             == expected[which]
         )
 
-    assert all(in_threads(is_right, 30))
-
-
-def test_generators_of_several_beams_share_a_bart_that_fairseq_decodes() -> None:
-    """The width of a beam is a setting of the model; whoever makes a generator writes it, too."""
-    model = random_network("bart_base", 1, WORDS, WORDS, 0.1)
-    model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: None)
-
-    def found(number: int) -> list[Any]:
-        mode, beam = [("aggressive-beam", 2), ("aggressive-beam", 4), ("iad", 1)][
-            number % 3
-        ]
-        ours = generator([model], mode, beam_size=beam, max_len_b=6)
-        return [tokens(ours.generate([model], batch)) for batch in BATCHES[:2]]
-
-    assert in_threads(found, 9) == [found(number) for number in range(9)]
-
-
-def in_threads(function: Any, calls: int) -> list[Any]:
-    """The results for the numbers of the calls, in three threads that do get into each other's way."""
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-5)  # they do get into each other's way
     try:
         with ThreadPoolExecutor(3) as pool:
-            return list(pool.map(function, range(calls)))
+            assert all(pool.map(is_right, range(30)))
     finally:
         sys.setswitchinterval(interval)
 
@@ -332,7 +300,8 @@ def test_autocast_and_other_searches_are_refused() -> None:
 def test_a_source_longer_than_learned_positions_is_refused() -> None:
     model = small_model(encoder_learned_pos=True, max_source_positions=12)
     ours = generator([model], "greedy")
-    fits, too_long = random_batch(1, WORDS, [11, 2]), random_batch(1, WORDS, [12, 2])
+    fits = random_batch(1, WORDS, [11, 2])
+    too_long = random_batch(1, WORDS, [12, 2])
     assert tokens(ours.generate([model], fits)) == stock(model, "greedy", fits)
     wider = nn.functional.pad(
         fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad()

@@ -18,7 +18,6 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.decoding.tokens import Ragged
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.aggressive_translation import (
     AggressiveTranslationConfig,
@@ -31,9 +30,11 @@ from tests.support.random_models import (
     random_model,
     share_encoder,
 )
+from tests.support.small_generators import generator
 
 WORDS = dictionary(40)
-SENTENCES, BATCH = 2_500, 20
+SENTENCES = 2_500
+BATCH = 20
 mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)  # of glibc 2.33 and later
 
 
@@ -55,20 +56,16 @@ def allocated_bytes() -> int:
 def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> None:
     """Neither Python's objects nor the memory in use."""
     model = random_model(1, WORDS, WORDS, eos_share=0.1)
-    block = None
-    if decoding == "gad":
-        drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
-        share_encoder(drafter, model)
-        block = BlockDraftOptions(LoadedDrafter(drafter), 5)
-    options: dict[str, Any] = {
-        "src_dict": WORDS,
-        "keep_drafts": False,
-        "max_len_a": 0,
-        "max_len_b": 6,
-    }
-    options["stats_file"] = StatsFile(str(tmp_path / "stats.jsonl"))
-    generator = AggressiveGenerator.of(
-        [model], WORDS, decoding=decoding, block_draft=block, **options
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    share_encoder(drafter, model)
+    block = BlockDraftOptions(LoadedDrafter(drafter), 5)
+    ours = generator(
+        [model],
+        decoding,
+        WORDS,
+        block_draft=block if decoding == "gad" else None,
+        max_len_b=6,
+        stats_file=StatsFile(str(tmp_path / "stats.jsonl")),
     )
     rng = random.Random(1)
 
@@ -77,9 +74,8 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
             # a single sentence takes other paths
             size = 1 if number % (10 * BATCH) == 0 else BATCH
             lengths = [rng.randint(1, 8) for _ in range(size)]
-            generator.generate(
-                [model], random_batch(rng.randrange(100_000), WORDS, lengths, size > 1)
-            )
+            batch = random_batch(rng.randrange(100_000), WORDS, lengths, size > 1)
+            ours.generate([model], batch)
 
     def used() -> tuple[int, int]:
         gc.collect()
@@ -120,14 +116,12 @@ def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
         task = AggressiveTranslationTask(
             AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS
         )
-        generator = task.build_generator([model], Namespace())
-        task.inference_step(generator, [model], random_batch(number, WORDS, [3, 5]))
-        engine, size = (
-            generator._engines.decoder(model.decoder),
-            sum(weight.nbytes for weight in model.parameters()),
-        )
-        kept += map(weakref.ref, (task, model, generator, engine))
-        del task, model, generator, engine
+        ours = task.build_generator([model], Namespace())
+        task.inference_step(ours, [model], random_batch(number, WORDS, [3, 5]))
+        engine = ours._engines.decoder(model.decoder)
+        size = sum(weight.nbytes for weight in model.parameters())
+        kept += map(weakref.ref, (task, model, ours, engine))
+        del task, model, ours, engine
         gc.collect()
         used.append(allocated_bytes())
     assert not any(reference() for reference in kept)

@@ -8,25 +8,17 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.search import LengthConstrainedBeamSearch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from fairseq_aggdec import load
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.engine import choose_backend, weights_snapshot
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.plain import choice
 from fairseq_aggdec.generation import beam_generator
-from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.support.random_models import (
-    dictionary,
-    model_of_shape,
-    random_batch,
-    random_drafter,
-)
+from tests.support.random_models import random_batch, random_drafter
+from tests.support.small_generators import FEW_WORDS, cached_model, generator
 
 READING = {
     "tolist",
@@ -41,7 +33,6 @@ READING = {
     "__iter__",
 }
 """methods of a tensor that wait for its values"""
-WORDS = dictionary(12)
 
 
 class Read(torch.Tensor):
@@ -61,7 +52,7 @@ class Waits(TorchFunctionMode):
         self.counts: list[int] = []
         """of each iteration; the first has the batch's start in it"""
         self.before: list[int] = []
-        """of what goes on before an iteration's tokens are committed, or before a beam search"""
+        """of what happens before an iteration's tokens are committed, or before a beam search"""
         self.copied: list[int] = []
         self.waits = self.copies = 0
         """since the last iteration, or the end of a beam search"""
@@ -107,40 +98,27 @@ class Waits(TorchFunctionMode):
         return found.as_subclass(Read) if name == "cpu" else found
 
 
-def waits_of(
-    decoding: str,
-    rows: int,
-    monkeypatch: pytest.MonkeyPatch,
-    backend: str = "plain",
-    **more: Any,
-) -> Waits:
+def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> Waits:
     """Of a batch for which the engines are there; passes run by PyTorch's operations, as if on a GPU."""
-    model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
-    options: dict[str, Any] = {
-        "src_dict": WORDS,
-        "decoding": decoding,
-        "drafts": "whole",
-        **more,
-    }
+    model = cached_model("post-norm sinusoidal", 1)
+    options: dict[str, Any] = {}
+    if decoding != "aggressive-beam":
+        options["drafts"] = "whole"
     if decoding == "gad":
-        drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
-        options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
-    kind = AggressiveGenerator
-    if decoding == "aggressive-beam":
-        kind, options = (
-            AggressiveBeamGenerator,
-            {**options, "drafts": "auto", "beam_size": 3},
+        drafter = random_drafter(
+            "causal, post-norm sinusoidal", 2, FEW_WORDS, FEW_WORDS, 3
         )
-    generator = kind.of([model], WORDS, **options)
-    monkeypatch.setenv("AGGDEC_BACKEND", backend)
+        options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
+    ours = generator([model], decoding, FEW_WORDS, max_len_b=200, **options)
+    monkeypatch.setenv("AGGDEC_BACKEND", "plain")
     monkeypatch.setattr(choose_backend, "native_backend", lambda *_: None)
     for module in (choose_backend, weights_snapshot):
         monkeypatch.setattr(module, "runs_async", lambda device: True)
     monkeypatch.setattr(choice, "on_host", read)
-    sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
-    generator.generate([model], sample)
+    sample = random_batch(3, FEW_WORDS, [5 + row % 7 for row in range(rows)])
+    ours.generate([model], sample)
     with torch.no_grad(), (waits := Waits(monkeypatch)):
-        generator.generate([model], sample)
+        ours.generate([model], sample)
     return waits
 
 
@@ -159,24 +137,6 @@ def test_nothing_waits_before_a_beam_search(monkeypatch: pytest.MonkeyPatch) -> 
     assert waits_of("aggressive-beam", 3, monkeypatch).before == [0]
 
 
-def test_the_lengths_of_the_sources_are_read_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where outputs are as long as their sources, before the first iteration; at the end the weights are."""
-    bounds = LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)
-    waits = waits_of(
-        "greedy", 3, monkeypatch, match_source_len=True, search_strategy=bounds
-    )
-    assert (waits.counts[0], waits.waits) == (2, 2)
-
-
-@pytest.mark.parametrize("decoding", ["greedy", "iad", "gad"])
-def test_captured_passes_have_no_indices_copied_to_the_device(
-    decoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert set(waits_of(decoding, 3, monkeypatch, "graphs").copied) == {0}
-
-
 @pytest.mark.parametrize(
     ("decoding", "weights"),
     [("greedy", 2), ("iad", 2), ("gad", 4), ("aggressive-beam", 2)],
@@ -188,15 +148,3 @@ def test_hypotheses_are_copied_to_the_device_at_once(
     """Behind them, and not where a batch begins, a small weight of each encoder and decoder is looked at."""
     waits = waits_of(decoding, rows, monkeypatch)
     assert (waits.waits, waits.copies) == (weights, 2), "tokens, and numbers"
-
-
-def test_a_loaded_model_reads_the_outputs_of_a_batch_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = load.shipped("mt")
-    with Waits(monkeypatch) as waits:
-        found = model.decode(
-            ["Where do you live?", "I live here.", "He is at home."], "greedy"
-        )
-    assert all(result.text for result in found)
-    assert waits.waits == 2, "tokens, and scores"
