@@ -88,7 +88,8 @@ def bits(
     texts = torch.randint(
         4, len(WORDS), (max(ROWS), LENGTH), generator=torch.Generator().manual_seed(2)
     )[rows]
-    found, start = [], 0
+    found = []
+    start = 0
     for width in widths:
         read = texts[:, start : start + width]
         block = Block.of_draft(

@@ -22,7 +22,9 @@ from tests.support.small_generators import FEW_WORDS, WORDS, cached_model, gener
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 FIRST, *OTHER_SHAPES = ENGINE_SHAPES
-BY_DEFAULT, OTHERS = "", ("graphs", "plain")  # values of AGGDEC_BACKEND
+# values of AGGDEC_BACKEND
+BY_DEFAULT = ""
+OTHERS = ("graphs", "plain")
 CASES = [
     *((FIRST, precision, BY_DEFAULT) for precision in DTYPES),
     *((shape, "fp16", BY_DEFAULT) for shape in OTHER_SHAPES),

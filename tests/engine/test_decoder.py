@@ -39,7 +39,7 @@ LONGEST_KERNEL = 5
 class Walk:
     """Feeds a verifier what the loop would, at random, and compares every log-probability with the stock decoder's.
 
-    Each row has a text of its own. A block continues it rightly up to a random point and wrongly behind it; the row
+    Each row has a text of its own. A block continues it rightly up to a random point and wrongly after it; the row
     then moves on by any number of the right tokens, so that the wrong ones are rolled back.
     """
 
@@ -47,7 +47,8 @@ class Walk:
         self, model: FairseqEncoderDecoderModel, verifier: Any, seed: int, rows: int, left_pad: bool = True,
         longest: int = 12,
     ) -> None:  # fmt: skip
-        self.model, self.verifier = model, verifier
+        self.model = model
+        self.verifier = verifier
         self.rng = random.Random(seed)
         lengths = [self.rng.randint(1, longest) for _ in range(rows)]
         self.sources = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
@@ -82,7 +83,7 @@ class Walk:
             block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
         scores = scores.log_softmax(-1)
         for number, row in enumerate(self.rows):
-            # stock takes a pad for padding; no draft is right behind one
+            # stock takes a pad for padding; no draft is right after one
             read = (
                 block[number][: block[number].index(PAD)]
                 if PAD in block[number]
@@ -158,7 +159,12 @@ def test_layers_of_one_head_share_a_mask() -> None:
 
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 @examples(3)
-@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 5),
+    st.integers(1, 30),
+    st.booleans(),
+)
 def test_large_blocks_come_in_parts(
     shape: str, seed: int, rows: int, tokens: int, ragged: bool
 ) -> None:
@@ -169,7 +175,11 @@ def test_large_blocks_come_in_parts(
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)
         widths = [9, *[2] * (rows - 1)] if ragged else [9] * rows
-        block = Block.of(torch.full((rows, 9), WORDS[0]), walk.done, widths)
+        block = Block.of(
+            torch.full((rows, 9), WORDS[0]),
+            walk.done,
+            widths,
+        )
         parts = [part.size(0) for part in walk.verifier.score(block)]
     assert sum(parts) == sum(widths)
     assert all(part <= tokens for part in parts)
@@ -210,8 +220,14 @@ def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None
         block = torch.tensor([far[15:16] + WORDS_OF_NO_USE[:5], near[8:14]])
         scores = scored(verifier, block, torch.tensor([15, 8])).log_softmax(-1)
         torch.testing.assert_close(
-            scores[0, :1], walk._stock(0, far[:16])[15:], atol=1e-5, rtol=1e-5
+            scores[0, :1],
+            walk._stock(0, far[:16])[15:],
+            atol=1e-5,
+            rtol=1e-5,
         )
         torch.testing.assert_close(
-            scores[1], walk._stock(1, near[:14])[8:], atol=1e-5, rtol=1e-5
+            scores[1],
+            walk._stock(1, near[:14])[8:],
+            atol=1e-5,
+            rtol=1e-5,
         )

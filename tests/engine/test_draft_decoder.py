@@ -50,7 +50,8 @@ def check_drafts(
     engine.start(model.encoder(**sources))
     tokens = torch.tensor(rng.choices(WORDS, k=rows * (longest + 1))).view(rows, -1)
     tokens[:, 0] = VOCABULARY.eos()
-    lengths, kept = [1] * rows, torch.arange(rows)
+    lengths = [1] * rows
+    kept = torch.arange(rows)
     while kept.numel() and min(lengths) <= longest:
         drafted = engine._scores(texts_of(tokens[kept], lengths), block_size)
         model.block_size = model.decoder.block_size = block_size
@@ -138,7 +139,8 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(
             }
         )
 
-    lazy, eager = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
+    lazy = DraftDecoder(model.decoder)
+    eager = DraftDecoder(model.decoder)
     lazy.start_later(encode)
     eager.start(model.encoder(**sources))
     tokens = torch.randint(VOCABULARY.nspecial, len(VOCABULARY), (4, 9))
@@ -163,7 +165,9 @@ def by_a_walk(
     model: NarDrafterModel, features: Tensor, last: int
 ) -> tuple[list[int], Tensor]:
     """Tokens of one block (k x D) after `last`, by a transition head over all words, and their logits, k x V."""
-    decoder, tokens, rows = model.decoder, [last], []
+    decoder = model.decoder
+    tokens = [last]
+    rows = []
     for feature in features:
         logits = decoder.output_layer(
             decoder.transitions(feature, decoder.embed(torch.tensor(tokens[-1])))
@@ -183,7 +187,8 @@ def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
         tokens = torch.randint(FEW.nspecial, len(FEW), (rows, 9))
         tokens[:, 0] = FEW.eos()
         lengths = torch.tensor([3, 1, 6][:rows])
-        drafter, scorer = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
+        drafter = DraftDecoder(model.decoder)
+        scorer = DraftDecoder(model.decoder)
         for engine in (drafter, scorer):
             engine.start(model.encoder(**source))
         drafted = drafter.draft(texts_of(tokens, lengths), 5)

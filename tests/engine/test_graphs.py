@@ -46,14 +46,16 @@ def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(
         graph.host_inputs()[:] = torch.arange(start, start + 3)
         graphs.run(graph)
         if start == 0:
-            host, device = graph.read(), graph.results[0]
+            host = graph.read()
+            device = graph.results[0]
     assert graph.read().tolist() == host.tolist() == [10, 12, 14]
     assert graph.results[0].tolist() == device.tolist() == [6, 7, 8]
 
 
 def test_the_pass_that_was_not_used_for_longest_goes() -> None:
     graphs = GraphCache(CPU, lambda: captures, most=2)
-    first, second = pass_of(graphs, "a"), pass_of(graphs, "b")
+    first = pass_of(graphs, "a")
+    second = pass_of(graphs, "b")
     assert pass_of(graphs, "a") is first
     pass_of(graphs, "c")
     assert pass_of(graphs, "a") is first

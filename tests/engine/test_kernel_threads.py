@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec import load
 from fairseq_aggdec.engine.native.library import available_cpus, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
-
-LINES = (
-    (Path(__file__).parents[2] / "fairseq_aggdec/demo/gec/sentences.txt")
-    .read_text(encoding="utf-8")
-    .splitlines()
-)
 
 
 @pytest.fixture(autouse=True)
@@ -37,31 +30,6 @@ def product() -> PackedProduct:
         pytest.skip("no kernels for this processor")
     draw = torch.Generator().manual_seed(0)
     return PackedProduct(found, torch.randn(300, 200, generator=draw), None)
-
-
-def test_two_threads_take_at_most_three_times_as_long_as_one_while_others_use_the_cores() -> (
-    None
-):
-    """Together, of five runs that take turns. Threads that wait awake take seven to thirty times as long as one."""
-    model = load.shipped("gec")
-    model.decode(LINES[0], mode="greedy")  # the first call does more
-    seconds = {1: 0.0, 2: 0.0}
-    others = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        for _ in range(os.cpu_count() or 1)
-    ]
-    try:
-        for _ in range(5):
-            for threads in seconds:
-                torch.set_num_threads(threads)
-                start = time.perf_counter()
-                model.decode(LINES[:8], mode="greedy", batch_size=1)
-                seconds[threads] += time.perf_counter() - start
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-    assert seconds[2] < 3 * seconds[1]
 
 
 def test_a_child_process_has_threads_of_its_own(product: PackedProduct) -> None:

@@ -26,7 +26,13 @@ WORDS = dictionary(30)
 NAMES = {"AVX2": ["avx2"], "AVX512": ["avx2", "avx512"]}.get(
     torch.backends.cpu.get_cpu_capability(), []
 )
-SIZES = [(1, 1), (37, 21), (64, 512), (100, 513), (31, 1100)]  # outputs, inputs
+SIZES = [
+    (1, 1),
+    (37, 21),
+    (64, 512),
+    (100, 513),
+    (31, 1100),
+]  # outputs, inputs
 
 
 @pytest.fixture
@@ -51,7 +57,12 @@ def test_a_product_is_pytorchs(
     name: str, size: tuple[int, int], activation: Activation | None
 ) -> None:
     weight, bias = layer(*size)
-    x = torch.randn(3, 11, size[1], generator=torch.Generator().manual_seed(0))
+    x = torch.randn(
+        3,
+        11,
+        size[1],
+        generator=torch.Generator().manual_seed(0),
+    )
     for own in (bias, None):
         found = PackedProduct(
             Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation
@@ -77,7 +88,8 @@ def test_a_row_has_the_same_bits_among_any_others(
         return  # AVX2 has no such products
     product = PackedProduct(found, *layer(*size), None, quantised)
     x = torch.randn(40, size[1], generator=torch.Generator().manual_seed(0))
-    expected, threads = product(x), torch.get_num_threads()
+    expected = product(x)
+    threads = torch.get_num_threads()
     try:
         for count in (1, 2, 3):
             torch.set_num_threads(count)
@@ -94,17 +106,24 @@ def test_weights_are_the_same_numbers_in_16_bits(
     name: str, trained_in: torch.dtype, size: tuple[int, int]
 ) -> None:
     """The same bits come out; subnormal numbers and signed zeros are weights, too."""
-    found, (weight, bias) = Kernels(FOLDER / f"kernels_{name}.so"), layer(*size)
+    found = Kernels(FOLDER / f"kernels_{name}.so")
+    (weight, bias) = layer(*size)
     smallest = 2.0**-24 if trained_in is torch.float16 else 2.0**-130
-    weight.view(-1)[0], weight.view(-1)[-1] = -0.0, smallest
+    weight.view(-1)[0] = -0.0
+    weight.view(-1)[-1] = smallest
     weight = weight.to(trained_in).float()
     assert weight.view(-1)[-1] == smallest
-    x = torch.randn(13, size[1], generator=torch.Generator().manual_seed(0)) * 2.0**20
-    for own in (bias, None):
-        wide, narrow = (
-            PackedProduct(found, weight, own),
-            PackedProduct(found, weight, own, together=10**9),
+    x = (
+        torch.randn(
+            13,
+            size[1],
+            generator=torch.Generator().manual_seed(0),
         )
+        * 2.0**20
+    )
+    for own in (bias, None):
+        wide = PackedProduct(found, weight, own)
+        narrow = PackedProduct(found, weight, own, together=10**9)
         assert (wide.as_c.kept, narrow.as_c.kept) == (
             0,
             1 if trained_in is torch.float16 else 2,
@@ -137,17 +156,14 @@ def test_weights_that_16_bits_cannot_hold_stay_as_they_are(
 def test_a_product_of_integers_is_that_of_the_rounded_numbers(
     name: str, size: tuple[int, int]
 ) -> None:
-    found, (weight, bias) = Kernels(FOLDER / f"kernels_{name}.so"), layer(*size)
+    found = Kernels(FOLDER / f"kernels_{name}.so")
+    (weight, bias) = layer(*size)
     x = torch.randn(7, size[1], generator=torch.Generator().manual_seed(0))
     x[3] = 0.0
-    steps, widths = (
-        x.abs().amax(dim=-1, keepdim=True) / 127,
-        weight.abs().amax(dim=-1, keepdim=True) / 127,
-    )
-    levels, sizes = (
-        (x / steps.clamp(min=1e-30)).round().double(),
-        (weight / widths).round().double(),
-    )
+    steps = x.abs().amax(dim=-1, keepdim=True) / 127
+    widths = weight.abs().amax(dim=-1, keepdim=True) / 127
+    levels = (x / steps.clamp(min=1e-30)).round().double()
+    sizes = (weight / widths).round().double()
     expected = (
         ((levels @ sizes.T) * steps.double() * widths.double().T + bias).relu().float()
     )
@@ -197,7 +213,9 @@ def test_the_likeliest_of_rows(
         # many are equal
         logits = torch.randn(rows, width, generator=draw).mul(5).round()
         logits[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
-        logits[:, 0], logits[:, 1], logits[:, 2] = 1.0, 30.0, 31.0
+        logits[:, 0] = 1.0
+        logits[:, 1] = 30.0
+        logits[:, 2] = 31.0
         early = torch.rand(rows, generator=draw) < 0.5
         for bans in (Bans(1), Bans(1, 2, early)):
             expected = logits.double().log_softmax(dim=1)
@@ -233,7 +251,15 @@ def test_a_token_that_is_no_symbol_is_an_error(name: str) -> None:
             Kernels(FOLDER / f"kernels_{name}.so"), torch.randn(9, 40), 6.5, None, mask
         )
         last = 8 if mask is None else 9
-        assert read(torch.tensor([[last, 0]]), range(2), 2).isfinite().all()
+        assert (
+            read(
+                torch.tensor([[last, 0]]),
+                range(2),
+                2,
+            )
+            .isfinite()
+            .all()
+        )
         with pytest.raises(IndexError, match="a token is not one of the"):
             read(torch.tensor([[last + 1, 0]]), range(2), 2)
 

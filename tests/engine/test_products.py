@@ -78,7 +78,8 @@ def test_drafts_that_are_judged_take_int8_where_kernels_do(
     monkeypatch: pytest.MonkeyPatch, found: Any
 ) -> None:
     monkeypatch.setattr(library, "kernels", lambda: found)
-    verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
+    verifier = torch.zeros(1)
+    narrow = "int8" if found and found.quantises else "model"
     asked = [
         (Arithmetic(), verifier),
         (Arithmetic(bit_exact=True), verifier),
@@ -89,19 +90,6 @@ def test_drafts_that_are_judged_take_int8_where_kernels_do(
     assert [arithmetic.precision for arithmetic in given] == [
         narrow,
         narrow,
-        "own",
+        "model",
         "bf16",
     ]
-
-
-@pytest.mark.parametrize("activation", [None, F.relu])
-def test_bf16_rounds_what_is_multiplied(activation: products.Activation | None) -> None:
-    torch.manual_seed(1)
-    weight, bias, x = torch.randn(48, 64) / 8, torch.randn(48), torch.randn(4, 64)
-    expected = F.linear(x, weight, bias)
-    found = PlainBackend(Arithmetic("bf16"), weight).product(weight, bias, activation)(
-        x
-    )
-    torch.testing.assert_close(
-        found, expected.relu() if activation else expected, atol=0.03, rtol=0.02
-    )

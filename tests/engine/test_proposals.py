@@ -22,7 +22,11 @@ from tests.support.random_models import (
 WORDS = dictionary(20)
 K = 5
 RULES = SearchRules(
-    pad=WORDS.pad(), unk=WORDS.unk(), eos=WORDS.eos(), max_len=20, min_len=0
+    pad=WORDS.pad(),
+    unk=WORDS.unk(),
+    eos=WORDS.eos(),
+    max_len=20,
+    min_len=0,
 )
 
 
@@ -48,7 +52,7 @@ def test_choices_and_proposals_are_the_models(
     most: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows of different lengths, of which one leaves; tokens are chosen in or behind a graph, or all without one."""
+    """Rows of different lengths, of which one leaves; tokens are chosen in or after a graph, or all without one."""
     model = random_blockwise(shape, kind, 2, WORDS, WORDS, K)
     encoder_out = model.encoder(**random_batch(1, WORDS, [4, 7, 2])["net_input"])
     tokens = torch.randint(4, 24, (3, 9), generator=torch.Generator().manual_seed(1))
@@ -75,7 +79,12 @@ def test_choices_and_proposals_are_the_models(
         # chosen at the last, the third and the first column: the last
         lengths = torch.tensor([2 + 5, 0 + 3, 4 + 2])
         kept = torch.tensor([0, 2])
-        for rows, last in ((torch.arange(3), K), (kept, K), (kept, 2), (kept, 3)):
+        for rows, last in (
+            (torch.arange(3), K),
+            (kept, K),
+            (kept, 2),
+            (kept, 3),
+        ):
             if rows is kept and last == K:
                 engine.keep(RowSelection(kept.tolist(), kept.device))
             proposals = engine.proposals.propose(lengths[rows].tolist(), last)

@@ -35,7 +35,9 @@ def model(
 
 
 def test_an_engine_is_made_once() -> None:
-    engines, first, second = Engines(), model(), model()
+    engines = Engines()
+    first = model()
+    second = model()
     engine = engines.decoder(first.decoder)
     assert engine is not None
     assert engines.decoder(first.decoder) is engine
@@ -57,7 +59,8 @@ def test_an_engine_is_made_once() -> None:
 def test_engines_of_every_shape_and_type_are_trusted(
     shape: str, kind: torch.dtype
 ) -> None:
-    some, engines = model(shape).to(kind), Engines()
+    some = model(shape).to(kind)
+    engines = Engines()
     assert engines.unsupported(some.decoder) is None
     engines.encode(some, BATCH)
     assert engines.encoders_made == 1
@@ -114,7 +117,8 @@ def test_an_engine_that_chooses_or_reads_trees_wrongly_is_not_trusted(
 def test_an_encoder_that_computes_a_little_differently_is_left_to_fairseq(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    some, engines = model(), Engines()
+    some = model()
+    engines = Engines()
     some.encoder.layers[0].self_attn.add_zero_attn = True
     with caplog.at_level(logging.WARNING):
         found = engines.encode(some, BATCH)

@@ -13,21 +13,24 @@ from tests.support.small_generators import FEW_WORDS, cached_model
 
 
 def greedy(
-    small: Any, sample: dict[str, Any], row: int, text: list[int], count: int
+    small: Any,
+    sample: dict[str, Any],
+    row: int,
+    text: list[int],
+    count: int,
 ) -> list[int]:
     """The next tokens by full forward passes, up to the first EOS."""
-    net_input = {
-        name: value[row : row + 1] for name, value in sample["net_input"].items()
-    }
-    encoded, text, drafted = small.encoder(**net_input), list(text), list[int]()
+    net_input = sample["net_input"].items()
+    encoded = small.encoder(**{name: value[[row]] for name, value in net_input})
+    text = list(text)
+    drafted: list[int] = []
     while len(drafted) < count and FEW_WORDS.eos() not in drafted:
-        logits = small.decoder(torch.tensor([text]), encoder_out=encoded)
-        allowed = small.get_normalized_probs((logits[0][:, -1:], None), log_probs=True)[
-            0, 0
-        ]
-        allowed[
-            [FEW_WORDS.pad(), FEW_WORDS.eos()] if len(text) == 1 else [FEW_WORDS.pad()]
-        ] = -torch.inf
+        logits, *_ = small.decoder(torch.tensor([text]), encoder_out=encoded)
+        log_probs = small.get_normalized_probs((logits[:, -1:], None), log_probs=True)
+        allowed = log_probs[0, 0]
+        allowed[FEW_WORDS.pad()] = -torch.inf
+        if len(text) == 1:
+            allowed[FEW_WORDS.eos()] = -torch.inf
         drafted.append(int(allowed.argmax()))
         text.append(drafted[-1])
     return drafted
@@ -50,9 +53,11 @@ def test_drafts_are_the_small_models_own_greedy_tokens(
     At times two tokens follow what is accepted, as where an iteration had no draft.
     """
     monkeypatch.setenv("AGGDEC_BACKEND", backend)
-    small, sample = cached_model(shape, 2), random_batch(2, FEW_WORDS, [5, 9, 2, 7])
+    small = cached_model(shape, 2)
+    sample = random_batch(2, FEW_WORDS, [5, 9, 2, 7])
     model = LoadedDrafter(small).start(sample["net_input"], torch.float32)
-    rows, texts = [0, 1, 2, 3], [[FEW_WORDS.eos()] for _ in range(4)]
+    rows = [0, 1, 2, 3]
+    texts = [[FEW_WORDS.eos()] for _ in range(4)]
     with mock.patch.object(Block, "of_draft", wraps=Block.of_draft) as of_draft:
         for turn in range(8):
             if turn == 5:

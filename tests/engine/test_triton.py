@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY = 99 * 1024
 """bytes that a program can have on sm_86 and sm_89; others have more"""
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+CPU = torch.device("cpu")
+GPU = torch.device("cuda", 0)
 
 needs_triton = pytest.mark.skipif(
     why_no_triton() is not None, reason=str(why_no_triton())
@@ -97,7 +98,7 @@ def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
         for name, kind, _, start, *_ in map(str.split, lines)
         if kind == "sm_90"
     }
-    assert starts == {(name, "behind-its-wait") for name in around | of_layers}
+    assert starts == {(name, "after-its-wait") for name in around | of_layers}
     stack, shared = zip(*(map(int, line.split()[-2:]) for line in lines), strict=True)
     assert max(stack) == most_stack
     assert max(shared) <= SHARED_MEMORY

@@ -28,7 +28,7 @@ ADVERSARIES = (
     "mostly right",
     "always wrong",
     "EOS at once",
-    "junk behind EOS",
+    "junk after EOS",
     "padding",
     "foreign",
     "too long",
@@ -40,7 +40,8 @@ _ARITHMETICS: tuple[dict[str, Any], ...] = (
 )
 BACKENDS = ("kernels", "PyTorch", "graphs")
 """the engine's own kernels, PyTorch's operations in their place, or passes as they are captured on a GPU"""
-_ROWS, _MANY_ROWS = (1, 2, 3, 7, 8, 16, 17), (32, 64, 128, 256)
+_ROWS = (1, 2, 3, 7, 8, 16, 17)
+_MANY_ROWS = (32, 64, 128, 256)
 _DRAWN_LENGTHS = 17
 """number of sentences in a batch with lengths of their own; further ones have these lengths again"""
 
@@ -170,7 +171,8 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
             "decoder_glu": rng.chance(50), "decoder_normalize_before": rng.chance(50),
         }  # fmt: skip
     if kind == "fconv":
-        width, depth = rng.choice((8, 16, 24)), rng.randint(1, 3)
+        width = rng.choice((8, 16, 24))
+        depth = rng.randint(1, 3)
         return {
             "arch": "fconv", "encoder_layers": f"[({width}, 3)] * {rng.randint(1, 3)}",
             "decoder_layers": f"[({width}, {rng.choice((2, 3, 5))})] * {depth}",
@@ -266,7 +268,8 @@ def _transformer(rng: Drawing, joined: bool) -> Options:
 def _batch(rng: Drawing, most: int) -> list[int]:
     """The lengths of at most `most` sentences."""
     rows = min(most, rng.choice(_MANY_ROWS if rng.chance(7) else _ROWS))
-    least, longest = rng.randint(0, 1), rng.choice((1, 4, 9, 20, 20))
+    least = rng.randint(0, 1)
+    longest = rng.choice((1, 4, 9, 20, 20))
     lengths = [rng.randint(least, longest) for _ in range(min(rows, _DRAWN_LENGTHS))]
     return [lengths[row % len(lengths)] for row in range(rows)]
 
@@ -314,10 +317,8 @@ def _search(rng: Drawing) -> tuple[Options, int]:
 def _mode(
     rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None
 ) -> Options:
-    has_heads, is_text = (
-        any("block_heads" in model for model in models),
-        models[0]["kind"] != "speech",
-    )
+    has_heads = any("block_heads" in model for model in models)
+    is_text = models[0]["kind"] != "speech"
     of_models = [
         *["gad", "gad", "speculative", "speculative"] * is_text,
         *["blockwise"] * (2 * has_heads),

@@ -73,7 +73,7 @@ def check(case: Case) -> Counter[str]:
 
 @contextmanager
 def mended_ngram_blocker() -> Iterator[None]:
-    """fairseq's own blocker is shown the output without the padding behind it, in which it looks for n-grams, too."""
+    """fairseq's own blocker is shown the output without the padding after it, in which it looks for n-grams, too."""
     broken = NGramRepeatBlock.forward
 
     def blocks(
@@ -156,14 +156,10 @@ class _Checker:
                 for sample in samples
             ]
         found = self._lists(generator, samples)
-        totals, best = (
-            generator.totals,
-            [hypothesis for (hypothesis,) in found.values()],
-        )
-        tokens, steps = (
-            sum(one["tokens"].numel() for one in best),
-            sum(one["steps"] for one in best),
-        )
+        totals = generator.totals
+        best = [hypothesis for (hypothesis,) in found.values()]
+        tokens = sum(one["tokens"].numel() for one in best)
+        steps = sum(one["steps"] for one in best)
         counted = (totals.sentences, totals.committed, totals.iterations)
         assert counted == (len(found), tokens, steps), (
             f"{totals}: not {len(found)} sentences, {tokens} tokens, {steps}"
@@ -350,7 +346,8 @@ class _Checker:
 
     def _sample(self, batch: Sequence[tuple[int, int]]) -> dict[str, Any]:
         """A batch of sentences, given by number and length."""
-        pad, eos = self.source.pad(), self.source.eos()
+        pad = self.source.pad()
+        eos = self.source.eos()
         # fairseq's needs the longest sentence first
         if any(model["kind"] == "LSTM" for model in self.case.models):
             batch = sorted(batch, key=lambda sentence: -sentence[1])
@@ -367,11 +364,9 @@ class _Checker:
                 if self.case.left_pad and not self.is_speech
                 else [*sentence, eos, *padding]
             )
-        tokens, lengths = (
-            torch.tensor(rows),
-            torch.tensor([length + 1 for _, length in batch]),
-        )
-        if self.is_speech:  # two frames a word, and zeros behind the last one
+        tokens = torch.tensor(rows)
+        lengths = torch.tensor([length + 1 for _, length in batch])
+        if self.is_speech:  # two frames a word, and zeros after the last one
             frames = torch.randn(
                 len(self.source),
                 16,
@@ -391,7 +386,8 @@ class _Checker:
         language = [self.language] if self.case.language == "prefix" else []
         if self.case.prefix == 0:
             return torch.tensor([language] * len(sample["id"])) if language else None
-        pad, eos = self.target.pad(), self.eos
+        pad = self.target.pad()
+        eos = self.eos
         rows = []
         for number in sample["id"].tolist():
             words = self._words(number, self.case.prefix, "prefix", self.target)

@@ -49,11 +49,9 @@ fairseq_aggdec.register()
 
 Size = tuple[int, int, int, str]
 """numbers of a token, inside the feed-forward part, heads, and the activation"""
-BASE, UNEVEN, LARGE = (
-    (512, 2048, 8, "relu"),
-    (768, 3072, 6, "swish"),
-    (1024, 4096, 16, "gelu"),
-)
+BASE = (512, 2048, 8, "relu")
+UNEVEN = (768, 3072, 6, "swish")
+LARGE = (1024, 4096, 16, "gelu")
 
 
 class AbsentGPU:
@@ -88,7 +86,8 @@ def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) ->
                 kernel.name, f"sm_{architecture}", dtype, start_behind(kernel), *sizes
             )
 
-    run, seen = JITFunction.run, set[str]()
+    run = JITFunction.run
+    seen = set[str]()
     capability = launching.capability
     driver.set_active(AbsentGPU(architecture))
     try:
@@ -101,7 +100,8 @@ def compile_all(architecture: int, dtype: torch.dtype, sizes: Sequence[Size]) ->
         if architecture >= 90:
             launch_loops()
     finally:
-        JITFunction.run, launching.capability = run, capability
+        JITFunction.run = run
+        launching.capability = capability
 
 
 def launch_choice(dtype: torch.dtype) -> None:
@@ -126,10 +126,8 @@ def launch_loops() -> None:
     engine: Any = SimpleNamespace(passes=passes, chooser=lambda rules: chooser)
     engine.memory = SimpleNamespace(cache=SimpleNamespace(source=32))
     rules = SearchRules(pad=1, unk=3, eos=2, max_len=60)
-    copier, model = (
-        SourceCopyDrafter([SourceMatcher([5] * 90, 2)]),
-        BlockDrafter(SimpleNamespace(max_positions=99), 10, 2),
-    )
+    copier = SourceCopyDrafter([SourceMatcher([5] * 90, 2)])
+    model = BlockDrafter(SimpleNamespace(max_positions=99), 10, 2)
     searches = [
         RowSearch(drafter, EXACT, VERIFY_ALL, False)
         for drafter in (NoDrafter(), copier, model)
@@ -147,10 +145,8 @@ def launch_loops() -> None:
 def launch_around(dtype: torch.dtype, dim: int) -> None:
     """The embedding and the projection to the vocabulary."""
     numbers = torch.zeros(5, dtype=torch.long)
-    features, weight = (
-        torch.zeros(5, dim, dtype=dtype),
-        torch.zeros(1000, dim, dtype=dtype),
-    )
+    features = torch.zeros(5, dim, dtype=dtype)
+    weight = torch.zeros(1000, dim, dtype=dtype)
     embedded(numbers, numbers, weight, 1.0, weight, weight)
     for bias in (None, weight[:, 0].contiguous()):
         projected(features, weight, bias)
@@ -158,7 +154,8 @@ def launch_around(dtype: torch.dtype, dim: int) -> None:
 
 def launch_layers(dtype: torch.dtype, size: Size) -> None:
     """Of two layers, since the first one's input is already normalised."""
-    same, (dim, _, heads, _) = layer(*size).to(dtype), size
+    same = layer(*size).to(dtype)
+    (dim, _, heads, _) = size
     decoder = TritonDecoderLayers(SimpleNamespace(layers=[same, same], layer_norm=None))
     read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype))
     read(decoder, heads, torch.zeros(1, 9, dim, dtype=dtype))
@@ -186,7 +183,9 @@ def launch_layers(dtype: torch.dtype, size: Size) -> None:
 def layer(dim: int, inner: int, heads: int, activation: str) -> Any:
     config = TransformerConfig(activation_fn=activation)
     for side in (config.encoder, config.decoder):
-        side.embed_dim, side.ffn_embed_dim, side.attention_heads = dim, inner, heads
+        side.embed_dim = dim
+        side.ffn_embed_dim = inner
+        side.attention_heads = heads
     return TransformerDecoderLayerBase(config)
 
 
@@ -220,9 +219,9 @@ def read(
 
 
 def start_behind(kernel: Any) -> str:
-    """When the next kernel may start: behind this one's wait, or at its end."""
+    """When the next kernel may start: after this one's wait, or at its end."""
     found = re.findall(r"griddepcontrol\.(\w+)", kernel.asm["ptx"])
-    return {"wait launch_dependents": "behind-its-wait", "": "at-its-end"}[
+    return {"wait launch_dependents": "after-its-wait", "": "at-its-end"}[
         " ".join(found)
     ]
 
@@ -233,7 +232,9 @@ def unguarded(kernel: Callable[..., None], code: str) -> list[str]:
     From top to bottom: the pieces that a loop brings overlap nowhere. Other kernels read nothing that they write.
     """
     source, first = inspect.getsourcelines(kernel)
-    found, line, column = list[str](), 0, 0
+    found = list[str]()
+    line = 0
+    column = 0
     accesses: dict[str, str] = {}  # how each name was used since the last barrier
     for instruction in code.splitlines() if "debug_barrier" in "".join(source) else ():
         # in the kernel, of what is called there

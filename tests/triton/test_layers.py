@@ -22,7 +22,10 @@ from fairseq_aggdec.engine.plain.layers import KVCache
 from tests.support.random_models import dictionary, random_network
 
 VOCABULARY = dictionary(4)
-LAYERS, HEADS, HEAD_DIM, INNER = 2, 2, 16, 48
+LAYERS = 2
+HEADS = 2
+HEAD_DIM = 16
+INNER = 48
 DIM = HEADS * HEAD_DIM
 
 pytestmark = pytest.mark.usefixtures("products_as_on_tensor_cores")
@@ -94,10 +97,11 @@ class Rows:
         self.exact = PlainBackend(
             AS_THE_MODEL, model.decoder.embed_tokens.weight
         ).decoder_layers(model.decoder)
-        count, rows = len(model.decoder.layers), len(lengths)
-        self.cross = torch.linspace(1, loudest, longest)[:, None].half() * normal(
-            count, rows, HEADS, longest, 2 * HEAD_DIM, seed=1
-        )
+        count = len(model.decoder.layers)
+        rows = len(lengths)
+        shape = (count, rows, HEADS, longest, 2 * HEAD_DIM)
+        loudness = torch.linspace(1, loudest, longest)[:, None]
+        self.cross = loudness.half() * normal(*shape, seed=1)
         place = torch.arange(longest)
         self.padding = torch.stack(
             [
@@ -109,9 +113,8 @@ class Rows:
         self.cache = KVCache(count, HEADS, HEAD_DIM)
         self.cache.start(rows, self.cross.float())
         self.kernels = TritonDecoderLayers(deepcopy(model.decoder).half())
-        self.memory = torch.full(
-            (count, rows, HEADS, capacity, 2 * HEAD_DIM), torch.nan
-        ).half()
+        shape = (count, rows, HEADS, capacity, 2 * HEAD_DIM)
+        self.memory = torch.full(shape, torch.nan).half()
 
     def read(self, x: Tensor, positions: Tensor, **options: Any) -> Tensor:
         return self.kernels.layered(
@@ -122,15 +125,23 @@ class Rows:
         self, x: Tensor, starts: list[int], reach: Tensor | None = None
     ) -> None:
         first = torch.tensor(starts)[:, None]
+        last = max(starts) + x.size(1)
         exact = self.exact.block(
-            x.float(), self.cache, first, max(starts) + x.size(1), reach=reach
+            x.float(),
+            self.cache,
+            first,
+            last,
+            reach=reach,
         )
         assert_close(self.read(x, first, reach=reach), exact)
         for row, start in enumerate(starts):
-            end = start + x.size(1)
-            assert_close(
-                self.memory[:, row, :, :end], self.cache.memory[:, row, :, :end]
+            read = (
+                slice(None),
+                row,
+                slice(None),
+                slice(start + x.size(1)),
             )
+            assert_close(self.memory[read], self.cache.memory[read])
 
 
 @torch.no_grad()
@@ -157,18 +168,16 @@ def test_a_decoder_without_biases_and_gains() -> None:
 
 @torch.no_grad()
 def test_attention_over_several_tiles_of_which_the_first_may_be_hidden() -> None:
-    Rows(network(layers=1), [70, 3], longest=70, loudest=8).assert_read_rightly(
-        normal(2, 1, DIM), [0, 0]
-    )
+    rows = Rows(network(layers=1), [70, 3], longest=70, loudest=8)
+    rows.assert_read_rightly(normal(2, 1, DIM), [0, 0])
 
 
 @torch.no_grad()
 def test_tokens_attend_as_far_as_they_are_told() -> None:
     rows = Rows(network(), [9, 5])
     rows.assert_read_rightly(normal(2, 1, DIM), [0, 0])
-    rows.assert_read_rightly(
-        normal(2, 3, DIM, seed=1), [1, 0], torch.tensor([[3, 3, 2], [0, 2, 2]])
-    )
+    reach = torch.tensor([[3, 3, 2], [0, 2, 2]])
+    rows.assert_read_rightly(normal(2, 3, DIM, seed=1), [1, 0], reach)
 
 
 @torch.no_grad()
@@ -178,9 +187,17 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
     depths = torch.tensor([[4, 2, 5], [4, 4, 4]])
     paths = torch.tensor(
         [
-            # the third token is behind the first
-            [[0, 1, 2, 3, 7, 7], [0, 1, 5, 5, 5, 5], [0, 1, 2, 3, 7, 6]],
-            [[0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 5, 5], [0, 1, 2, 3, 6, 6]],
+            # the third token is after the first
+            [
+                [0, 1, 2, 3, 7, 7],
+                [0, 1, 5, 5, 5, 5],
+                [0, 1, 2, 3, 7, 6],
+            ],
+            [
+                [0, 1, 2, 3, 4, 4],
+                [0, 1, 2, 3, 5, 5],
+                [0, 1, 2, 3, 6, 6],
+            ],
         ]
     )
     x = normal(2, 3, DIM, seed=1)
@@ -195,10 +212,8 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
 )
 def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
     encoder = network(**options).encoder
-    x, padding = (
-        normal(2, 5, DIM),
-        torch.tensor([[False] * 5, [False] * 3 + [True] * 2]),
-    )
+    x = normal(2, 5, DIM)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     exact = x.float().transpose(0, 1)
     for layer in encoder.layers:
         exact = layer(exact, encoder_padding_mask=padding)
@@ -211,16 +226,19 @@ def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize(
     ("outputs", "inputs", "activation"),
-    [(32, 16, gelu), (16, 144, F.silu), (8, 528, gelu), (48, 32, F.silu)],
+    [
+        (32, 16, gelu),
+        (16, 144, F.silu),
+        (8, 528, gelu),
+        (48, 32, F.silu),
+    ],
 )
 def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(
     outputs: int, inputs: int, activation: Any
 ) -> None:
     torch.manual_seed(0)
-    linear, layer_norm = (
-        nn.Linear(inputs, outputs).half(),
-        nn.LayerNorm(inputs, eps=0.1).half(),
-    )
+    linear = nn.Linear(inputs, outputs).half()
+    layer_norm = nn.LayerNorm(inputs, eps=0.1).half()
     layer_norm.bias.normal_()
     norm = Norm.of(layer_norm, linear.weight[0])
     product = Product(
@@ -230,50 +248,57 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(
         residual_is_normed=True,
         activation=ACTIVATIONS[activation],
     )
-    x, residual = normal(33, inputs), normal(33, outputs, seed=1)
-    y, normed = torch.empty_like(residual), torch.empty_like(x)
+    x = normal(33, inputs)
+    residual = normal(33, outputs, seed=1)
+    y = torch.empty_like(residual)
+    normed = torch.empty_like(x)
     assert product(x, y, normed, residual) is normed
     exact = layer_norm.float()(x.float())
     assert_close(normed, exact)
     assert_close(y, activation(linear.float()(exact)) + residual)
     for rows in (1, 8, 9, 17, 32):  # of up to 8 rows, no others are computed
         alone = torch.empty_like(y[:rows])
-        product(
-            x[-rows:].contiguous(),
-            alone,
-            torch.empty_like(x[:rows]),
-            residual[-rows:].contiguous(),
-        )
+        normed = torch.empty_like(x[:rows])
+        last = (tensor[-rows:].contiguous() for tensor in (x, residual))
+        product(next(last), alone, normed, next(last))
         assert torch.equal(alone, y[-rows:]), rows
 
 
 @torch.no_grad()
 def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -> None:
     model = network()
-    x, start = normal(1, 3, DIM), torch.zeros(1, 1, dtype=torch.long)
+    x = normal(1, 3, DIM)
+    start = torch.zeros(1, 1, dtype=torch.long)
     block = Rows(model, [5])
     together = block.read(x, start)
+    memory = block.memory[:, :, :, :3]
+
+    # one by one
     alone = Rows(model, [5], capacity=70)
     alone.cross = block.cross
-    for place in range(3):
-        assert torch.equal(
-            alone.read(x[:, place : place + 1], start + place),
-            together[:, place : place + 1],
-        )
-    assert torch.equal(alone.memory[:, :, :, :3], block.memory[:, :, :, :3])
+    found = [alone.read(x[:, [place]], start + place) for place in range(3)]
+    assert torch.equal(torch.cat(found, 1), together)
+    assert torch.equal(alone.memory[:, :, :, :3], memory)
 
+    # beside a longer row, over a part of a buffer
     batch = Rows(model, [70, 5], capacity=70, longest=70)
     batch.padding[1] = torch.arange(70) >= 5
     batch.cross[:, 1, :, :9] = block.cross[:, 0]
     batch.cross[:, 1, :, 9:] = torch.nan  # padding, whatever it holds
-    wider = torch.full((LAYERS, 3, HEADS, 80, 2 * HEAD_DIM), torch.nan).half()
-    wider[:, 1, :, 3:68] = normal(LAYERS, HEADS, 65, 2 * HEAD_DIM, seed=3)
-    batch.memory = wider[:, 1:, :, 3:73]
-    found = batch.read(
-        torch.cat([normal(1, 3, DIM, seed=2), x]), torch.tensor([[65], [0]])
+    shape = (LAYERS, 3, HEADS, 80, 2 * HEAD_DIM)
+    wider = torch.full(shape, torch.nan).half()
+    wider[:, 1, :, 3:68] = normal(
+        LAYERS,
+        HEADS,
+        65,
+        2 * HEAD_DIM,
+        seed=3,
     )
-    assert torch.equal(found[1:], together)
-    assert torch.equal(batch.memory[:, 1:, :, :3], block.memory[:, :, :, :3])
+    batch.memory = wider[:, 1:, :, 3:73]
+    both = torch.cat([normal(1, 3, DIM, seed=2), x])
+    read = batch.read(both, torch.tensor([[65], [0]]))
+    assert torch.equal(read[1:], together)
+    assert torch.equal(batch.memory[:, 1:, :, :3], memory)
     for around in (
         wider[:, 0],
         wider[..., :3, :],
@@ -282,10 +307,15 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
     ):
         assert bool(around.isnan().all())
 
+    # as a leaf
     tree = Rows(model, [5])
     tree.read(x[:, :2], start)
     paths = torch.tensor([[[0, 1, 9], [0, 1, 5]]])
-    leaves = tree.read(x[:, [2, 2]], torch.full((1, 2), 2), paths=paths)
+    leaves = tree.read(
+        x[:, [2, 2]],
+        torch.full((1, 2), 2),
+        paths=paths,
+    )
     assert torch.equal(leaves, together[:, [2, 2]])
 
 
@@ -299,26 +329,27 @@ def test_tokens_behind_the_capacity_are_not_written() -> None:
     assert bool((rows.memory[:, 1, :, 3:] == 0).all())
 
 
-def test_models_that_the_kernels_cannot_compute_are_refused_by_name() -> None:
-    def why(model: Any) -> str:
-        with pytest.raises(ValueError, match=r".") as found:
-            TritonDecoderLayers(model.decoder)
-        return str(found.value)
-
-    assert "softplus" in why(with_activation(network().half(), nn.functional.softplus))
-    assert "heads of 8 elements" in why(network(dim=32, heads=4).half())
-    assert "layers of 16 elements and 40 inside" in why(
-        network(dim=16, inner=40, heads=1).half()
-    )
-    assert "layers of 2048 elements, above 1024" in why(
-        network(dim=2048, heads=16, layers=1).half()
-    )
-    uneven = network().half()
-    uneven.decoder.layers[1].fc1 = nn.Linear(DIM, 64).half()
-    assert "several sizes" in why(uneven)
-
-
-def with_activation(model: Any, activation: Any) -> Any:
-    for layer in model.decoder.layers:
-        layer.activation_fn = activation
-    return model
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"dim": 32, "heads": 4}, "heads of 8 elements"),
+        (
+            {"dim": 16, "inner": 40, "heads": 1},
+            "layers of 16 elements and 40 inside",
+        ),
+        (
+            {"dim": 2048, "heads": 16, "layers": 1},
+            "layers of 2048 elements, above 1024",
+        ),
+        ({"activation_fn": "tanh"}, "tanh"),
+        ({}, "several sizes"),
+    ],
+)
+def test_models_that_the_kernels_cannot_compute_are_refused_by_name(
+    sizes: dict[str, Any], message: str
+) -> None:
+    model = network(**sizes).half()
+    if message == "several sizes":
+        model.decoder.layers[1].fc1 = nn.Linear(DIM, 64).half()
+    with pytest.raises(ValueError, match=message):
+        TritonDecoderLayers(model.decoder)
