@@ -139,7 +139,7 @@ def test_tune_measures_prints_and_goes_on_under_the_same_conditions_only(
     assert "| gad++  | 3   | 3   | 1 " in printed
     assert "high-quality" in printed
     # two block sizes, then the other tolerance with the faster one
-    assert output.read_text().count('"setting"') == 3
+    assert output.read_text().count('"search": "gad++"') == 3
     conditions = r"measured under other conditions \(sentences: 3 now, 2 there"
     with pytest.raises(AggdecError, match=conditions):
         aggdec([*words, "3"])

@@ -7,8 +7,6 @@ import pytest
 from experiments.text_files import read_lines
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.demo.shipped import SHIPPED
-from tests.configs.composing import compose
 from tests.configs.experiments.preparing import ROOT, experiment, prepare, write_gzipped
 
 
