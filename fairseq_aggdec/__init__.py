@@ -41,7 +41,9 @@ def __getattr__(name: str) -> Any:
     if name not in modules:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     root = logging.getLogger()
-    handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
+    handlers = list(root.handlers)
+    level = root.level
+    disabled = root.manager.disable
     logging.disable(logging.INFO)
     register()  # first: a module that is half imported cannot be registered
     module = import_module(f"{__name__}.{modules[name]}")

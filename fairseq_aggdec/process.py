@@ -18,7 +18,9 @@ _TRIM_THRESHOLD_BYTES = 512 * 2**20
 """free memory at the end of the heap above which glibc returns some to the system"""
 _MMAP_THRESHOLD_BYTES = 32 * 2**20
 """largest block that glibc can take from the heap"""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
+# as in malloc.h
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 _ALLOCATOR_VARIABLES = (
     "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_MMAP_THRESHOLD_",

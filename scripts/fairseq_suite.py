@@ -41,7 +41,8 @@ from fairseq_aggdec.lab.verify.differences import beam_gap_of, differences, gap_
 from fairseq_aggdec.tasks.aggressive import aggressive
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATORS, COMMANDS = "tests/test_sequence_generator.py", "tests/test_binaries.py"
+GENERATORS = "tests/test_sequence_generator.py"
+COMMANDS = "tests/test_binaries.py"
 MODES: dict[str, list[str]] = {
     "greedy": ["--beam", "1"],
     "iad": ["--beam", "1"],
@@ -124,7 +125,8 @@ class Result(unittest.TestResult):
 
     def __init__(self, row: Row, seed: int) -> None:
         super().__init__()
-        self.row, self._seed = row, seed
+        self.row = row
+        self._seed = seed
         self.running = ""
         """name of the test"""
 
@@ -151,9 +153,11 @@ def in_place(
     models: Any, tgt_dict: Any, *rest: Any, **options: Any
 ) -> AggressiveGenerator:
     """The plugin's generator for the arguments of fairseq's."""
-    kind, mode = (AggressiveBeamGenerator, "aggressive-beam")
+    kind = AggressiveBeamGenerator
+    mode = "aggressive-beam"
     if options.get("beam_size", 1) == 1:
-        kind, mode = (AggressiveGenerator, "iad")
+        kind = AggressiveGenerator
+        mode = "iad"
     return kind.of(models, tgt_dict, *rest, src_dict=tgt_dict, decoding=mode, **options)
 
 
@@ -203,7 +207,8 @@ def compare(expected: Decoded, found: Decoded, row: Row) -> list[str]:
 
     Raises `unittest.SkipTest` where fairseq's own search does not say the same twice.
     """
-    stock, rows = expected.generator, range(len(expected.hypotheses))
+    stock = expected.generator
+    rows = range(len(expected.hypotheses))
     samples = {number: alone(expected, number) for number in rows}
 
     def decode(sample: dict[str, Any], prefix: torch.Tensor | None) -> Any:

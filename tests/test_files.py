@@ -64,7 +64,8 @@ def hold(path: Path, is_held: Any, release: Any) -> None:
 def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
     """The second is refused, and leaves alone what the first writes."""
     context = multiprocessing.get_context("fork")
-    is_held, release = context.Event(), context.Event()
+    is_held = context.Event()
+    release = context.Event()
     first = context.Process(target=hold, args=(tmp_path / "file", is_held, release))
     first.start()
     assert is_held.wait(60)

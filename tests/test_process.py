@@ -53,7 +53,8 @@ def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pythons_collector_stays_off_until_the_last_of_several_threads_is_done() -> (
     None
 ):
-    one, other = no_garbage_collection(), no_garbage_collection()
+    one = no_garbage_collection()
+    other = no_garbage_collection()
     one.__enter__()
     other.__enter__()
     one.__exit__(None, None, None)

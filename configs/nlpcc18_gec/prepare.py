@@ -50,7 +50,8 @@ def training_pairs(file: Path) -> Iterator[Pair]:
             raise AggdecError(
                 f"{file}, line {number}: has {len(fields)} fields where 3 or more are expected"
             )
-        source, corrections = fields[2], [text for text in fields[3:] if text.strip()]
+        source = fields[2]
+        corrections = [text for text in fields[3:] if text.strip()]
         for target in corrections or [source]:
             yield characters(source), characters(target)
 

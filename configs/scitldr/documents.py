@@ -75,10 +75,8 @@ def denoising_pairs(
     """
     random = Random(1)
     for document in documents:
-        words, texts = (
-            document.text.split(),
-            [sentence.split() for sentence in document.sentences],
-        )
+        words = document.text.split()
+        texts = [sentence.split() for sentence in document.sentences]
         while words:
             length = random.randint(*_PIECE)
             texts.append(words[:length])

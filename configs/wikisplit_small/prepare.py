@@ -60,7 +60,8 @@ def onestopenglish(file: Path, columns: Sequence[int]) -> Iterator[Pair]:
 
 
 def text(steps: Steps, folder: Path) -> None:
-    wiki, news = steps.data / "wikisplit", steps.data / "onestopenglish"
+    wiki = steps.data / "wikisplit"
+    news = steps.data / "onestopenglish"
     train = [
         *wikisplit(wiki / "tune.tsv.gz"),
         *wikisplit(wiki / "validation.tsv.gz"),

@@ -77,10 +77,12 @@ class Outputs:
         """Cut a draft to the limits and to the room left, and clamp its symbols to the verifier's vocabulary."""
         if draft.tokens.size(1) == 0:
             return draft
-        draft = draft.cut(list(map(min, limits, self.room())))
+        lengths = map(min, limits, self.room())
+        draft = draft.cut(list(lengths))
         if self._rules.symbols is None:
             return draft
-        return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))
+        last_symbol = self._rules.symbols - 1
+        return replace(draft, tokens=draft.tokens.clamp(0, last_symbol))
 
     def unread(self, draft: Draft) -> Draft:
         """The tokens that the verifier has not read yet, after each row's last one: forced tokens, then a draft."""
@@ -91,9 +93,9 @@ class Outputs:
         forced = len(self._forced[0])
         starts = [len(text) - 1 - forced for text in self.texts]
         lasts = [text[start] for text, start in zip(self.texts, starts, strict=True)]
-        widths = (
-            None if draft.lengths is None else [1 + length for length in draft.lengths]
-        )
+        widths = None
+        if draft.lengths is not None:
+            widths = [1 + length for length in draft.lengths]
         return Block.of_draft(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
@@ -147,7 +149,13 @@ class Outputs:
             )
         ]
 
-    def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
+    def _count(
+        self,
+        row: int,
+        drafted: int,
+        accepted: int,
+        committed: int,
+    ) -> None:
         stats = self._stats[self.rows[row]]
         stats.drafted.append(drafted)
         stats.accepted.append(accepted)
@@ -155,13 +163,13 @@ class Outputs:
 
     def _remove_ended(self) -> RowSelection | None:
         """Finish the rows that have ended. Return the others in their new order; None where no row has ended."""
-        staying = [
-            row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos
-        ]
+        eos = self._rules.eos
+        staying = [row for row, text in enumerate(self.texts) if text[-1] != eos]
         if len(staying) == len(self.rows):
             return None
         for row in set(range(len(self.rows))) - set(staying):
-            self._done[self.rows[row]] = self.texts[row][1:], self._log_probs[row]
+            output = self.texts[row][1:]
+            self._done[self.rows[row]] = (output, self._log_probs[row])
         order = fewest_moves(staying)
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]

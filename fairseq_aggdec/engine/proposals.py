@@ -46,8 +46,13 @@ class HeadRange:
             by_head = hidden.view(
                 -1, self.count, hidden.size(-1) // self.count
             ).transpose(0, 1)
-            change = torch.baddbmm(self._bias, by_head, self._weights).transpose(0, 1)
-            change = change.reshape(*features.shape[:-1], self.count, -1)
+            change = torch.baddbmm(self._bias, by_head, self._weights)
+            change = change.transpose(0, 1)
+            change = change.reshape(
+                *features.shape[:-1],
+                self.count,
+                -1,
+            )
         return features.unsqueeze(-2) + change
 
 
@@ -83,7 +88,8 @@ class Proposals:
 
         def best(features: Tensor) -> Tensor:
             """The best tokens of heads 2 to `last_head`, R x D -> R x (`last_head` - 1)."""
-            return best_tokens(vocabulary(heads(features)[:, : last_head - 1]), never)
+            by_head = heads(features)[:, : last_head - 1]
+            return best_tokens(vocabulary(by_head), never)
 
         return self._runner.propose(columns, best, last_head)
 

@@ -36,7 +36,6 @@ from fairseq_aggdec.generation.drafting import (
     schedule_of,
 )
 from fairseq_aggdec.generation.hypotheses import NBest, hypotheses_of, write_statistics
-from fairseq_aggdec.generation.modes import Mode
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.generation.samples import (
     Batch,
@@ -81,7 +80,7 @@ class AggressiveGenerator(SequenceGenerator):
         Raises `AggdecError` where `stock` is of another type, or has an option that the mode cannot honour.
         """
         mode = decoding.row
-        _check_stock(stock, mode)
+        _check_stock(stock, decoding)
 
         # fairseq's generator with all its options
         torch.nn.Module.__init__(self)
@@ -248,15 +247,15 @@ class AggressiveGenerator(SequenceGenerator):
         return DRAFTERS[self.mode.drafter](self._drafting, batch)
 
 
-def _check_stock(stock: SequenceGenerator, mode: Mode) -> None:
+def _check_stock(stock: SequenceGenerator, decoding: Decoding) -> None:
     if type(stock) is not SequenceGenerator:
         raise AggdecError(
-            f"{type(stock).__name__}: --decoding {mode.name} replaces fairseq's SequenceGenerator alone; "
+            f"{type(stock).__name__}: --decoding {decoding.mode} replaces fairseq's SequenceGenerator alone; "
             "use --decoding beam"
         )
-    if stock.beam_size != 1 and not mode.has_beam:
+    if stock.beam_size != 1 and not decoding.row.has_beam:
         raise AggdecError(
-            f"--decoding {mode.name} has a beam of one, and not of {stock.beam_size}"
+            f"--decoding {decoding.mode} has a beam of one, and not of {stock.beam_size}"
         )
 
 

@@ -83,7 +83,8 @@ def show(
         FairseqRunner(model.task, model.models, batches, ModeSpec.parse(mode))
         for mode in modes
     ]
-    began, computed = time.monotonic(), time.thread_time()
+    began = time.monotonic()
+    computed = time.thread_time()
     results = compare(runners, rounds, began + _SECONDS, _SECONDS)
     share = (time.thread_time() - computed) / (time.monotonic() - began)
     symbols = model.task.target_dictionary.symbols

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-MARKDOWN, TERMINAL, LATEX = "github", "simple", "latex_booktabs"
+MARKDOWN = "github"
+TERMINAL = "simple"
+LATEX = "latex_booktabs"
 """forms of `text_table`; LaTeX needs the package booktabs"""
 DASH = "–"
 """entry for what was not measured"""

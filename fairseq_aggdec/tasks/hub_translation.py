@@ -122,7 +122,8 @@ class HubTemplateMixin(FairseqTask):
         super().load_dataset(split, *args, **kwargs)
         if self.form is None:
             return
-        data, before, after, forced = self.datasets[split], *self.form
+        data = self.datasets[split]
+        before, after, forced = self.form
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
         data.src = TemplatedDataset(data.src, before, after, longest)
         data.sizes = data.src_sizes = data.src.sizes

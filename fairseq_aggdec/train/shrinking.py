@@ -132,7 +132,8 @@ def _with_depth(options: Any, layers: int) -> Any:
     if isinstance(options, Namespace):
         return Namespace(**_with_depth(vars(options), layers))
     changed = dict(options)
-    group, depth = changed.get("decoder"), {"layers": layers, "layers_to_keep": None}
+    group = changed.get("decoder")
+    depth = {"layers": layers, "layers_to_keep": None}
     if isinstance(group, Mapping):
         changed["decoder"] = {**group, **depth}
     for name, value in depth.items():

@@ -31,10 +31,8 @@ def main() -> None:
             wrong = [
                 text for size in (1, 16) for text in differences(imported, rows, size)
             ]
-            lines, theirs = (
-                hostile_lines(arguments.hostile),
-                hostile_input(name, MODELS / name, arguments.hostile),
-            )
+            lines = hostile_lines(arguments.hostile)
+            theirs = hostile_input(name, MODELS / name, arguments.hostile)
             for line, tokens, others in zip(
                 lines, imported.of(rows[0]).inputs(lines), theirs, strict=True
             ):

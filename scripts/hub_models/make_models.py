@@ -123,7 +123,8 @@ def make_tokenizer(name: str, folder: Path) -> None:
     if (shipped / "special_tokens_map.json").exists():
         shutil.copy(shipped / "special_tokens_map.json", folder)
     text = pairs()[:30000]
-    english, both = [one for one, _ in text], [side for pair in text for side in pair]
+    english = [one for one, _ in text]
+    both = [side for pair in text for side in pair]
     if name == "bart":
         bpe = tokenizers.ByteLevelBPETokenizer()
         bpe.train_from_iterator(english, 1000, 2, False, FIRST)
@@ -339,7 +340,8 @@ def write(path: Path, content: Any) -> None:
 
 def make_model(name: str, files: Path, steps: int) -> None:
     """Train a model; write its folder, and what transformers gives for a few sentences beside it."""
-    shipped, folder = MODELS / name, files.with_name(f".{name}.new")
+    shipped = MODELS / name
+    folder = files.with_name(f".{name}.new")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(
         files, folder, ignore=shutil.ignore_patterns("*.safetensors*", "pytorch_model*")

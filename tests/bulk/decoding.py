@@ -9,7 +9,8 @@ from threading import Thread
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.demo.shipped import SHIPPED
 
-GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
+GEC = SHIPPED["gec"].folder
+MT = SHIPPED["mt"].folder
 TOKENS = [
     "--tokenizer",
     "moses",

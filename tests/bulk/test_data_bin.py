@@ -56,7 +56,8 @@ def test_what_cannot_be_used_is_named(data: DataBin) -> None:
 
 
 def sentences(data: DataBin, split: str) -> list[tuple[list[int], list[int]]]:
-    source, target = data.source(split), data.target(split)
+    source = data.source(split)
+    target = data.target(split)
     return [
         (source[number].tolist(), target[number].tolist())
         for number in range(len(source))
@@ -68,7 +69,8 @@ def test_a_sample_has_whole_pairs_in_their_order_and_always_the_same(
 ) -> None:
     data = DataBin.find(toy_data)
     sample = write_sample(tmp_path / "part", data, {"train": 50, "valid": 1000})
-    drawn, pairs = sentences(sample, "train"), iter(sentences(data, "train"))
+    drawn = sentences(sample, "train")
+    pairs = iter(sentences(data, "train"))
     assert len(drawn) == 50
     assert all(pair in pairs for pair in drawn)  # each one behind the one before
     assert drawn != sentences(data, "train")[:50]

@@ -8,7 +8,8 @@ from fairseq_aggdec.bulk.batches import BatchShard
 from fairseq_aggdec.bulk.folder import Decoded, ShardFolder
 from fairseq_aggdec.errors import AggdecError
 
-SHARD, INPUTS = BatchShard("train", 0, [[3, 4]]), {"train": "as it is"}
+SHARD = BatchShard("train", 0, [[3, 4]])
+INPUTS = {"train": "as it is"}
 
 
 @pytest.fixture

@@ -196,10 +196,8 @@ def test_a_forced_prefix_costs_no_iteration_and_drafters_begin_behind_it(
     drafter: FixedDrafter,
 ) -> None:
     """As far as it is as long in all rows; the second row's prefix is shorter."""
-    targets, prefix = (
-        [[5, 6, 7, 8, 9, 4, EOS], [4, 6, 5, EOS]],
-        torch.tensor([[5, 6, 7], [4, 6, PAD]]),
-    )
+    targets = [[5, 6, 7, 8, 9, 4, EOS], [4, 6, 5, EOS]]
+    prefix = torch.tensor([[5, 6, 7], [4, 6, PAD]])
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=200, prefix=prefix)
     drafted = len(drafter.drafts) > 0
     verifier = ScriptedVerifier(targets, VOCABULARY)

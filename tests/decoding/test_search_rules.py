@@ -93,7 +93,13 @@ options = st.fixed_dictionaries(
 
 
 @examples(80)
-@given(options, st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 6), st.data())
+@given(
+    options,
+    st.integers(0, 10_000),
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.data(),
+)
 def test_choose_equals_one_position_at_a_time(
     options: dict[str, Any], seed: int, batch_size: int, width: int, data: st.DataObject
 ) -> None:
@@ -135,10 +141,8 @@ def test_choose_equals_one_position_at_a_time(
     chosen = choose_block(
         [logits.flatten(0, 1).clone()], PLAIN, block, rules, 0, sequence
     )
-    tokens, log_probs = (
-        chosen.tokens.view(batch_size, width),
-        chosen.log_probs.view(batch_size, width),
-    )
+    tokens = chosen.tokens.view(batch_size, width)
+    log_probs = chosen.log_probs.view(batch_size, width)
 
     assert log_probs.dtype == torch.float32
     for row in range(batch_size):
@@ -188,7 +192,12 @@ def test_repeated_ngrams_are_banned(
 
 
 @examples(25)
-@given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.integers(250, 1100),
+    st.integers(1, 4),
+    st.booleans(),
+)
 def test_the_best_token_is_found_in_pieces(
     seed: int, vocabulary: int, width: int, tied: bool
 ) -> None:

@@ -80,12 +80,11 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(
     """Of rows whose drafts have different lengths, which the host knows or not; at a draft's end nothing passes."""
     proposed, logits, chosen = random_case(shape, seed)
     rows, width = shape
-    drafts, widths = [(seed + row) % width for row in range(rows)], None
+    drafts = [(seed + row) % width for row in range(rows)]
+    widths = None
     if known:
-        draft, widths = (
-            Draft.of_known(proposed, drafts),
-            [1 + length for length in drafts],
-        )
+        draft = Draft.of_known(proposed, drafts)
+        widths = [1 + length for length in drafts]
     else:
         draft = Draft.on_device(proposed[:, :-1], EOS).cut(drafts)
         ends = [[*row, EOS].index(EOS) + 1 for row in proposed.tolist()]
@@ -143,7 +142,8 @@ def test_top_beta_position_by_position(
     for row, column in torch.cartesian_prod(
         torch.arange(shape[0]), torch.arange(shape[1])
     ).tolist():
-        drafted, scores = int(proposed[row, column]), all_scores[row, column]
+        drafted = int(proposed[row, column])
+        scores = all_scores[row, column]
         own = int(chosen.tokens[row * shape[1] + column])
         passed = drafted == own
         if drafted != NO_DRAFT and scores[drafted] > -math.inf:
@@ -172,14 +172,10 @@ def test_top_beta_position_by_position(
 def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) -> None:
     """However wide the tolerance is."""
     settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
-    accept, draft = (
-        Acceptance(TopBeta(VOCABULARY, 40.0)),
-        Draft.whole(torch.tensor([[drafted]])),
-    )
-    block, scores = (
-        block_of(draft.tokens),
-        torch.tensor([[1.0] * 4 + [1.5] + [1.0] * 2] * 2),
-    )
+    accept = Acceptance(TopBeta(VOCABULARY, 40.0))
+    draft = Draft.whole(torch.tensor([[drafted]]))
+    block = block_of(draft.tokens)
+    scores = torch.tensor([[1.0] * 4 + [1.5] + [1.0] * 2] * 2)
     search_rules = SearchRules(**settings)  # type: ignore[arg-type]
     verdict = judge(
         choose_block([scores], PLAIN, block, search_rules, accept.ranks, None),

@@ -26,7 +26,8 @@ def loaded(task: str) -> Model:
 )
 def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
     """Within 5 %, of every third sentence; of a beam of 5 that looks 16 prefixes ahead, steps a pass."""
-    shown, model = SHIPPED[task], loaded(task)
+    shown = SHIPPED[task]
+    model = loaded(task)
     beam, own = (5, {"budget": 16}) if decoding == "aggressive-beam" else (1, {})
     whole = {} if beam > 1 else {"drafts": "whole"}
     how = model.task.decoding.with_mode(decoding, **whole)

@@ -46,7 +46,8 @@ class Imported:
     def __init__(self, name: str, folder: Path) -> None:
         """`folder`: to be made."""
         import_checkpoint(MODELS / name, folder)
-        self.name, self.folder = name, folder
+        self.name = name
+        self.folder = folder
         self.rows: list[dict[str, Any]] = json.loads(
             (MODELS / name / "expected.json").read_text("utf-8")
         )
@@ -73,7 +74,8 @@ def differences(
     """What greedy search in batches of `size` does otherwise than transformers did, as `rows` say."""
     for languages in {row["target_lang"] for row in rows}:
         own = [row for row in rows if row["target_lang"] == languages]
-        model, texts = imported.of(own[0]), [row["text"] for row in own]
+        model = imported.of(own[0])
+        texts = [row["text"] for row in own]
         for row, tokens, found in zip(
             own, model.inputs(texts), model.outputs(texts, size), strict=True
         ):

@@ -61,11 +61,9 @@ def by_fairseq(
     ours: InTheirIds, rows: Sequence[dict[str, Any]], search: dict[str, Any]
 ) -> list[list[list[int]]]:
     """What fairseq's own generator finds, best first, where encoder and decoder get what they got in transformers."""
-    task, models, names = (
-        ours.model.task,
-        ours.model.models,
-        {"beam": "beam_size", "lenpen": "len_penalty"},
-    )
+    task = ours.model.task
+    models = ours.model.models
+    names = {"beam": "beam_size", "lenpen": "len_penalty"}
     sides = (task.source_dictionary, ours.source), (task.target_dictionary, ours.target)
     numbers = [
         {theirs: words.index(name) for name, theirs in side.items()}
@@ -93,11 +91,10 @@ def by_fairseq(
 def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_drafts(
     imported: Imported,
 ) -> None:
-    rows, ours = (
-        imported.forward,
-        imported.of(imported.forward[0], drafter=imported.folder / "model.pt"),
-    )
-    model, task = ours.model, ours.model.task
+    rows = imported.forward
+    ours = imported.of(imported.forward[0], drafter=imported.folder / "model.pt")
+    model = ours.model
+    task = ours.model.task
     texts = [model.encode(row["text"]) for row in rows]
     (batch,) = batches_of(task, texts, len(texts))
     order = batch["id"].tolist()
@@ -141,7 +138,8 @@ def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_draft
 def test_fairseq_generate_has_the_same_outputs(
     imported: Imported, tmp_path: Path
 ) -> None:
-    rows, ours = imported.forward, imported.of(imported.forward[0])
+    rows = imported.forward
+    ours = imported.of(imported.forward[0])
     (tmp_path / "text").write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
     pair = ["-s", ours.model.source_lang, "-t", str(ours.model.target_lang)]
     aggdec(

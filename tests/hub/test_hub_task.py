@@ -152,7 +152,8 @@ def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_pri
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out, file = tmp_path / "imported", tmp_path / "text"
+    out = tmp_path / "imported"
+    file = tmp_path / "text"
     aggdec(
         ["import-hf", str(copied(name, tmp_path / name, changes)), "--out", str(out)]
     )
@@ -164,7 +165,8 @@ def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_pri
         "  We're going out for Chinese.\r",
         "",
     ]
-    text, model = "\n".join(lines), load.hub(out)
+    text = "\n".join(lines)
+    model = load.hub(out)
     file.write_bytes(text.encode())
     whole, of_example = (model.decode(one, whole=True) for one in (text, printed[-1]))
     assert "--whole" in printed
@@ -180,13 +182,15 @@ def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_b
     tmp_path: Path,
 ) -> None:
     imported = Imported("marian_multi", tmp_path / "imported")
-    rows, model = imported.rows, load.hub(imported.folder)
+    rows = imported.rows
+    model = load.hub(imported.folder)
     tagged = [f"{row['target_lang']} {row['text']}" for row in rows]
     assert model.decode("\n".join(tagged), "greedy").text == "\n".join(
         row["decoded"] for row in rows
     )
     # one text in two languages, which hold for the sentences that follow
-    text, pairs = rows[0]["text"], {row["target_lang"]: row for row in rows}
+    text = rows[0]["text"]
+    pairs = {row["target_lang"]: row for row in rows}
     deu, eng = (
         imported.of(pairs[tag]).model.decode(text, "greedy").text
         for tag in (">>deu<<", ">>eng<<")

@@ -14,8 +14,10 @@ from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.hub.settings import Settings
 from tests.hub.imported_models import copied
 
-CONFIG, GENERATION = "config.json", "generation_config.json"
-SAFE, BIN = "model.safetensors", "pytorch_model.bin"
+CONFIG = "config.json"
+GENERATION = "generation_config.json"
+SAFE = "model.safetensors"
+BIN = "pytorch_model.bin"
 
 
 class Code:
@@ -77,10 +79,8 @@ def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_
 def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_precision(
     tmp_path: Path,
 ) -> None:
-    path, name = (
-        copied("marian", tmp_path / "marian", {}) / BIN,
-        "decoder.embed_positions.weight",
-    )
+    path = copied("marian", tmp_path / "marian", {}) / BIN
+    name = "decoder.embed_positions.weight"
     weights = torch.load(path)
     weights[f"model.{name}"] = table = weights[f"model.{name}"].flip(0)
     torch.save(weights, path)

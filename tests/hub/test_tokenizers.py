@@ -83,10 +83,8 @@ UNLISTED = {
 def test_a_folder_without_one_of_its_files_or_lists_has_the_same_tokens_and_new_ones_behind_them(
     name: str, changes: dict[str, Any], kind: str, tmp_path: Path
 ) -> None:
-    whole, older = (
-        read_tokenizer(MODELS / name),
-        read_tokenizer(copied(name, tmp_path / name, changes)),
-    )
+    whole = read_tokenizer(MODELS / name)
+    older = read_tokenizer(copied(name, tmp_path / name, changes))
     assert older.kind == kind
     assert (older.tokens, older.special) == (whole.tokens, whole.special)
     for text in LINES[:2]:

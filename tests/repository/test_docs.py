@@ -153,10 +153,8 @@ def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) ->
     accepted = 0
     for shape in ENGINE_SHAPES[:3]:
         for seed in range(3):
-            models, sample = (
-                [cached_model(shape, seed)],
-                random_batch(seed, FEW_WORDS, [9, 5, 1]),
-            )
+            models = [cached_model(shape, seed)]
+            sample = random_batch(seed, FEW_WORDS, [9, 5, 1])
             ours = generator(models, "repeating", FEW_WORDS, max_len_b=60)
             assert_fairseqs(
                 ours.generate(models, sample), models, FEW_WORDS, sample, max_len_b=60

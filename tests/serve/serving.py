@@ -31,7 +31,10 @@ def serving(app: Starlette) -> Iterator[str]:
 class Shouting:
     """A model that writes capital letters, and remembers its batches. It fails at "bad" sentences, with their text."""
 
-    source_lang, target_lang, corrects, longest = "en", "en", False, 50
+    source_lang = "en"
+    target_lang = "en"
+    corrects = False
+    longest = 50
 
     def __init__(self, seconds: float = 0) -> None:
         self.seconds = seconds

@@ -104,7 +104,8 @@ def test_a_word_that_is_too_long_for_the_model_is_left_as_it_is() -> None:
 def test_while_a_long_text_is_read_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reads, goes_on = Event(), Event()
+    reads = Event()
+    goes_on = Event()
 
     def split(text: str, *settings: Any, **more: Any) -> Any:
         if len(text) > SHORT:

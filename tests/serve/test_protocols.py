@@ -43,7 +43,8 @@ def applied(text: str, matches: list[dict[str, Any]]) -> str:
     """The text with all matches taken, as a client does that counts in UTF-16 code units."""
     units = text.encode("utf-16-le")
     for match in reversed(matches):
-        start, end = 2 * match["offset"], 2 * (match["offset"] + match["length"])
+        start = 2 * match["offset"]
+        end = 2 * (match["offset"] + match["length"])
         units = (
             units[:start]
             + match["replacements"][0]["value"].encode("utf-16-le")

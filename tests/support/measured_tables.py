@@ -66,8 +66,10 @@ def _parts(names: Sequence[str]) -> Iterator[list[str]]:
 
 def promise(name: str) -> str:
     """README's second sentence, by a record of the corrector."""
-    record, runs = _record(name), _runs(name)
-    ours, theirs = runs["iad"], runs["beam1"]
+    record = _record(name)
+    runs = _runs(name)
+    ours = runs["iad"]
+    theirs = runs["beam1"]
     return (
         f"On {record.machine['threads']} threads of an {record.machine['processor']}, in fp32, the shipped corrector "
         f"takes {_milliseconds(ours)} ms a sentence with `--decoding iad`; fairseq's search with the same output takes "
@@ -80,7 +82,8 @@ def headline(*names: str) -> Table:
     """README's: each RECORD=MODE=LABEL is a row. Drafts are compared with `greedy`, or with the plain beam search."""
     rows = []
     for name, mode, label in _parts(names):
-        runs, has_beam = _runs(name), mode == _AHEAD
+        runs = _runs(name)
+        has_beam = mode == _AHEAD
         stock = runs["beam5" if has_beam else "beam1"]
         plain = runs[_PLAIN if has_beam else "greedy"]
         ours = runs[mode]

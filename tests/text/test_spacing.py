@@ -49,7 +49,8 @@ def test_all_other_characters_of_the_output_are_kept(source: str, output: str) -
 @given(TEXTS, TEXTS)
 def test_a_changed_word_changes_nothing_around_it(before: str, after: str) -> None:
     tokeniser, detokeniser = moses()
-    source, output = f"{before} wrod {after}", f"{before} word {after}"
+    source = f"{before} wrod {after}"
+    output = f"{before} word {after}"
     assert (
         match_spacing(source, detokeniser.detokenize(tokeniser.tokenize(output)))
         == output.strip()

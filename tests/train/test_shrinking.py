@@ -123,7 +123,8 @@ def test_layers_that_cannot_be_kept(text: str) -> None:
 def test_the_command_and_what_it_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, output = tmp_path / "deep.pt", tmp_path / "new" / "shallow.pt"
+    path = tmp_path / "deep.pt"
+    output = tmp_path / "new" / "shallow.pt"
     torch.save(deep("BART"), path)
     shrink_to = ["shrink", "--decoder-layers-to-keep", KEEP, str(path)]
     aggdec([*shrink_to, str(output)])

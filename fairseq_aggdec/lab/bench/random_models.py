@@ -20,7 +20,8 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.sizes import Size
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
-SOURCE, TARGET = "src", "tgt"
+SOURCE = "src"
+TARGET = "tgt"
 VOCABULARY = 32_000
 _COMMON = {
     "share_all_embeddings": True,
@@ -138,7 +139,8 @@ def random_sentences(
     count: int, length: int, vocabulary: int = VOCABULARY
 ) -> list[list[int]]:
     """Random sources: each has `length` ordinary symbols and EOS."""
-    symbols, rng = Dictionary(), Random(_SEED)
+    symbols = Dictionary()
+    rng = Random(_SEED)
     words = range(symbols.nspecial, vocabulary)
     return [[*rng.choices(words, k=length), symbols.eos()] for _ in range(count)]
 

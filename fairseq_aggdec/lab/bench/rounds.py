@@ -186,7 +186,8 @@ def compare(
                         del runner.batches[len(result.latencies[0]) :]
                     most = math.inf
     for result in results:
-        fastest, slowest = min(result.rounds), max(result.rounds)
+        fastest = min(result.rounds)
+        slowest = max(result.rounds)
         if slowest > _UNSTEADY * fastest > 0:
             print(
                 f"rounds of {result.mode.name} differ by {slowest / fastest:.1f}x: the machine was busy, or a round is "

@@ -58,7 +58,8 @@ def sentence_statistics(
 def _score(statistics: Sequence[int]) -> float:
     """GLEU, 0 to 1; 0 if for some order no n-gram matches or sentences are too short to have one."""
     hypothesis_length, reference_length, *counts = statistics
-    matches, totals = counts[:MAX_ORDER], counts[MAX_ORDER:]
+    matches = counts[:MAX_ORDER]
+    totals = counts[MAX_ORDER:]
     if 0 in matches or not reference_length:
         return 0.0
     logs = [math.log(m / total) for m, total in zip(matches, totals, strict=True)]

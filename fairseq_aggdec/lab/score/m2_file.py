@@ -134,7 +134,9 @@ def _annotation(line: str, place: str) -> tuple[int, Edit | None]:
     fields = line[2:].split("|||")
     try:
         start, end = map(int, fields[0].split())
-        kind, corrections, annotator = fields[1], fields[2], int(fields[5])
+        kind = fields[1]
+        corrections = fields[2]
+        annotator = int(fields[5])
     except (ValueError, IndexError):
         raise AggdecError(
             f"{place}: not an edit: {line[:60]!r}; it reads 'A START END|||type|||corrections|||required|||comment|||"

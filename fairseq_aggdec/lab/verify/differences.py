@@ -115,7 +115,8 @@ def differences(
         place = first_difference(tokens, found[sentence])
         if place is None:
             continue
-        wanted, other = tokens[place], found[sentence][place]
+        wanted = tokens[place]
+        other = found[sentence][place]
         apart = gap(sentence, tokens[:place], wanted, other)
         known = apart if math.isfinite(apart) else None
         result.append(

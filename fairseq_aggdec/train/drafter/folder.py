@@ -32,7 +32,8 @@ def open_record(folder: Path, asked: Record) -> Record:
     Raises:
         AggdecError: the folder was begun with other settings or by something else, or asked for more before.
     """
-    path, advice = folder / NAME, "name another folder"
+    path = folder / NAME
+    advice = "name another folder"
     if not path.is_file() and any(folder.iterdir()):
         raise AggdecError(
             f"--out {folder}: is there, and was not made by aggdec drafter; {advice}"

@@ -51,7 +51,8 @@ def make_drafter(args: Any, measure: Measure) -> None:
         AggdecError: a file or an option cannot be used, the training failed, or a lossless mode was not lossless.
     """
     # absolute: a name may begin with a dash, and the command that is printed in the end works in every folder
-    out, verifier = args.out.absolute(), args.verifier.absolute()
+    out = args.out.absolute()
+    verifier = args.verifier.absolute()
     data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
     weights = _verifiers_weights(verifier, data)
     fingerprints = [

@@ -100,7 +100,8 @@ def test_from_words_to_binary(tmp_path: Path) -> None:
         "3\t齤。\t无法标注",
     ]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
-    module, work = experiment("mucgec_small", HELD_OUT={"valid": 20}), tmp_path / "work"
+    module = experiment("mucgec_small", HELD_OUT={"valid": 20})
+    work = tmp_path / "work"
     vars(module)["SENTENCES"] = WordSentences(lines=220, another_sentence=0.5)
     prepare(module, tmp_path, work)
 

@@ -187,7 +187,8 @@ def test_match_source_len(
 def test_slots_of_dead_branches_are_used_again() -> None:
     """A wild plan asks for many more prefixes than there are slots, and the output is the same."""
     table = Table(WORDS, 1, 60, 100_000, end=-4.0)
-    rules, options = rules_of({"max_len_b": 50}), beam_of({}, 5, 50)
+    rules = rules_of({"max_len_b": 50})
+    options = beam_of({}, 5, 50)
     verifier = TableVerifier(table, [4])
     found = by_us(verifier, rules, options, WildPlan(1, len(WORDS)))
     assert found == by_us(TableVerifier(table, [4]), rules, options)

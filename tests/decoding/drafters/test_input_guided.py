@@ -24,7 +24,10 @@ from fairseq_aggdec.decoding.tokens import RowSelection
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
-A, B, C, D = 4, 5, 6, 7
+A = 4
+B = 5
+C = 6
+D = 7
 
 tokens = st.integers(A, C)  # few different ones: suffixes repeat
 source_tokens = st.sampled_from([A, A, B, B, C, C, EOS, FOREIGN, UNK])
@@ -115,16 +118,15 @@ def test_drafts_resume_at_the_place_that_is_expected(
     source: list[int], output: list[int], limit: int, longest: int
 ) -> None:
     """A pass commits what is right of a draft, which may be cut, or left out, and one token more."""
-    matcher, place, left_out, is_guess, known, end = (
-        SourceMatcher([*source, EOS], EOS, longest),
-        0,
-        1,
-        False,
-        0,
-        0,
-    )
+    matcher = SourceMatcher([*source, EOS], EOS, longest)
+    place = 0
+    left_out = 1
+    is_guess = False
+    known = 0
+    end = 0
     while True:
-        expected, new = place, output[known:end]
+        expected = place
+        new = output[known:end]
         for number, token in enumerate(new):
             if expected < len(source) and token == source[expected] != EOS:
                 expected += 1
@@ -153,7 +155,8 @@ def draft_all(
 ) -> None:
     """Decode an output: what is right of a draft, and one token more, in each pass."""
     matcher = SourceMatcher([*source, EOS], EOS, resumes=resumes)
-    text, wanted = [EOS], [EOS, *output, EOS]
+    text = [EOS]
+    wanted = [EOS, *output, EOS]
     while len(text) < len(wanted):
         draft, _ = matcher.copy(text, len(text) == 1, limit)
         rest = wanted[len(text) : len(text) + len(draft) + 1]
@@ -167,7 +170,8 @@ def test_long_sources_that_repeat_one_token_take_no_quadratic_time(
 ) -> None:
     began = time.process_time()
     draft_all([A] * 20_000, [*[A] * 5, B] * 3_333, resumes, limit)
-    run, parts = [A] * 8_000, [A] * 4_000
+    run = [A] * 8_000
+    parts = [A] * 4_000
     draft_all(
         [A, B, *run, B, A, *run, B],
         [A, B, *parts, C, *parts, B, C, *run, B],

@@ -45,7 +45,8 @@ def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_s
             assert (modules is None) == (run.implementation == "fairseq")
             # a call within a timed call counts once
             assert modules is None or min(modules.values()) > 0
-        greedy, gad = runs["greedy"].counts, runs["gad"].counts
+        greedy = runs["greedy"].counts
+        gad = runs["gad"].counts
         assert greedy.tokens == greedy.iterations == 9 * 4
         for mode in ("beam1", "iad", "gad", "iad@int8"):
             counts = runs[mode].counts

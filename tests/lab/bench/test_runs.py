@@ -50,7 +50,12 @@ def test_the_same_bits_are_those_of_half_precision_on_a_gpu(tiny: RandomModel) -
 
 
 def test_peaks_of_another_process(tiny: RandomModel) -> None:
-    peaks = peak_memory(tiny_subject(tiny), ModeSpec.parse("gad"), [1, 4], threads=1)
+    peaks = peak_memory(
+        tiny_subject(tiny),
+        ModeSpec.parse("gad"),
+        [1, 4],
+        threads=1,
+    )
     assert len(peaks) == 2
     for host, device in peaks:
         assert 50e6 < host < 4e9

@@ -127,7 +127,8 @@ def decode_by(generator: SequenceGenerator, model: Any) -> Decode:
 
 def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
     """What the model itself gives after the same beginning, computed at once."""
-    model, sample = random_model(3, WORDS, WORDS), random_batch(1, WORDS, [6])
+    model = random_model(3, WORDS, WORDS)
+    sample = random_batch(1, WORDS, [6])
     generator = SequenceGenerator([model], WORDS, beam_size=1)
     ((best, *_),) = generator.generate([model], sample)
     tokens = best["tokens"].tolist()
@@ -142,7 +143,8 @@ def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
 
 
 def test_a_beam_is_as_near_to_a_tie_as_its_nearest_candidates() -> None:
-    model, sample = random_model(3, WORDS, WORDS), random_batch(1, WORDS, [6])
+    model = random_model(3, WORDS, WORDS)
+    sample = random_batch(1, WORDS, [6])
     generator = SequenceGenerator([model], WORDS, beam_size=3, max_len_b=8)
     measure = beam_gap_of(decode_by(generator, model), {0: sample}, generator.search)
     gap = measure(0, [], 5, 6)
