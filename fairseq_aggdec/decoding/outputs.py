@@ -21,9 +21,10 @@ from fairseq_aggdec.decoding.verification import Verdict
 
 def fewest_moves(staying: Sequence[int]) -> list[int]:
     """Order the rows that stay so that the fewest move: the last rows take the places of those that leave."""
+    count = len(staying)
     places = set(staying)
-    movers = iter([row for row in staying if row >= len(staying)])
-    return [row if row in places else next(movers) for row in range(len(staying))]
+    movers = iter([row for row in staying if row >= count])
+    return [row if row in places else next(movers) for row in range(count)]
 
 
 class Outputs:

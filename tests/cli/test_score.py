@@ -171,19 +171,19 @@ def test_experiment_table(scored: Scored) -> None:
 
 def test_an_experiments_m2_file(scored: Scored, tmp_path: Path) -> None:
     scored.prepare(
-        '("m2",), test_sets=(TestSet("real", m2="real.m2"),)',
-        real_src=SOURCE,
-        real_tgt=TARGET,
+        '("m2",), m2={"test": "real.m2"}',
+        test_src=SOURCE,
+        test_tgt=TARGET,
     )
-    scored.decode("test1", "iad", "p q r s t", "a b x d e f")
+    scored.decode("test", "iad", "p q r s t", "a b x d e f")
     write(tmp_path / "real.m2", M2)
     assert (
         row(scored.table("--json", tmp_path / "scores.json"), "iad") == ["100.00"] * 3
     )
-    assert json.loads((tmp_path / "scores.json").read_text())[0]["test_set"] == "real"
+    assert json.loads((tmp_path / "scores.json").read_text())[0]["test_set"] == "test"
     write(tmp_path / "real.m2", M2.replace("S p q", "S pq"))
     with pytest.raises(
         AggdecError,
-        match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*real\.src",
+        match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*test\.src",
     ):
         scored.table()

@@ -140,6 +140,7 @@ def test_site_packages_install_beside_a_checkout(
             "--user-dir",
             f"{folder}/",
             *options,
+            own_process=True,
             cwd=tmp_path,
         )
         assert len(parse_generate(done.stdout)) == 15
