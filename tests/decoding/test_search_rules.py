@@ -163,6 +163,16 @@ def test_choose_equals_one_position_at_a_time(
             )
 
 
+def test_an_unknown_word_may_win_where_the_source_ends() -> None:
+    """With a negative penalty its score is above that of EOS, which is 0 there (--match-source-len)."""
+    rules = SearchRules(
+        PAD, UNK, EOS, max_len=3, unk_penalty=-9.0, source_lengths=torch.tensor([2])
+    )
+    block = Block.of(torch.tensor([[EOS]]), [2])
+    chosen = choose_block([torch.zeros(1, VOCABULARY)], PLAIN, block, rules, 0, None)
+    assert chosen.tokens.tolist() == [UNK]
+
+
 @examples(70)
 @given(
     st.lists(
