@@ -92,7 +92,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@examples(80)
+@examples(400)
 @given(
     options,
     st.integers(0, 10_000),

@@ -71,7 +71,7 @@ def run_cli(
         command: its name.
         arguments: converted with `str`.
         stdin: text for its standard input; bytes for input that is not UTF-8.
-        check: fail, with its output, on another exit code than 0; else it has a process of its own.
+        check: another exit code than 0 fails the test, with its output; False: it is returned, from a separate process.
         own_process: whether it has one in any case.
         cwd: the folder it runs in.
     """

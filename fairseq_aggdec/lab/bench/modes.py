@@ -118,14 +118,16 @@ class ModeSpec:
 
     @classmethod
     def parse(cls, name: str, precision: str = "fp32") -> "ModeSpec":
-        """Read [PEER:]MODE[:NUMBER...][+whole][@PRECISION]; the number of `beam` has no colon.
+        """Read [PEER:]MODE[:VALUE...][+whole][@PRECISION]; the width of `beam` has no colon.
 
         `precision`: where the name does not say it.
 
         Raises:
             AggdecError: no such mode.
         """
-        rest, at, given_precision = name.partition("@")
+        # the path of a drafter may have an @, too
+        found = re.fullmatch(r"(.*)@([^/@]*)", name)
+        rest, given_precision = found.groups() if found else (name, "")
         has_peer = rest.startswith(f"{CTRANSLATE2}:")
         is_whole = rest.endswith(WHOLE)
         rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
@@ -136,7 +138,7 @@ class ModeSpec:
         # what no mode is called
         if (
             not given
-            or (at and given_precision not in PRECISIONS)
+            or (found and given_precision not in PRECISIONS)
             or (is_whole and (has_peer or decoding not in CUT))
             or (has_peer and not (row.is_greedy or row.is_fairseqs))
         ):
@@ -178,7 +180,7 @@ class ModeSpec:
     @property
     def search(self) -> str:
         """The name without the precision."""
-        return self.name.partition("@")[0]
+        return re.sub("@[^/@]*$", "", self.name)
 
     def decodes_as(self, other: "ModeSpec") -> bool:
         """Whether both search alike in the same precision."""
