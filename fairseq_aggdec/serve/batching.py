@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
-from fairseq_aggdec.serve.requests import in_thread
+from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, in_thread
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import Span, cut_at_clauses, split_text
@@ -28,8 +30,17 @@ SUBWORD = 8
 """characters; a sentence has more in a subword only if it is cut though the model would take it whole"""
 MOST_WAITING = MOST_CACHED = 4000
 """sentences in the queue, beyond which long texts are refused (short ones beyond the double), and in the cache"""
+MOST_TAKEN = 2 * MOST_BYTES
+"""bytes of texts that are read, wait or are decoded, beyond which long texts are refused unread"""
 LONGEST_CACHED = 1000
 """characters of a sentence in the cache"""
+
+
+def busy() -> HTTPException:
+    """The refusal of a request that may be sent again."""
+    return HTTPException(
+        429, "too many texts are waiting: try again later", {"Retry-After": "2"}
+    )
 
 
 class Batcher:
@@ -63,6 +74,7 @@ class Batcher:
         self._asked: dict[str, asyncio.Future[Result]] = {}
         # how many requests wait for each sentence of `_asked`
         self._requests: Counter[str] = Counter()
+        self._taken = 0  # bytes of texts
         self._cache: OrderedDict[str, Result] = OrderedDict()
         self._work: asyncio.Task[None] | None = None
 
@@ -70,6 +82,43 @@ class Batcher:
     def waiting(self) -> int:
         """How many sentences are in the queue."""
         return len(self._turns)
+
+    @contextmanager
+    def taking(self, request: Request) -> Iterator[Callable[[int], None]]:
+        """The time from a request's headers to its answer: a long text is refused before it is sent, read and split.
+
+        Gives a function that is to be told how many bytes have come: a text that comes without its length is a short
+        one until it has more.
+
+        Raises:
+            HTTPException: the text is long, and as many wait as can (429). The function raises it, too.
+        """
+        counted = 0
+
+        def count(size: int) -> None:
+            nonlocal counted
+            more = size - counted
+            if size > SHORT and (
+                self._taken + more > MOST_TAKEN or self.waiting >= MOST_WAITING
+            ):
+                raise busy()
+            self._taken += more
+            counted = size
+
+        def has_come(size: int) -> None:
+            if size > counted:  # its length was not known, and may be any
+                count(MOST_BYTES)
+
+        # by its header; without one it counts as a short text
+        count(
+            0
+            if request.method == "GET"
+            else min(int(request.headers.get("Content-Length", SHORT)), MOST_BYTES)
+        )
+        try:
+            yield has_come
+        finally:
+            self._taken -= counted
 
     async def decode_texts(self, texts: list[str]) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
@@ -142,9 +191,7 @@ class Batcher:
                 413, f"the text is too long: at most {MOST_WAITING} sentences are taken"
             )
         if self.waiting + new > (MOST_WAITING if new > BATCH else 2 * MOST_WAITING):
-            raise HTTPException(
-                429, "too many texts are waiting: try again later", {"Retry-After": "2"}
-            )
+            raise busy()
         # each sentence's turn comes after as many characters as its request has had
         turn = self._turn
         for sentence in unknown:

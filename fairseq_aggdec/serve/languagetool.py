@@ -44,27 +44,28 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     async def check(request: Request) -> Response:
         if request.method in ("HEAD", "OPTIONS"):
             return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
-        # the text, in one of the forms in which clients send it
-        fields = read_form(request.url.query)
-        if request.method == "POST":
-            kinds = FORM, "text/plain", ""  # as clients call a form that they wrote
-            fields |= await read_fields(request, *kinds)
-        language = fields.get("language")
-        if not language:
-            raise HTTPException(400, "Error: Missing 'language' parameter")
-        if (
-            language != "auto"
-            and language.lower().replace("_", "-").split("-")[0] != code
-        ):
-            raise HTTPException(
-                400,
-                f"Error: '{language}' is not a language code known to this server, which has {code}",
-            )
-        # its correction
-        parts = await in_thread(len(fields.get("data", "")), _parts, fields)
-        text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
-        checked = plain if _wants_corrections(fields) else ""
-        (result,) = await while_wanted(request, corrector.decode_texts([checked]))
+        with corrector.taking(request) as has_come:
+            # the text, in one of the forms in which clients send it
+            fields = read_form(request.url.query)
+            if request.method == "POST":
+                kinds = FORM, "text/plain", ""  # as clients call a form that they wrote
+                fields |= await read_fields(request, has_come, *kinds)
+            language = fields.get("language")
+            if not language:
+                raise HTTPException(400, "Error: Missing 'language' parameter")
+            if (
+                language != "auto"
+                and language.lower().replace("_", "-").split("-")[0] != code
+            ):
+                raise HTTPException(
+                    400,
+                    f"Error: '{language}' is not a language code known to this server, which has {code}",
+                )
+            # its correction
+            parts = await in_thread(len(fields.get("data", "")), _parts, fields)
+            text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
+            checked = plain if _wants_corrections(fields) else ""
+            (result,) = await while_wanted(request, corrector.decode_texts([checked]))
         answer = {
             "software": {
                 "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,

@@ -22,30 +22,33 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
                 404,
                 "no translator here: start with --translator CKPT, or with --demo to try one",
             )
-        # what is asked for, and whether it can be had
-        fields = await read_fields(request, JSON, FORM)
-        for name in ("q", "source", "target"):
-            if name not in fields:
-                raise HTTPException(400, f"Invalid request: missing {name} parameter")
-        q = fields["q"]
-        texts = q if isinstance(q, list) else [q]
-        if not all(isinstance(text, str) for text in texts):
-            raise HTTPException(
-                400, "Invalid request: q must be a text or a list of texts"
-            )
-        if fields["source"] not in ("auto", source):
-            raise HTTPException(
-                400, f"{fields['source']} is not supported: the source is {source}"
-            )
-        if fields["target"] != target:
-            raise HTTPException(
-                400, f"{fields['target']} is not supported: the target is {target}"
-            )
-        if fields.get("format", "text") != "text":
-            raise HTTPException(
-                400, f"format {fields['format']} is not supported: send text"
-            )
-        results = await while_wanted(request, translator.decode_texts(texts))
+        with translator.taking(request) as has_come:
+            # what is asked for, and whether it can be had
+            fields = await read_fields(request, has_come, JSON, FORM)
+            for name in ("q", "source", "target"):
+                if name not in fields:
+                    raise HTTPException(
+                        400, f"Invalid request: missing {name} parameter"
+                    )
+            q = fields["q"]
+            texts = q if isinstance(q, list) else [q]
+            if not all(isinstance(text, str) for text in texts):
+                raise HTTPException(
+                    400, "Invalid request: q must be a text or a list of texts"
+                )
+            if fields["source"] not in ("auto", source):
+                raise HTTPException(
+                    400, f"{fields['source']} is not supported: the source is {source}"
+                )
+            if fields["target"] != target:
+                raise HTTPException(
+                    400, f"{fields['target']} is not supported: the target is {target}"
+                )
+            if fields.get("format", "text") != "text":
+                raise HTTPException(
+                    400, f"format {fields['format']} is not supported: send text"
+                )
+            results = await while_wanted(request, translator.decode_texts(texts))
         # the answer has the form of the question
         translations = [result.text for result in results]
         answer: dict[str, Any] = {

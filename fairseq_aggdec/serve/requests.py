@@ -12,11 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 
 MOST_BYTES = 256 * 1024
 """of a request's body"""
-NAMES = dict(pair.split("=") for pair in (
-    "ar=Arabic cs=Czech da=Danish de=German el=Greek en=English es=Spanish et=Estonian fi=Finnish fr=French "
-    "hu=Hungarian it=Italian ja=Japanese ko=Korean lt=Lithuanian lv=Latvian nl=Dutch pl=Polish pt=Portuguese "
-    "ro=Romanian ru=Russian sv=Swedish tr=Turkish uk=Ukrainian zh=Chinese"
-).split())  # fmt: skip
+NAMES = {
+    "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
+    "et": "Estonian", "fi": "Finnish", "fr": "French", "hu": "Hungarian", "it": "Italian", "ja": "Japanese",
+    "ko": "Korean", "lt": "Lithuanian", "lv": "Latvian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese",
+    "ro": "Romanian", "ru": "Russian", "sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese",
+}  # fmt: skip
 """{ISO code: a language}; another code stands for its name"""
 
 FORM = "application/x-www-form-urlencoded"
@@ -53,11 +54,14 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, _Made]) -> _M
         working.cancel()
 
 
-async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
+async def read_fields(
+    request: Request, has_come: Callable[[int], None], *kinds: str
+) -> dict[str, Any]:
     """The fields of a body, which is read as JSON only if the request calls it so.
 
     Args:
         request: whose body is read.
+        has_come: told how many bytes of the body have come, up to `MOST_BYTES`; it may refuse the rest.
         kinds: the content types that are taken; "" is a request without one.
 
     Raises:
@@ -69,6 +73,7 @@ async def read_fields(request: Request, *kinds: str) -> dict[str, Any]:
     async for chunk in request.stream():
         size += len(chunk)
         if size <= MOST_BYTES:
+            has_come(size)
             body += chunk
     if size > MOST_BYTES:
         raise HTTPException(

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from socket import create_connection, socket
 from threading import Event
 from typing import Any, cast
 
@@ -177,6 +178,50 @@ def test_what_is_too_much_is_refused_and_later_texts_are_served(
         assert long.status_code == 413
         assert "too long" in long.json()["error"]
         assert check(url, "Short.").status_code == 200
+
+
+def test_a_long_text_is_refused_before_it_is_sent_while_others_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "MOST_TAKEN", 3 * SHORT)
+    model = cast(Model, Shouting())
+    with serving(make_app(model, model)) as url:
+
+        def answer_to(client: socket, header: str) -> bytes:
+            """What the server says to the headers of a request, without its body."""
+            words = f"POST /v2/check HTTP/1.1\r\nHost: localhost\r\n{header}\r\nExpect: 100-continue\r\n\r\n"
+            client.sendall(words.encode())
+            return client.recv(1000)
+
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        long = f"Content-Length: {2 * SHORT}"
+        with (
+            create_connection(address, 20) as taken,
+            create_connection(address, 20) as refused,
+        ):
+            assert b"100 Continue" in answer_to(taken, long)
+            assert b" 429 " in answer_to(refused, long)
+            assert check(url, "Short.").status_code == 200
+            assert check(url, "Long. " * 40_000).status_code == 429, (
+                "also to clients that listen when all is sent"
+            )
+        while check(url, "I am. " * 2000).status_code == 429:
+            time.sleep(0.01)  # until the server knows that the first client has gone
+
+
+def test_a_text_that_comes_without_its_length_is_short_until_more_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "MOST_TAKEN", SHORT)
+    model = cast(Model, Shouting())
+    with serving(make_app(model, model)) as url:
+
+        def send(*more: bytes) -> int:
+            return requests.post(
+                f"{url}/v2/check", iter([b"language=en&text=I am.", *more])
+            ).status_code
+
+        assert [send(), send(b" " * SHORT)] == [200, 429]
 
 
 def test_what_nobody_waits_for_leaves_the_queue() -> None:

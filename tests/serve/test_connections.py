@@ -1,5 +1,6 @@
 """Whom the server answers: names it is asked by, pages of other origins, hostile clients."""
 
+import time
 from collections.abc import Iterator
 from typing import cast
 
@@ -9,6 +10,7 @@ import requests
 from fairseq_aggdec.model import Model
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.serve.connections import known_as
+from fairseq_aggdec.serve.requests import read_form
 from tests.serve.serving import Shouting, serving
 
 
@@ -71,3 +73,12 @@ def test_what_a_page_can_send_unasked_is_never_read_as_json(
         == "HELLO."
     )
     assert requests.post(f"{url}/v2/check", json, headers=headers).status_code == 415
+
+
+@pytest.mark.parametrize(
+    "part", [" ", " &language=en&username=", "&language=en&apiKey=", "&", "%41", "="]
+)
+def test_no_form_takes_long_to_read(part: str) -> None:
+    start = time.process_time()
+    read_form(f"text={part * (2**18 // len(part))}")
+    assert time.process_time() - start < 2
