@@ -29,6 +29,9 @@ _WHOLE = re.compile(r"\S(.*\S)?", re.DOTALL)
 _TAG = re.compile(r"^[^\S\n]*(>>[^\s<>]+<<)", re.MULTILINE)
 """the target language with which a line begins"""
 
+_SUBWORD = re.compile("@@(?!\\S)|(?<!\\S)\u2581")
+"""a mark of subword-nmt or of SentencePiece"""
+
 Outputs = dict[tuple[str, str], list[dict[str, Any]]]
 """fairseq's hypotheses of each `Part.key`, best first"""
 
@@ -236,6 +239,16 @@ class TextPipeline:
             for one in hypotheses
         ]
         best = nbest[0]
+        # a model whose subwords nobody has named
+        if (
+            self._may_lack_subwords
+            and any(map(_SUBWORD.search, best.tokens))
+            and not _SUBWORD.search(source)
+        ):
+            self._may_lack_subwords = False
+            logger.warning(
+                f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined"
+            )
         # a corrector's output that cannot be a correction
         text = best.text
         note = None

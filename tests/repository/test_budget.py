@@ -28,7 +28,7 @@ def sizes() -> list[Row]:
     pages = list(docs.glob("*.md"))
     records = list(docs.rglob("*.json"))
     return [
-        ("fairseq_aggdec, tokens of Python", _tokens("fairseq_aggdec"), 186_350),
+        ("fairseq_aggdec, tokens of Python", _tokens("fairseq_aggdec"), 186_400),
         ("- engine", _tokens("fairseq_aggdec/engine"), 50_550),
         ("- generation", _tokens("fairseq_aggdec/generation"), 9_970),
         ("- tuples of unrelated values", _tuples("fairseq_aggdec"), 0),
