@@ -46,6 +46,8 @@ def passes(tests: str, folder: Path, fault: str = "") -> bool:
     environment = {
         **os.environ,
         "PYTHONPATH": str(folder),
+        # the copy has no environment of its own: its scripts take the Python in the path
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     done = subprocess.run(
