@@ -1,10 +1,13 @@
 """Installation of fairseq_aggdec. `scripts/setup.sh` does all of it, with tested versions, in a virtual environment."""
 
+import os
 import platform
+import shutil
 import zlib
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
@@ -25,6 +28,22 @@ VECTORS = {
     ],
     "avx2": ["-mavx2", "-mfma", "-mf16c"],
 }
+# "0": nothing is compiled; "fairseq": a build of fairseq, too (scripts/setup.sh --compile)
+COMPILED = os.environ.get("AGGDEC_COMPILE", "kernels")
+HAS_COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0]) is not None
+HAS_KERNELS = (
+    COMPILED != "0" and HAS_COMPILER and platform.machine() in ("x86_64", "AMD64")
+)
+
+# fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults). These are maintained builds of it, both
+# imported as `fairseq`, so that only one may be installed. The second has to be compiled where it has no wheel, as for
+# Python 3.11; the first has no source to compile. Markers have no "not".
+FAIRSEQ = [
+    've-fairseq==0.12.3; python_version == "3.11" and sys_platform == "linux" and platform_machine == "x86_64"',
+    'fairseq-fixed==0.12.3.1; python_version != "3.11" or sys_platform != "linux" or platform_machine != "x86_64"',
+]
+if COMPILED == "fairseq":
+    FAIRSEQ = ["fairseq-fixed==0.12.3.1"]
 
 
 class BuildKernels(build_ext):
@@ -35,6 +54,14 @@ class BuildKernels(build_ext):
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []
+
+
+class Wheel(bdist_wheel):
+    """A wheel for every Python 3, of one platform where it has kernels."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        *_, of_platform = super().get_tag()
+        return "py3", "none", of_platform
 
 
 def kernels(name: str) -> Extension:
@@ -86,15 +113,11 @@ setup(
             "serve/page.html",
         ]
     },
-    ext_modules=[kernels(name) for name in VECTORS]
-    if platform.machine() in ("x86_64", "AMD64")
-    else [],
-    cmdclass={"build_ext": BuildKernels},
+    ext_modules=[kernels(name) for name in VECTORS] if HAS_KERNELS else [],
+    cmdclass={"build_ext": BuildKernels, "bdist_wheel": Wheel},
     python_requires=">=3.11",  # tested: see the classifiers
     install_requires=[
-        # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); this is its maintained build,
-        # under the same import name
-        "fairseq-fixed==0.12.3.1",
+        *FAIRSEQ,
         # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
         "torch>=2.6",
         "numpy",

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Make .venv in the repository root with the plugin (editable) and its tested versions. Quick when nothing has changed.
-# usage: bash scripts/setup.sh
+# usage: bash scripts/setup.sh [--compile]      no compiler is needed where fairseq has a wheel: x86_64 Linux
+#   --compile    fairseq is compiled instead of its wheel installed, three minutes more: for `--base-layers`, whose part of the
+#                wheels is older than this PyTorch. Machines without a wheel (all but x86_64 Linux) compile it anyway.
 #   PYTHON=/path/to/python3.12 chooses the Python (3.11 or 3.12), AGGDEC_VENV=FOLDER another folder than .venv
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 venv=${AGGDEC_VENV:-.venv}
-stamp=$venv/.setup-done           # holds the fingerprint of what was installed
+stamp=$venv/.setup-done            # holds the fingerprint of what was installed
+compiled=$venv/.setup-compiled     # exists where fairseq was compiled
 unfinished=$venv/.setup-unfinished # exists while an installation runs, and after one that was killed
 
 die() {
@@ -32,6 +35,7 @@ fingerprint() {
 
 is_ready() {
     [[ -f $stamp && ! -e $unfinished ]] || return 1
+    [[ -z $compiles || -e $compiled ]] || return 1
     [[ $(<"$stamp") == "$(fingerprint)" ]] || return 1
     [[ -z ${PYTHON:-} || $(python_version "$PYTHON") == "$(python_version "$venv/bin/python")" ]]
 }
@@ -80,29 +84,59 @@ check_compiler() {
             "on Debian and Ubuntu: apt install build-essential python3-dev"
 }
 
+# Two builds of fairseq have the same files: with the first that is removed the second loses them, and so all are.
+remove_other_fairseq() {
+    local wanted=fairseq_fixed found others=()
+    [[ -n $compiles || $(python_version "$venv/bin/python") != 3.11 ]] || wanted=ve_fairseq
+    for found in "$venv"/lib/python*/site-packages/{fairseq,fairseq_fixed,ve_fairseq}-*.dist-info; do
+        [[ ! -e $found || ${found##*/} == "$wanted"-* ]] || others+=("$found")
+    done
+    if ((${#others[@]})) || [[ -n $compiles && ! -e $compiled ]]; then
+        "$venv/bin/python" -m pip uninstall --yes --quiet fairseq fairseq-fixed ve-fairseq
+    fi
+}
+
+compiles=
+case "$*" in
+    "") ;;
+    --compile) compiles=yes ;;
+    *) die "$*: there is no such option; usage: bash scripts/setup.sh [--compile]" ;;
+esac
+[[ ! -e $compiled && $(uname -sm) == "Linux x86_64" ]] || compiles=yes
+
 is_ready && exit 0
 
 [[ $PWD != *[\"$'\n']* ]] || die "$PWD: pip's commands do not work in a folder whose name holds a quotation mark or a line break"
-mkdir -p "$venv"
+mkdir -p "$venv" 2>/dev/null && [[ -w $venv && -w . ]] ||
+    die "$venv or $PWD cannot be written to: run this as their owner; another folder is AGGDEC_VENV=FOLDER bash scripts/setup.sh"
 if command -v flock >/dev/null; then # of two at once for one folder, the second waits and has nothing to do
     exec 9<"$venv"
     flock 9
     is_ready && exit 0
 fi
 
-say "about five minutes on two cores: PyTorch is downloaded, and fairseq compiled"
+say "about $([[ -n $compiles ]] && echo four minutes || echo a minute) on two cores, and the download of PyTorch"
 if [[ -e $unfinished ]] || ! supported "$(python_version "$venv/bin/python" || true)" ||
     [[ -n ${PYTHON:-} && $(python_version "$PYTHON" || true) != "$(python_version "$venv/bin/python")" ]]; then
     python=$(find_python)
     make_venv "$python"
 fi
+[[ -z $compiles ]] || check_compiler
 touch "$unfinished"
-check_compiler
 rm -f "$stamp"
-
-pip_install "PyTorch (the largest download)" torch setuptools wheel cython numpy
-# fairseq compiles against the torch installed above: with build isolation pip would download a second one.
-pip_install "fairseq (compiles for about two minutes), the plugin and its tools" --no-build-isolation --editable '.[dev,lab]'
+remove_other_fairseq
+if [[ -n $compiles ]]; then
+    # without pip's isolation, which would download a second PyTorch to compile with
+    pip_install "PyTorch (the largest download)" torch setuptools wheel cython numpy
+    AGGDEC_COMPILE=fairseq pip_install "fairseq (compiles for about two minutes), the plugin and its tools" \
+        --no-build-isolation --no-binary fairseq-fixed --editable '.[dev,lab]'
+    touch "$compiled"
+else
+    command -v "${CC:-cc}" >/dev/null ||
+        say "no C compiler: without this plugin's kernels PyTorch's operations compute, more slowly (docs/engine.md#kernels)"
+    pip_install "what builds the plugin" setuptools
+    pip_install "PyTorch, fairseq, the plugin and its tools" --no-build-isolation --editable '.[dev,lab]'
+fi
 
 PYTHONDONTWRITEBYTECODE= "$venv/bin/python" -c 'import torch, fairseq.tasks, fairseq_aggdec' >/dev/null 2>"$unfinished" ||
     die "installed, but it does not import:" "$(<"$unfinished")"

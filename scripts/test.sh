@@ -28,7 +28,7 @@ made_of=$bin/python # or what scripts/setup.sh tries first
 [[ -x $made_of ]] || made_of=${PYTHON:-python3.12}
 if [[ -n $all ]] && (($# == 0)) &&
     [[ $("$made_of" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) != 12 ]]; then
-    # begins beside the set-up, most of which keeps one core busy: fairseq is compiled for each Python
+    # begins beside the set-up, most of which keeps one core busy
     log=$(mktemp)
     set -m # a process group of its own, which can be ended as a whole
     bash scripts/test_python.sh --few >"$log" 2>&1 &

@@ -1,6 +1,7 @@
 """Installation: the wheel, `--user-dir` from everywhere, and `scripts/setup.sh` where something is missing."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -12,15 +13,21 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.helpers import ToyModel, parse_generate, run_cli
 
 ROOT = Path(__file__).resolve().parents[2]
+HAS_KERNELS = (
+    sys.platform == "linux"
+    and platform.machine() == "x86_64"
+    and shutil.which("cc") is not None
+)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that `pip install .` would install, built from a copy so that the checkout stays clean."""
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is installed, so that the checkout stays clean."""
     copy = tmp_path_factory.mktemp("source")
     for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         if (ROOT / name).exists():
@@ -28,8 +35,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         ROOT / "fairseq_aggdec",
         copy / "fairseq_aggdec",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        ignore=shutil.ignore_patterns("__pycache__", "*.so"),
     )
+    return copy
+
+
+def build(copy: Path, out: str, **environment: str) -> Path:
     pip = [
         sys.executable,
         "-m",
@@ -40,12 +51,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-deps",
     ]
     subprocess.run(
-        [*pip, "--no-build-isolation", "--wheel-dir", copy / "dist", copy],
+        [*pip, "--no-build-isolation", "--wheel-dir", copy / out, copy],
         check=True,
         timeout=120,
+        env={**os.environ, **environment},
     )
-    (built,) = (copy / "dist").glob("*.whl")
+    (built,) = (copy / out).glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="module")
+def plain_wheel(copy: Path) -> Path:
+    """The wheel without kernels."""
+    return build(copy, "plain", AGGDEC_COMPILE="0")
+
+
+@pytest.fixture(scope="module")
+def wheel(copy: Path, plain_wheel: Path) -> Path:
+    """The wheel that `pip install .` would install, made after the other, whose folder it shares."""
+    return build(copy, "dist")
 
 
 def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
@@ -90,6 +114,47 @@ def test_the_wheel_says_what_it_is_tested_on_and_under_which_licences_it_and_its
         "Requires-Python: >=3.11",
     ]
     assert {*models, *tested, *known} <= {*about.splitlines()}
+
+
+@pytest.mark.skipif(not HAS_KERNELS, reason="needs a C compiler on x86_64 Linux")
+def test_a_wheel_is_for_every_python_and_of_one_platform_only_with_kernels_which_run_on_glibc_2_28(
+    wheel: Path, plain_wheel: Path
+) -> None:
+    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        kernels = [name for name in archive.namelist() if name.endswith(".so")]
+        assert len(kernels) == 2
+        for name in kernels:
+            needed = re.findall(rb"GLIBC_2\.(\d+)", archive.read(name))
+            assert max(map(int, needed)) <= 28
+    assert plain_wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(plain_wheel).namelist()
+    assert not [name for name in names if name.endswith(".so")]
+
+
+def test_one_fairseq_is_required_everywhere_and_by_a_wheel_where_there_is_one() -> None:
+    required = [
+        Requirement(line) for line in distribution("fairseq-aggdec").requires or []
+    ]
+
+    def fairseq(python: str, system: str, machine: str) -> list[str]:
+        place = {
+            "python_version": python,
+            "sys_platform": system,
+            "platform_machine": machine,
+            "extra": "",
+        }
+        return [
+            one.name
+            for one in required
+            if "fairseq" in one.name and (not one.marker or one.marker.evaluate(place))
+        ]
+
+    for python in ("3.11", "3.12"):
+        for system, machine in (("linux", "aarch64"), ("darwin", "x86_64")):
+            assert fairseq(python, system, machine) == ["fairseq-fixed"]
+    assert fairseq("3.11", "linux", "x86_64") == ["ve-fairseq"]
+    assert fairseq("3.12", "linux", "x86_64") == ["fairseq-fixed"]
 
 
 def test_every_requirement_is_pinned() -> None:
@@ -168,8 +233,10 @@ class TestSetup:
         return copy
 
     @staticmethod
-    def setup(copy: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        line = ["bash", str(copy / "scripts" / "setup.sh")]
+    def setup(
+        copy: Path, *options: str, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        line = ["bash", str(copy / "scripts" / "setup.sh"), *options]
         environment = {**os.environ, **environment}
         return subprocess.run(
             line,
@@ -199,14 +266,12 @@ class TestSetup:
         done = self.setup(copy)
         assert done.returncode == 0, done.stderr
         calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
-        assert ["torch" in call.split() for call in calls] == [True, False], (
-            "torch first: fairseq compiles with it"
-        )
+        assert len(calls) == 2, "what builds the plugin, then all at once"
         assert all("--constraint scripts/constraints.txt" in call for call in calls)
         assert all(
             "--progress-bar=off" in call and "--quiet" not in call for call in calls
         ), "stderr is a file here"
-        assert done.stderr.startswith("setup: about five minutes")
+        assert done.stderr.startswith("setup: about a minute")
         assert "--no-build-isolation --editable .[dev,lab]" in calls[1]
         assert self.setup(copy).stderr == ""
         assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, (
@@ -218,11 +283,45 @@ class TestSetup:
             constraints.write("# changed\n")
         assert "installing" in self.setup(copy).stderr
 
+    def test_another_fairseq_is_removed_before_one_is_installed_or_compiled(
+        self, copy: Path
+    ) -> None:
+        venv.create(copy / ".venv", with_pip=False, symlinks=True)
+        self.fake_pip(copy, exit_code=0)
+        (site,) = (copy / ".venv").glob("lib/python3*/site-packages")
+        other = "fairseq_fixed" if sys.version_info[:2] == (3, 11) else "ve_fairseq"
+        (site / f"{other}-0.12.3.dist-info").mkdir()
+        assert self.setup(copy).returncode == 0
+        removal, *_ = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
+        assert removal.startswith("uninstall")
+        assert removal.endswith("fairseq fairseq-fixed ve-fairseq")
+
+        (copy / "pip.log").unlink()
+        (site / f"{other}-0.12.3.dist-info").rmdir()
+        done = self.setup(copy, "--compile")
+        assert done.returncode == 0, done.stderr
+        calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
+        removal, torch, compiled = calls
+        assert removal.startswith("uninstall"), "the wheel, whichever build it is"
+        assert "torch" in torch.split(), "torch first: fairseq compiles with it"
+        assert "--no-binary fairseq-fixed" in compiled
+        assert self.setup(copy).stderr == "", "a compiled fairseq is left as it is"
+
+    def test_a_folder_that_cannot_be_written_is_one_clear_line(
+        self, copy: Path
+    ) -> None:
+        done = self.setup(copy, AGGDEC_VENV="/proc/environment")
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert "/proc/environment" in line
+        assert "cannot be written" in line
+        assert "AGGDEC_VENV=FOLDER" in line
+
     def test_failure_is_readable_and_not_taken_for_done(self, copy: Path) -> None:
         venv.create(copy / ".venv", with_pip=False, symlinks=True)
         self.fake_pip(copy, exit_code=1)
         done = self.setup(copy)
         assert done.returncode == 1
-        assert "could not install PyTorch" in done.stderr
+        assert "could not install what builds the plugin" in done.stderr
         assert "network" in done.stderr
         assert not (copy / ".venv" / ".setup-done").exists()

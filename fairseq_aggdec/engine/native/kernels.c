@@ -18,6 +18,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Since glibc 2.34 these two have a second version, which an older glibc lacks: the wheel is for 2.28 and later. */
+#if defined(__GLIBC__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
+__asm__(".symver pthread_detach, pthread_detach@GLIBC_2.2.5");
+#endif
+
 #if defined(__AVX512F__)
 #define LANES 16
 #define TILE 12 /* rows multiplied at once: TILE times two accumulators, of 32 registers */

@@ -15,7 +15,7 @@ import torch
 import fairseq_aggdec
 from fairseq_aggdec.engine.native.library import kernels
 
-_LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "numpy", "ctranslate2")
+_LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "ve-fairseq", "numpy", "ctranslate2")
 
 
 def machine() -> dict[str, Any]:
