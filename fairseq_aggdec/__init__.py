@@ -20,7 +20,9 @@ __version__ = "0.1.0"
 def register() -> None:
     """Make the plugin known to fairseq, and mend fairseq where it needs it (`compat`). Repeating it is harmless."""
     from fairseq_aggdec.compat.install import install
+    from fairseq_aggdec.installed import warn_of_two_fairseqs
 
+    warn_of_two_fairseqs()
     install()
     import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.glancing_block_loss

@@ -4,7 +4,6 @@ import logging
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from types import ModuleType
 
 from fairseq_aggdec.checkout import CONFIGS, load_part
@@ -84,7 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         print(_help(VERBS))
         return None
     if words[0] == "--version":
-        print(f"aggdec {version('fairseq-aggdec')}")
+        from fairseq_aggdec.installed import about, warn_of_two_fairseqs
+
+        print(about())
+        warn_of_two_fairseqs()
         return None
     commands = [verb for verb in VERBS if verb.startswith(f"{words[0]} ")]
     if commands and _name(words) is None:

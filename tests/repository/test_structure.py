@@ -10,7 +10,15 @@ import fairseq_aggdec
 from fairseq_aggdec.generation import modes
 
 PACKAGE = Path(fairseq_aggdec.__file__).parent
-ROOT = {"checkout", "errors", "files", "process", "progress", "structured_files"}
+ROOT = {
+    "checkout",
+    "errors",
+    "files",
+    "installed",
+    "process",
+    "progress",
+    "structured_files",
+}
 KNOWS: dict[str, set[str]] = {
     "decoding": set(),
     "scheduling": {"decoding"},  # names of types

@@ -3,10 +3,8 @@
 import os
 import platform
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,9 @@ import torch
 
 import fairseq_aggdec
 from fairseq_aggdec.engine.native.library import kernels
+from fairseq_aggdec.installed import BUILDS, versions
 
-_LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "ve-fairseq", "numpy", "ctranslate2")
+_LIBRARIES = ("torch", *BUILDS, "numpy", "ctranslate2")
 
 
 def machine() -> dict[str, Any]:
@@ -29,14 +28,11 @@ def machine() -> dict[str, Any]:
     }
     if torch.cuda.is_available():
         facts |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
-    versions = {
+    own = {
         "Python": platform.python_version(),
         "fairseq_aggdec": fairseq_aggdec.__version__,
     }
-    for name in _LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    return {**facts, "versions": versions}
+    return {**facts, "versions": {**own, **versions(*_LIBRARIES)}}
 
 
 def describe(facts: dict[str, Any]) -> str:
