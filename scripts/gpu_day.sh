@@ -30,7 +30,8 @@ cd "$root"
 python="${PYTHON:-python3}" out="${OUT:-work/gpu}" device="${DEVICE:-cuda}" models=work/gpu_models
 needed=(antlr4-python3-runtime bitarray hydra-core omegaconf packaging PyYAML tqdm tabulate sacremoses subword-nmt joblib
     click regex sacrebleu portalocker colorama lxml pytest pytest-xdist execnet pluggy iniconfig pygments hypothesis
-    sortedcontainers cattrs attrs filelock tyro docstring_parser typeguard ctranslate2) # of fairseq, this plugin, its tests and its peer, without PyTorch and NumPy
+    sortedcontainers cattrs attrs filelock tyro docstring_parser typeguard ctranslate2 setuptools)
+# of fairseq, this plugin, its tests, its peer and its compilation, without PyTorch and NumPy
 
 [[ -z ${REHEARSE:-} ]] || device=cpu
 evidence=(gec_base help_en_de_base)
