@@ -30,10 +30,9 @@ VECTORS = {
 }
 # "0": nothing is compiled; "fairseq": a build of fairseq, too (scripts/setup.sh --compile)
 COMPILED = os.environ.get("AGGDEC_COMPILE", "kernels")
-HAS_COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0]) is not None
-HAS_KERNELS = (
-    COMPILED != "0" and HAS_COMPILER and platform.machine() in ("x86_64", "AMD64")
-)
+HAS_COMPILER = shutil.which((os.environ.get("CC") or "cc").split()[0]) is not None
+IS_X86_LINUX = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+HAS_KERNELS = COMPILED != "0" and HAS_COMPILER and IS_X86_LINUX
 
 # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults). These are maintained builds of it, both
 # imported as `fairseq`, so that only one may be installed. The second has to be compiled where it has no wheel, as for
