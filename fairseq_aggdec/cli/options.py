@@ -34,6 +34,7 @@ from tyro.constructors import (
 )
 
 from fairseq_aggdec.bulk.settings import MAX_TOKENS
+from fairseq_aggdec.cli.quick_imports import quick_imports
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import check_checkpoints, check_result_file
 from fairseq_aggdec.models.sizes import SIZES
@@ -335,10 +336,11 @@ def start(
         logging.getLogger(logger).setLevel(logging.WARNING)
     if tells:
         logging.getLogger(tells).setLevel(logging.INFO)
-    import torch
+    with quick_imports():
+        import torch
 
-    import fairseq_aggdec
+        import fairseq_aggdec
 
+        fairseq_aggdec.register()
     if threads:
         torch.set_num_threads(threads)
-    fairseq_aggdec.register()

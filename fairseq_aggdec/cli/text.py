@@ -29,7 +29,9 @@ def _load(
 ) -> Model:
     """The model of a checkpoint, or of a folder in Hugging Face's format; None: the shipped one of that name."""
     from fairseq_aggdec.model import load
+    from fairseq_aggdec.process import shorten_waits
 
+    shorten_waits(True)  # loading is many small operations; each mode then sets them
     if checkpoint is None:
         return load.shipped(shipped, **given)
     kind = load.hub if os.path.isdir(checkpoint) else load

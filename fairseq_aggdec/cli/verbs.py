@@ -1,14 +1,19 @@
 """`aggdec VERB ...`: the commands of this plugin."""
 
+from __future__ import annotations
+
 import logging
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fairseq_aggdec.checkout import CONFIGS, load_part
-from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import AggdecError, on_command_line
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.cli.options import Verb
 
 GROUPS = {
     "try and trust": {
@@ -108,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         ) from None
 
 
-def parse(words: Sequence[str]) -> options.Verb:
+def parse(words: Sequence[str]) -> Verb:
     """The verb that a command line names, with its options.
 
     Raises:
@@ -124,7 +129,9 @@ def parse(words: Sequence[str]) -> options.Verb:
         raise AggdecError(
             f"aggdec {words[0]}: there is no such verb; the nearest is {nearest}, aggdec --help lists all"
         )
-    return options.read(verb_class(name), name, words[len(name.split()) :])
+    from fairseq_aggdec.cli.options import read  # tyro, which --help does not need
+
+    return read(verb_class(name), name, words[len(name.split()) :])
 
 
 def _name(words: Sequence[str]) -> str | None:
@@ -134,7 +141,7 @@ def _name(words: Sequence[str]) -> str | None:
     )
 
 
-def verb_class(name: str) -> type[options.Verb]:
+def verb_class(name: str) -> type[Verb]:
     """The class of a verb, `ScoreFiles` of `score files`."""
     module: ModuleType
     if name == "corrupt":
@@ -145,9 +152,7 @@ def verb_class(name: str) -> type[options.Verb]:
         module = load_part(_OF_EXPERIMENTS[name])
     else:
         module = import_module(f"{__package__}.{VERBS[name]}")
-    found: type[options.Verb] = getattr(
-        module, name.title().replace(" ", "").replace("-", "")
-    )
+    found: type[Verb] = getattr(module, name.title().replace(" ", "").replace("-", ""))
     return found
 
 

@@ -28,7 +28,7 @@ from fairseq_aggdec.engine.supported_models import (
 )
 from fairseq_aggdec.engine.weights_snapshot import WeightsSnapshot
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.process import keep_freed_memory
+from fairseq_aggdec.process import keep_freed_memory, shorten_waits
 
 logger = logging.getLogger(__name__)
 
@@ -187,6 +187,8 @@ class Engines(EngineCache):
             weight = next(module.parameters())
             if not runs_async(weight.device):
                 keep_freed_memory()
+                # packing and the self-check are many small operations of PyTorch, a second where others use the cores
+                shorten_waits(True)
             kernels_differ = None
             for way in ways(weight, self.arithmetic):
                 if reason is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.model_locks import with_setting
@@ -219,12 +220,20 @@ def _random_tokens(stack: Any, width: int) -> Tensor:
 
 @contextmanager
 def _undisturbed(module: nn.Module) -> Iterator[None]:
-    """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
+    """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards.
+
+    An encoder's attention calls its projections, as a decoder's does token by token: PyTorch's function for whole
+    sentences imports sympy to check a mask's shape, which takes as long as torch itself.
+    """
     evaluating = with_setting(module.modules(), "training", False)
+    attentions = [
+        part for part in module.modules() if isinstance(part, MultiheadAttention)
+    ]
     with (
         torch.no_grad(),
         torch.random.fork_rng([]),
         evaluating,
+        with_setting(attentions, "skip_embed_dim_check", True),
     ):
         # all that is random here is drawn on the host
         torch.default_generator.manual_seed(1)

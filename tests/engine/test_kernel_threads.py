@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native.library import available_cpus, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
+from fairseq_aggdec.process import shorten_waits
+from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +100,20 @@ def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
         check=True,
     )
     assert list(map(int, done.stdout.split())) == threads
+
+
+@pytest.mark.skipif(kernels() is None, reason="no kernels")
+def test_openmp_is_kept_from_waiting_awake_while_an_engine_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(variable, raising=False)
+    words = dictionary(30)
+    shorten_waits(False)
+    Engines().decoder(model_of_shape(ENGINE_SHAPES[0], 1, words, words).decoder)
+    names = [thread.name for thread in threading.enumerate()]
+    shorten_waits(False)
+    assert "aggdec-openmp" in names
 
 
 @pytest.mark.parametrize(

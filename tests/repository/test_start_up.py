@@ -127,6 +127,60 @@ def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_t
     )
 
 
+RUN = """
+import sys
+from fairseq_aggdec.cli import verbs
+verbs.main(sys.argv[1:])
+print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        (["--help"], HEAVY | {"tyro"}),
+        (
+            ["correct", "She have two brother."],
+            {"sympy", "scipy", "sklearn", "matplotlib", "starlette", "uvicorn"},
+        ),
+    ],
+)
+def test_a_command_imports_nothing_heavy_that_it_does_not_need(
+    words: list[str], unwanted: set[str]
+) -> None:
+    command = [sys.executable, "-c", RUN, *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert not unwanted & set(done.stderr.split())
+
+
+LATER = """
+import gc, sys
+from fairseq_aggdec.cli import options
+options.start()
+assert gc.isenabled() and not {"sklearn", "scipy"} & sys.modules.keys()
+import numpy as np
+from fairseq.criterions import sentence_prediction
+from fairseq.tasks import audio_classification
+found, right = np.array([1, 0, 1, 1]), np.array([1, 1, 1, 0])
+print(round(sentence_prediction.acc_and_f1(found, right)["f1"], 3))
+print(round(float(sentence_prediction.pearson_and_spearman(found, 2 - found)["pearson"]), 3))
+print(audio_classification.sklearn_metrics.accuracy_score(found, right))
+import scipy.stats, sklearn.metrics
+print(sklearn.metrics.f1_score.__name__, scipy.stats.pearsonr.__name__)
+"""
+
+
+def test_what_a_command_has_not_imported_for_fairseq_is_there_when_fairseq_calls_it() -> (
+    None
+):
+    done = subprocess.run(
+        [sys.executable, "-c", LATER], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.split() == ["0.667", "-1.0", "0.5", "f1_score", "pearsonr"]
+
+
 MISSING = """
 import sys
 from fairseq_aggdec.cli import verbs
