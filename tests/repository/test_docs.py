@@ -163,6 +163,29 @@ def test_the_drafter_on_the_page_is_lossless(monkeypatch: pytest.MonkeyPatch) ->
     assert accepted > 20
 
 
+def test_what_replaces_a_pipeline_translates_and_summarizes_as_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With small models of the families, which know the page's sentences by heart."""
+    small = {
+        "opus-mt-en-de": "marian",
+        "nllb-200-distilled-600M": "nllb",
+        "bart-large-cnn": "bart",
+    }
+    for folder, model in small.items():
+        (tmp_path / folder).symlink_to(ROOT / "tests/hub/models" / model)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # all code but that of transformers
+    blocks = re.findall(r"```python\n(.*?)```", TEXT["docs/pipeline.md"], re.DOTALL)
+    exec("".join(code for code in blocks if "# before" not in code), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "Wir gehen zum Chinesen.",
+        "We're going out for Chinese.",
+        "Sie trägt gerne Miniröcke. 3",
+    ]
+
+
 def without_marks(shown: str) -> str:
     """A text without the marks of its changes."""
     return re.sub(r"\[-(.*?)-\]", r"\1", re.sub(r"\{\+.*?\+\}", "", shown))
