@@ -120,11 +120,12 @@ class Results:
         return self.scores.of(subset, f"{label}{self.ending}")
 
     def test_set(self, subset: str) -> tuple[str, int] | None:
-        """Name and sentences of a test set that was decoded; `subset` is fairseq's name of it."""
-        folders = self.work.glob(f"decode/{subset}/*")
-        if self.scores is None or not any(map(self.is_whole, folders)):
+        """Name of a test set, and how many sentences of it were decoded; `subset` is fairseq's name of it."""
+        folders = filter(self.is_whole, self.work.glob(f"decode/{subset}/*"))
+        labels = [folder.name for folder in folders]
+        if self.scores is None or not labels:
             return None
-        return self.scores.size(subset)
+        return self.scores.size(subset, labels)
 
     @cache  # noqa: B019
     def decoding(self, subset: str, label: str) -> Decoding | None:

@@ -71,11 +71,10 @@ class ExperimentScores:
             m2=self._data / m2 if m2 else None,
         )
 
-    def size(self, subset: str) -> tuple[str, int]:
-        """Name of a test set, and the most sentences of it that an output has: all unless DECODE_LIMIT cut it."""
-        table = self._table(subset)
-        sizes = (row.sentences for row in table.rows.values())
-        return self.sets[subset].name, max(sizes, default=table.test.size)
+    def size(self, subset: str, labels: Sequence[str]) -> tuple[str, int]:
+        """Name of a test set, and the most sentences that one of its outputs has: fewer than it under DECODE_LIMIT."""
+        sizes = (len(self._outputs(subset, label)) for label in labels)
+        return self.sets[subset].name, max(sizes)
 
     def of(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of one decoded output, by column."""

@@ -181,6 +181,16 @@ def test_unfinished_decodings_do_not_count(work: Path) -> None:
     assert unfinished.decoding("test", "k30-gad") is not None
 
 
+def test_the_sentences_that_were_decoded_are_counted_before_any_is_scored(
+    work: Path,
+) -> None:
+    """DECODE_LIMIT had cut a set of three."""
+    for file in work.glob("t*/test.*"):  # tok and text
+        file.write_text(f"{file.read_text()}a third sentence .\n")
+    results = Results(CONFIGS / "tatoeba_en_de", work, work)
+    assert results.test_set("test") == ("test", 2)
+
+
 def test_a_lossless_mode_that_said_something_else_is_in_no_table(work: Path) -> None:
     path = work / "bench/bench.json"
     record = load_record(path)
