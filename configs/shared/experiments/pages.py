@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
@@ -83,7 +84,7 @@ def experiment_text(
     ]
     if not results.used:
         raise AggdecError(
-            f"{work}: nothing is decoded or measured there yet; run the experiment's stages first"
+            f"{work}: nothing is decoded or measured there yet; run the experiment's stages first{_looked_for(results)}"
         )
     half = replace(results, ending="-fp16")
     for paper in paper_tables(half, declared):
@@ -101,6 +102,13 @@ def experiment_text(
     return _page(
         results, f"{config.name} beside the papers", lines, grids, command, form
     )
+
+
+def _looked_for(results: Results) -> str:
+    """The records that are missing, as the end of an error message."""
+    names = ", ".join(results.missing)
+    names = textwrap.shorten(names, 150, placeholder=" ...", break_on_hyphens=False)
+    return names and f", or name a record as it is looked for: {names}"
 
 
 def _lines_beside(results: Results, papers: Sequence[Beside]) -> list[str]:
@@ -174,7 +182,7 @@ def _further_page(
     experiment = results.config.name
     if not grids:
         raise AggdecError(
-            f"{name}: nothing of it has been measured yet; run its stage of {experiment} first"
+            f"{name}: nothing of it has been measured yet; run its stage of {experiment} first{_looked_for(results)}"
         )
     parts = []
     # the sentences of scores

@@ -89,6 +89,8 @@ class Results:
     """of the names of the outputs and records: `-fp16` for those in half precision"""
     used: list[tuple[Place, str]] = field(default_factory=list)
     """the places and names of the numbers that were shown"""
+    missing: list[str] = field(default_factory=list)
+    """files of records that were asked for and are not there"""
 
     def __hash__(self) -> int:
         return id(self)
@@ -138,8 +140,11 @@ class Results:
     @cache  # noqa: B019
     def record(self, name: str) -> Record | None:
         """What aggdec bench wrote to NAME.json in the work folder."""
-        path = self.work / f"{name}{self.ending}.json"
-        return load_record(path) if path.is_file() else None
+        file = f"{name}{self.ending}.json"
+        if (self.work / file).is_file():
+            return load_record(self.work / file)
+        self.missing.append(file)
+        return None
 
     @cache  # noqa: B019
     def is_whole(self, output: Path) -> bool:

@@ -229,7 +229,8 @@ def test_evidence_says_what_drafters_learned_from(
         ("--table quality --figure x.pdf", "--figure x.pdf: must end with .png"),
         ("--figure x.png", "--figure needs --table with one of quality, papers_draf"),
         ("--table ablation", "ablation: nothing of it .* stage of tatoeba_en_de first"),
-        ("", "nothing is decoded or measured there yet"),
+        ("--table quality", "or name a record .*looked for: bench/baselines.json$"),
+        ("", "nothing is decoded or measured there yet; .*: bench/baselines.json, "),
     ],
 )
 def test_refused(tmp_path: Path, options: str, message: str) -> None:
