@@ -16,12 +16,14 @@ paper does not have it. A text may have another field in braces: `record: bench/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from experiments.measures import measured
-from experiments.papers import Column, PaperTable, Value, paper_table
+from experiments.papers import Column, PaperTable, Value, all_tables, paper_table
 from experiments.results import Place, Results
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.grid import DASH, text_table
@@ -200,7 +202,12 @@ class Beside:
 
 
 def paper_tables(results: Results, declared: Fields) -> list[Beside]:
-    """The papers' tables that an experiment's `tables.yaml` declares, with its numbers."""
+    """The papers' tables that an experiment's `tables.yaml` declares, with its numbers.
+
+    Raises:
+        AggdecError: nothing reads a field of the file, or a paper's table lacks a row or a column.
+    """
+    _check(results, declared)
     every = declared.get("every_table", {})
     return [
         beside(name, results, {**every, **changes})
@@ -220,7 +227,7 @@ def beside(name: str, results: Results, changes: Fields) -> Beside:
         changes: what the experiment says of the table.
 
     Raises:
-        AggdecError: the paper's table lacks a row or a column.
+        AggdecError: the paper's table lacks a row or a column, or nothing reads a field.
     """
     table = paper_table(name)
     said = {**_NOTHING_SAID, "targets": results.targets("drafter")}
@@ -239,6 +246,7 @@ def beside(name: str, results: Results, changes: Fields) -> Beside:
             rows.pop(system, None)
         else:
             rows[system] = {**rows.get(system, {}), **_fields("mode", fields)}
+    _check(results, changes, *columns.values(), *rows.values())
 
     def text(template: str) -> str:
         return template.format_map(said)
@@ -273,7 +281,21 @@ def beside(name: str, results: Results, changes: Fields) -> Beside:
     return filled
 
 
+_FIELDS = (
+    "tables metrics every_table papers columns rows only like label set record mode over over_record modules measure"
+).split()
 _NOTHING_SAID = dict.fromkeys(("remark", "greedy", "beam", "differs", "verifier"), "")
+
+
+def _check(results: Results, *entries: Fields) -> None:
+    """Raise `AggdecError` for a field that nothing reads: it is not known, and no text has it in braces."""
+    in_braces = re.findall(r"{(\w+)}", f"{all_tables()}{entries}")
+    known = {*_FIELDS, *_NOTHING_SAID, *in_braces}
+    for key in set().union(*entries) - known:
+        (nearest,) = get_close_matches(key, known, 1, cutoff=0)
+        raise AggdecError(
+            f"{results.config}/tables.yaml: {key}: nothing reads it; the nearest field is {nearest}"
+        )
 
 
 def _named(name: str, entries: Fields) -> dict[str, Any]:

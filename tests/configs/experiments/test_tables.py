@@ -13,10 +13,11 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from experiments.results import Results
-from experiments.tables import beside
+from experiments.tables import paper_tables
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
@@ -238,10 +239,27 @@ def test_refused(tmp_path: Path, options: str, message: str) -> None:
         page(tmp_path, "tatoeba_en_de", *options.split())
 
 
-def test_a_row_that_the_paper_does_not_have_is_refused(work: Path) -> None:
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (
+            {"papers": {"ge2022/12": {"rows": {"mine": "gad"}}}},
+            "table ge2022/12 has no row 'mine': ",
+        ),
+        ({"every_tabel": {}}, "en_de/tables.yaml: every_tabel: .* is every_table$"),
+        ({"papers": {"ge2022/5": {"effciency": "5-3"}}}, "effciency: .* is efficiency"),
+        (
+            {"papers": {"ge2022/5": {"rows": {"GAD (k = 25)": {"recrod": "bench"}}}}},
+            "tables.yaml: recrod: nothing reads it; the nearest field is record",
+        ),
+    ],
+)
+def test_rows_that_the_paper_lacks_and_misspelt_fields_are_refused(
+    declared: dict[str, Any], message: str, work: Path
+) -> None:
     results = Results(CONFIGS / "tatoeba_en_de", work, work)
-    with pytest.raises(AggdecError, match=r"table ge2022/12 has no row 'mine': "):
-        beside("ge2022/12", results, {"rows": {"mine": {"record": "bench/bench"}}})
+    with pytest.raises(AggdecError, match=message):
+        paper_tables(results, declared)
 
 
 if __name__ == "__main__":
