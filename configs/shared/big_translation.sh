@@ -5,7 +5,7 @@ further_stages+=(big mixed ensemble ensemble_big)
 # Verifier and drafter of the teacher's size: papers/000 Table 8, papers/001 Table 4.
 stage_big() {
     train_pair _big "$distilled" ""
-    evaluate_pair big- verifier_big drafter_big "3 1.0" "5 6.0"
+    evaluate_pair big- verifier_big drafter_big "3 1" "5 6"
 }
 
 # The base verifier with the big drafter, which the stage `big` makes, and with one of its own size, k = 30: papers/000 Table 9, papers/001 Table 5.
@@ -16,21 +16,21 @@ stage_mixed() {
     fi
     run_full 8 4 drafter --as drafter-k30 --data "$distilled" model.block_size=30 \
         "model.encoder_from=$work/verifier/model.pt"
-    decode_pair k30- verifier drafter-k30 "3 1.0" "5 3.0"
-    decode_drafted drafter-big- verifier drafter_big "3 1.0" "5 3.0"
+    decode_pair k30- verifier drafter-k30 "3 1" "5 3"
+    decode_drafted drafter-big- verifier drafter_big "3 1" "5 3"
 }
 
 # Three teachers that differ in their seed, and the pairs that learn from them: papers/001 Table 6.
 stage_ensemble() {
     distil_ensemble
     train_pair "" "$work/distilled_ensemble/data-bin" -ensemble
-    evaluate_pair ensemble- verifier-ensemble drafter-ensemble "3 1.0" "5 3.0"
+    evaluate_pair ensemble- verifier-ensemble drafter-ensemble "3 1" "5 3"
 }
 
 stage_ensemble_big() {
     distil_ensemble
     train_pair _big "$work/distilled_ensemble/data-bin" -ensemble
-    evaluate_pair ensemble-big- verifier_big-ensemble drafter_big-ensemble "3 1.0" "5 6.0"
+    evaluate_pair ensemble-big- verifier_big-ensemble drafter_big-ensemble "3 1" "5 6"
 }
 
 distil_ensemble() {

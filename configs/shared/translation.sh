@@ -52,7 +52,7 @@ stage_block_sizes() {
         if ((k == 25)); then
             drafter="$work/drafter/model.pt"
         fi
-        run decode --subset valid --decoding gad++ --label "gad++-3-1.0-k$k" --top-beta 3 --tolerance 1.0 \
+        run decode --subset valid --decoding gad++ --label "gad++-3-1-k$k" --top-beta 3 --tolerance 1 \
             --model "$work/verifier/model.pt" --drafter-path "$drafter"
         modes="beam5,gad++:3:1" measure "block-size-$k" --gen-subset valid --no-profile --no-memory
     done

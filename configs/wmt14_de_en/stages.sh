@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 origin=de target=en
-high_quality="3 1.0" high_efficiency="5 3.0" # papers/000 Tables 7 and 14
+high_quality="3 1" high_efficiency="5 3" # papers/000 Tables 7 and 14
 source "$shared/translation.sh"
 source "$shared/big_translation.sh"
