@@ -95,10 +95,18 @@ def edits_from_references(
     """Gold edits made from references, for data without annotated edits; each reference is one annotator.
 
     An edit is a run of changed tokens. Human annotators often choose other borders, so these scores cannot be compared
-    with scores against an annotated M2 file.
+    with scores against an annotated M2 file. A progress bar is shown on a terminal.
     """
     sentences = []
-    for source, *choices in zip(sources, *references, strict=True):
+    several = zip(sources, *references, strict=True)
+    for source, *choices in tqdm(
+        several,
+        "references",
+        len(sources),
+        leave=False,
+        unit=" sentences",
+        disable=None,
+    ):
         edits = (
             tuple(best_edits(edit_lattice(source, choice, max_unchanged=0), choice))
             for choice in choices
