@@ -170,7 +170,7 @@ class Model(TextPipeline):
         self, mode: str | None, beam: int | None, has_drafts: bool, options: Any
     ) -> tuple[Decoding, dict[str, Any]]:
         """How to decode, and fairseq's options of the generation."""
-        of_mode = _taken(options, filter(readers, [*options]))
+        of_mode = _taken(options, [name for name in options if readers(name)])
         search = self.search | options
         beam_of_model = search.pop("beam", None)
         if mode is None:
@@ -201,7 +201,8 @@ class Model(TextPipeline):
                 self.models, Namespace(**generation), decoding=decoding
             )
             self._latest = settings, generator
-            self.hidden = getattr(generator, "symbols_to_strip_from_output", None)
+            # by the task's languages: all its generators have the same
+            self.hidden = generator.symbols_to_strip_from_output
         return self._latest[1]
 
     @overload
