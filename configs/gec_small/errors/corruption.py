@@ -121,7 +121,7 @@ class Corruptor:
         sentence = Sentence(text, self.lexicon, rng)
         rate = rng.gauss(config.error_rate, config.error_rate_std)
         rate = min(max(rate, 0.0), config.max_error_rate)
-        wanted = int(rate * len(sentence.words) + rng.random())
+        wanted = int(rate * len(sentence.word_positions) + rng.random())
         weights = pick(self._weights, rng)
 
         made: list[str] = []

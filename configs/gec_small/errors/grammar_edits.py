@@ -39,7 +39,7 @@ def article(sentence: Sentence) -> None:
     place = sentence.draw(sentence.places(word_class("articles")))
     deleted = kind < 0.8 or (low[place] == "the" and sentence.chance(0.7))
     if deleted and sentence.adjacent(place):
-        sentence.delete(place)
+        sentence.delete_word(place)
     elif low[place] == "the":
         sentence.replace(place, _indefinite(low[place + 1 :]))
     elif sentence.chance(0.65):
@@ -73,7 +73,7 @@ def preposition(sentence: Sentence) -> None:
     if kind < 0.35:
         places = sentence.pairs(word_class("optional prepositions"), first=1)
         if places:
-            sentence.delete(sentence.draw(places))
+            sentence.delete_word(sentence.draw(places))
             return
     place = sentence.draw(sentence.places(prepositions))
     options = prepositions[low[place]]
@@ -187,7 +187,7 @@ def verb_form(sentence: Sentence) -> None:
         auxiliaries = sentence.pairs(word_class("auxiliaries"), first=1)
         places = [place for place in auxiliaries if low[place + 1] in verbs]
         if places:
-            sentence.delete(sentence.draw(places))
+            sentence.delete_word(sentence.draw(places))
             return
     place = sentence.draw(_verb_places(sentence))
     choice = sentence.rng.random()

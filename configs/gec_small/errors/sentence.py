@@ -55,15 +55,15 @@ class Sentence:
         has_unread = _HAS_UNREAD.search(text)
         pattern = _UNREAD_OR_PIECE if has_unread else _PIECE
         self.pieces: list[str] = pattern.findall(text)
-        self.words = [
+        self.word_positions = [
             position
             for position, piece in enumerate(self.pieces)
             if piece[0].isalpha() and not (has_unread and _HAS_UNREAD.search(piece))
         ]
-        """positions of the words in `pieces`"""
-        self.low = [self.pieces[position].lower() for position in self.words]
+        """where in `pieces` the word of each place is"""
+        self.low = [self.pieces[position].lower() for position in self.word_positions]
         """the words in lower case, as they were before any edit"""
-        self.free = [True] * len(self.words)
+        self.free = [True] * len(self.word_positions)
         """whether no edit has changed the word yet"""
 
     def text(self) -> str:
@@ -80,7 +80,7 @@ class Sentence:
 
     def word(self, place: int) -> str:
         """The word at a place, as it is now."""
-        return self.pieces[self.words[place]]
+        return self.pieces[self.word_positions[place]]
 
     def before(self, place: int) -> str:
         """The word before a place, in lower case; "" at the sentence's beginning."""
@@ -120,10 +120,10 @@ class Sentence:
 
     def spaced(self, place: int) -> bool:
         """Whether this word has a next one after a single space."""
-        if not 0 <= place < len(self.words) - 1:
+        if not 0 <= place < len(self.word_positions) - 1:
             return False
-        space = self.words[place] + 1
-        return self.words[place + 1] == space + 1 and self.pieces[space] == " "
+        space = self.word_positions[place] + 1
+        return self.word_positions[place + 1] == space + 1 and self.pieces[space] == " "
 
     def inner(self) -> Iterator[tuple[int, str, str, str]]:
         """Every piece but the first and last: its position, the piece before, it, and the piece after."""
@@ -133,7 +133,7 @@ class Sentence:
 
     def write(self, place: int, text: str) -> None:
         """Writes `text`, as it is, in place of a word."""
-        self.pieces[self.words[place]] = text
+        self.pieces[self.word_positions[place]] = text
         self.free[place] = False
 
     def replace(self, place: int, word: str) -> None:
@@ -156,12 +156,12 @@ class Sentence:
             old = old[0].lower() + old[1:]
         self.write(place, f"{word} {old}")
 
-    def delete(self, place: int) -> None:
+    def delete_word(self, place: int) -> None:
         """Removes a word and a space beside it; at the start of the sentence the next word gets the capital."""
-        if place == 0 and self.word(0)[0].isupper() and len(self.words) > 1:
-            self.pieces[self.words[1]] = capitalised(self.word(1))
+        if place == 0 and self.word(0)[0].isupper() and len(self.word_positions) > 1:
+            self.pieces[self.word_positions[1]] = capitalised(self.word(1))
         self.write(place, "")
-        position = self.words[place]
+        position = self.word_positions[place]
         after = position + 1
         if self.pieces[after : after + 1] == [" "]:
             self.pieces[after] = ""

@@ -177,5 +177,5 @@ def spacing(sentence: Sentence) -> None:
             place for place in known if len(low[place]) + len(low[place + 1]) < 11
         ]
     place = sentence.draw(places)
-    pieces[sentence.words[place] + 1] = ""
+    pieces[sentence.word_positions[place] + 1] = ""
     sentence.free[place : place + 2] = [False, False]

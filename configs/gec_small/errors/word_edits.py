@@ -52,13 +52,13 @@ def connective(sentence: Sentence) -> None:
     place, length, phrase = sentence.draw(places)
     sentence.replace(place, sentence.draw(connectives[phrase]))
     for j in range(place + length - 1, place, -1):
-        sentence.delete(j)
+        sentence.delete_word(j)
 
 
 def word_deletion(sentence: Sentence) -> None:
     """Leaves out a function word."""
     places = sentence.pairs(word_class("omissible"), first=1)
-    sentence.delete(sentence.draw(places))
+    sentence.delete_word(sentence.draw(places))
 
 
 def word_insertion(sentence: Sentence) -> None:

@@ -36,7 +36,9 @@ def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(
         lines = (corruptor.corrupt_line(ESSAY[i % 5], 3, i) for i in range(1000))
         return [len(made) for _, made in lines]
 
-    words = 200 * sum(len(Sentence(line, lexicon, Random()).words) for line in ESSAY)
+    words = 200 * sum(
+        len(Sentence(line, lexicon, Random()).word_positions) for line in ESSAY
+    )
     for rate, bound, expected in ((0.05, 1, 0.05), (0.15, 1, 0.15), (0.5, 0.1, 0.1)):
         made = errors(CorruptionConfig(rate, 0.0, bound, keep_clean=0))
         assert sum(made) / words == pytest.approx(expected, rel=0.1)

@@ -21,14 +21,14 @@ PEERS = {
 }
 """the modes that a name in --peers stands for"""
 
-_PLAIN = {
+_WITHOUT_BEAM = {
     name: mode
     for name, mode in MODES.items()
     if not mode.has_beam and not mode.alternatives
 }
 """modes of this plugin without a beam"""
 WHOLE = "+whole"
-CUT = tuple(name for name, mode in _PLAIN.items() if mode.reads("drafts"))
+CUT = tuple(name for name, mode in _WITHOUT_BEAM.items() if mode.reads("drafts"))
 """modes whose drafts are cut to what saves time"""
 _BETA, _TAU = decoding_modes.CRITERION_OPTIONS
 _RANK = rf"(?P<{_BETA}>[1-9]\d*)"
@@ -38,13 +38,13 @@ _FORMS = (
     rf"(?P<decoding>{decoding_modes.BLOCKWISE})(:{_RANK})?",
     rf"(?P<decoding>[ig]ad\+\+)(:{_RANK}:(?P<{_TAU}>\d+(\.\d+)?))?",
     rf"(?P<decoding>{decoding_modes.SPECULATIVE}):(?P<drafter>[^:]+)",
-    rf"(?P<decoding>{'|'.join(map(re.escape, _PLAIN))})",
+    rf"(?P<decoding>{'|'.join(map(re.escape, _WITHOUT_BEAM))})",
 )
 """the names of modes without peer, +whole and precision"""
 _OPTIONS: dict[str, Callable[[str], Any]] = {_BETA: int, _TAU: float, "drafter": str}
 """fields of `Decoding` that a name may give"""
 KNOWN = (
-    f"beam5, beam1 (any beam), {', '.join(_PLAIN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
+    f"beam5, beam1 (any beam), {', '.join(_WITHOUT_BEAM)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
     f"blockwise:BETA, speculative:DRAFTER-PATH, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, "
     "aggressive-beam:5:PREFIXES (at most PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each "
     "with @fp32, @fp16, @bf16, @int8 or @exact (--bit-exact; on a GPU in fp16) where wanted"
@@ -84,7 +84,7 @@ class NatPeer:
                 "one model's, without a colon"
             )
         label, path, *numbers = match.groups()
-        if label in _PLAIN or re.fullmatch(r"beam\d*", label):
+        if label in _WITHOUT_BEAM or re.fullmatch(r"beam\d*", label):
             raise AggdecError(
                 f"--nat-peer {text}: {label} is a mode's name; give the model another label"
             )

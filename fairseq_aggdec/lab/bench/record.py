@@ -34,7 +34,7 @@ class Times:
     slowest: float
     """seconds of the slowest round"""
     percentiles: dict[str, float]
-    """seconds of a sentence (of its whole batch, median of the rounds), by `PERCENTILES`"""
+    """seconds that a sentence, or the batch that it is in, takes in the median of the rounds, by `PERCENTILES`"""
     speed_up_by_edit_ratio: list[list[float]] | None = None
     """speed-up over `greedy` of about eight groups of sentences: mean edit ratio, median speed-up"""
     speed_ups: list[int] | None = None
