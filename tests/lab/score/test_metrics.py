@@ -1,6 +1,7 @@
 """Metrics of outputs against references, and the files that they are read from."""
 
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 import torch
@@ -25,34 +26,59 @@ from fairseq_aggdec.lab.score.reference_set import (
 from fairseq_aggdec.lab.score.rouge import rouge
 from fairseq_aggdec.lab.score.sari import corpus_sari
 
-SOURCE = "a b c d e".split()
-BETTER = "a x c d e".split()
-GOLD = M2Sentence(tuple(SOURCE), {0: (Edit(1, 2, ("x",)), Edit(4, 5, ("y",)))})
-TEST = ReferenceSet([SOURCE], [[BETTER]], [["a x c d e"]], None, [GOLD])
+SOURCE = "a b c d-e f g h".split()
+OUTPUT = "a x c d-e g g h".split()
+BETTER = "a x c d-e f g i".split()
+GOLD = M2Sentence(
+    tuple(SOURCE),
+    {0: (Edit(1, 2, ("x",)), Edit(4, 5, ("y",)), Edit(6, 7, ("i",)))},
+)
+TEST = ReferenceSet([SOURCE], [[BETTER]], [["a x c d-e f g h"]], None, [GOLD])
+
+
+def geometric(*shares: float) -> float:
+    """The mean of BLEU and GLEU, in percent."""
+    return 100 * geometric_mean(shares)
+
+
 SCORES = {
-    "sacrebleu": [100],
-    "bleu": [100],
-    "compound-bleu": [100],
-    "ter": [0],
-    "rouge": [100, 100, 100, 100],
-    "sari": [100 * (1 + 3 / 4 + 1) / 3],  # no 4-gram is kept
-    "gleu": [100],
-    "m2": [100, 50, 250 / 3],
-    "m2-references": [100, 100, 100],
-    "repetition": [0],
-    "edit-ratio": [20],
+    # n-grams of 1 to 4 tokens; of the running text g h is right, too
+    "sacrebleu": [geometric(6 / 7, 4 / 6, 2 / 5, 1 / 4)],
+    "bleu": [geometric(5 / 7, 3 / 6, 2 / 5, 1 / 4)],
+    "compound-bleu": [geometric(7 / 9, 5 / 8, 4 / 7, 3 / 6)],  # d ##AT##-##AT## e
+    "ter": [100 * 2 / 7],
+    "rouge": [100 * 6 / 8, 100 * 4 / 7, 100 * 6 / 8, 100 * 6 / 8],
+    # F1 by order of what is added, kept and deleted: 0 of 3-grams and 4-grams is kept
+    "sari": [
+        100 / 4 * (2 / 3 + 4 / 7 + 1 / 2 + 2 / 7) / 3
+        + 100 / 4 * (4 / 5 + 2 / 5) / 3
+        + 100 / 4 * (1 / 2 + 4 / 7 + 3 / 4 + 6 / 7) / 3
+    ],
+    "gleu": [geometric(4 / 7, 2 / 6, 2 / 5, 1 / 4)],  # h and g h were to go
+    "m2": [50, 100 / 3, 500 / 11],
+    "m2-references": [50, 50, 50],
+    "repetition": [100 / 7],
+    "edit-ratio": [200 / 7],
     "unchanged": [0],
-    "exact": [100],
+    "exact": [0],
 }
-"""of BETTER"""
+"""of OUTPUT, by hand; sacrebleu, nltk and rouge-score agree"""
 
 
 @pytest.mark.parametrize("name", SCORES)
 def test_every_metric_fills_its_columns_with_percentages(name: str) -> None:
     metric = all_metrics()[name]
-    scores = metric.score(TEST, [BETTER])
+    scores = metric.score(TEST, [OUTPUT])
     assert len(metric.columns) == len(scores)
     assert scores == pytest.approx(SCORES[name])
+
+
+@pytest.mark.parametrize(("name", "equal"), [("unchanged", SOURCE), ("exact", BETTER)])
+def test_one_of_two_outputs_that_equals_its_line_is_half(
+    name: str, equal: list[str]
+) -> None:
+    twice = ReferenceSet([SOURCE] * 2, [[BETTER] * 2])
+    assert all_metrics()[name].score(twice, [OUTPUT, equal]) == [50]
 
 
 def test_what_is_given_chooses_or_names_in_that_order() -> None:
