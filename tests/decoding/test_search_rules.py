@@ -239,6 +239,22 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     assert all(len(set(row)) == 7 for row in tokens.tolist())
 
 
+@pytest.mark.parametrize(
+    ("prefix", "max_len", "common"),
+    [
+        ([[5, 6], [5, 7]], 9, [(5, 6), (5, 7)]),
+        ([[5, 6], [5, PAD]], 9, [(5,), (5,)]),
+        ([[5, EOS, 6]], 9, [(5,)]),
+        ([[5, 6, 7]], 2, [(5, 6)]),
+    ],
+)
+def test_outputs_begin_together_while_each_has_a_forced_token(
+    prefix: list[list[int]], max_len: int, common: list[tuple[int, ...]]
+) -> None:
+    rules = SearchRules(PAD, UNK, EOS, max_len, prefix=torch.tensor(prefix))
+    assert rules.common_prefix == common
+
+
 class Shout(Rule):
     """A rule that is added later, somewhere."""
 

@@ -166,6 +166,7 @@ def test_top_beta_position_by_position(
         (5, {"suppressed": (5,)}),
         (5, {"prefix": torch.tensor([[6]])}),
         (EOS, {"source_lengths": torch.tensor([3])}),
+        (5, {"source_lengths": torch.tensor([0])}),
         (5, {"max_len": 0}),
     ],
 )
