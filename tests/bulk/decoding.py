@@ -11,29 +11,10 @@ from fairseq_aggdec.demo.shipped import SHIPPED
 
 GEC = SHIPPED["gec"].folder
 MT = SHIPPED["mt"].folder
-TOKENS = [
-    "--tokenizer",
-    "moses",
-    "--moses-no-escape",
-    "--moses-no-dash-splits",
-    "--bpe",
-    "subword_nmt",
-    "--bpe-codes",
-]
-SUBWORDS = [GEC, "--path", GEC / "model.pt", "-s", "en", "-t", "en"]
-CORRECT = [*SUBWORDS, *TOKENS, GEC / "bpecodes"]
-TRANSLATE = [
-    MT,
-    "--path",
-    MT / "model.pt",
-    "-s",
-    "en",
-    "-t",
-    "de",
-    *TOKENS,
-    MT / "bpecodes",
-]
-IN_SHARDS = ["--cpu", "--decoding", "iad", "--shard-lines", 4]
+TOKENS = "--tokenizer moses --moses-no-escape --moses-no-dash-splits --bpe subword_nmt --bpe-codes"
+CORRECT = f"{GEC} --path {GEC}/model.pt -s en -t en {TOKENS} {GEC}/bpecodes".split()
+TRANSLATE = f"{MT} --path {MT}/model.pt -s en -t de {TOKENS} {MT}/bpecodes".split()
+IN_SHARDS = "--cpu --decoding iad --shard-lines 4".split()
 SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24]
 
 
@@ -56,18 +37,14 @@ def count(folder: Path) -> int:
     return len([*folder.glob("*.txt")])
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.005)
-
-
 @contextmanager
 def at_the_first_shard(folder: Path, action: Callable[[], None]) -> Iterator[None]:
     """Acts, beside the block, once a shard is finished."""
 
     def watch() -> None:
-        wait_for(lambda: count(folder) > 0)
+        end = time.monotonic() + 120
+        while count(folder) == 0 and time.monotonic() < end:
+            time.sleep(0.005)
         action()
 
     thread = Thread(target=watch)

@@ -29,14 +29,8 @@ from tests.support.helpers import run_cli
 def test_the_outputs_are_those_of_stock_fairseq_interactive(
     text: Path, whole: list[str]
 ) -> None:
-    stock = run_cli(
-        "fairseq-interactive",
-        *CORRECT,
-        "--beam",
-        1,
-        "--cpu",
-        stdin="\n".join(SENTENCES) + "\n",
-    )
+    lines = "\n".join(SENTENCES) + "\n"
+    stock = run_cli("fairseq-interactive", *CORRECT, "--beam", 1, "--cpu", stdin=lines)
     detokenised = [
         line.split("\t")[2]
         for line in stock.stdout.splitlines()
@@ -77,16 +71,8 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
 ) -> None:
     many = tmp_path / "text"  # so many that there is time to kill
     many.write_bytes(4 * text.read_bytes())
-    options = [
-        *CORRECT,
-        *IN_SHARDS,
-        "--input",
-        many,
-        "--output",
-        tmp_path / "out",
-        "--workers",
-        2,
-    ]
+    files = f"--input {many} --output {tmp_path}/out --workers 2"
+    options = [*CORRECT, *IN_SHARDS, *files.split()]
     others = multiprocessing.active_children()  # data loaders of earlier tests
 
     def workers() -> list[Any]:
@@ -94,11 +80,8 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
             child for child in multiprocessing.active_children() if child not in others
         ]
 
-    def kill_a_child() -> None:
-        workers()[0].kill()
-
     with (
-        at_the_first_shard(tmp_path / "out", kill_a_child),
+        at_the_first_shard(tmp_path / "out", lambda: workers()[0].kill()),
         pytest.raises(AggdecError, match="a worker has died"),
     ):
         run(*options)

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.correction import (
+    MODEL,
     Process,
     generate,
     make_correction_data,
-    train_correction_model,
     train_drafter,
     train_heads,
 )
-from tests.support.helpers import ToyModel
+from tests.support.helpers import ToyModel, train_toy
 from tests.support.sharing import made_once
 
 
@@ -26,11 +26,9 @@ def correction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def correction_model(
     correction_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> ToyModel:
-    return made_once(
-        tmp_path_factory,
-        "correction_model",
-        partial(train_correction_model, correction_data),
-    )
+    """A plain `translation` model of stock fairseq-train."""
+    train = partial(train_toy, correction_data, options=MODEL, updates=280)
+    return made_once(tmp_path_factory, "correction_model", train)
 
 
 @pytest.fixture(scope="session")

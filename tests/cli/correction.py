@@ -14,7 +14,6 @@ from tests.support.helpers import (
     binarised,
     parse_generate,
     run_cli,
-    train_toy,
 )
 
 Process = subprocess.CompletedProcess[str]
@@ -66,21 +65,11 @@ def make_correction_data(folder: Path) -> Path:
     return binarised(folder, pairs)
 
 
-def train_correction_model(data: Path, folder: Path) -> ToyModel:
-    """A plain `translation` model of stock fairseq-train."""
-    return train_toy(data, folder, MODEL, updates=280)
-
-
 def train_drafter(verifier: ToyModel, folder: Path) -> Path:
     """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
-    from_verifier = [
-        "--encoder-from",
-        verifier.checkpoint,
-        "--decoder-from",
-        verifier.checkpoint,
-        "--freeze-encoder",
-    ]
-    _train(verifier.data, folder, *DRAFTER, *from_verifier)
+    model = verifier.checkpoint
+    start = f"--encoder-from {model} --decoder-from {model} --freeze-encoder"
+    _train(verifier.data, folder, *DRAFTER, *start.split())
     return folder / "checkpoint_last.pt"
 
 

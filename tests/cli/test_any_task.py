@@ -37,28 +37,15 @@ def test_a_task_that_no_one_here_knows(
     user.mkdir()
     (user / "my_task.py").write_text(OWN)
     (user / "__init__.py").write_text(lines)
-    command = [
-        correction_model.data,
-        "--path",
-        correction_model.checkpoint,
-        "--user-dir",
-        user,
-        "--never",
-        "ba",
-    ]
-    ours = [
-        "--task",
-        "aggressive_my_task",
-        "--decoding",
-        "iad",
-        "--print-step",
-        "--batch-size",
-        1,
-    ]
-    kinds = (["--task", "my_task", "--beam", 1], ours)
+    files = f"{correction_model.data} --path {correction_model.checkpoint} --user-dir {user}"
+    ours = "--task aggressive_my_task --decoding iad --print-step --batch-size 1"
     stock, found = (
-        run_cli("fairseq-generate", *command, "--cpu", *kind, own_process=True).stdout
-        for kind in kinds
+        run_cli(
+            "fairseq-generate",
+            *f"{files} --never ba --cpu {task}".split(),
+            own_process=True,
+        ).stdout
+        for task in ("--task my_task --beam 1", ours)
     )
     assert_same_hypotheses(found, stock)
     sentences = parse_generate(found).values()

@@ -34,24 +34,14 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
 def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sentences = (
-        (SHIPPED[task].folder / "sentences.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()[::14]
-    )
+    file = SHIPPED[task].folder / "sentences.txt"
+    sentences = file.read_text(encoding="utf-8").splitlines()[::14]
     (tmp_path / "input").write_text("\n\n".join(sentences), encoding="utf-8")
-    aggdec(
-        ["demo", "--task", task, "--input", str(tmp_path / "input"), "--rounds", "1"]
-    )
+    aggdec(f"demo --task {task} --input {tmp_path}/input --rounds 1".split())
     blocks, _, table = capsys.readouterr().out.partition("\nmode ")
     rows = {line.split()[0]: line for line in table.splitlines()[3:]}
-    assert list(rows) == [
-        "beam5",
-        "aggressive-beam:5",
-        "beam1",
-        "greedy",
-        *DRAFTED[task],
-    ]
+    searches = "beam5 aggressive-beam:5 beam1 greedy".split()
+    assert list(rows) == [*searches, *DRAFTED[task]]
     for mode in ("greedy", DRAFTED[task][0]):
         assert re.search(r" (\d+) of \1$", rows[mode]), (
             "of all, or of a few on a busy machine"

@@ -134,12 +134,7 @@ def test_a_shard_reads_the_lines_of_its_own_sentences(
     found = case.decode(
         decoding,
         case.outputs,
-        "--num-shards",
-        2,
-        "--shard-id",
-        1,
-        "--batch-size",
-        4,
+        *"--num-shards 2 --shard-id 1 --batch-size 4".split(),
         *how,
     )
     assert 0 < len(found) < SENTENCES
@@ -195,25 +190,9 @@ def test_aggdec_decode_reads_a_draft_beside_each_line(tmp_path: Path) -> None:
     )
     drafts = ["Wo wohnen Sie?", "", "Wir wohnten in Berlin.", "Hallo, Tom."]
     (tmp_path / "drafts").write_text("\n".join(drafts), encoding="utf-8")
-    command = [
-        *TRANSLATE,
-        "--input",
-        tmp_path / "text",
-        "--draft-file",
-        tmp_path / "drafts",
-        "--cpu",
-    ]
-    command += [
-        "--decoding",
-        "iad++",
-        "--top-beta",
-        1000,
-        "--tolerance",
-        99,
-        "--shard-lines",
-        2,
-        "--output",
-    ]
+    files = f"--input {tmp_path}/text --draft-file {tmp_path}/drafts --output"
+    mode = "--cpu --decoding iad++ --top-beta 1000 --tolerance 99 --shard-lines 2"
+    command = [*TRANSLATE, *mode.split(), *files.split()]
     run(*command, tmp_path / "out")
     assert outputs(tmp_path / "out") == drafts
     (tmp_path / "drafts").write_text("Wo?\n", encoding="utf-8")

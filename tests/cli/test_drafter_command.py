@@ -27,19 +27,9 @@ UPDATES = 16
 STOPPED_AT = 6
 
 
-def command(model: ToyModel, out: Path, *options: object) -> list[str]:
-    fixed = [
-        "--verifier",
-        model.checkpoint,
-        "--data",
-        model.data,
-        "--out",
-        out,
-        "--cpu",
-        "--block-size",
-        LARGEST,
-    ]
-    return ["drafter", *map(str, [*fixed, *options])]
+def command(model: ToyModel, out: Path, options: str) -> list[str]:
+    files = f"--verifier {model.checkpoint} --data {model.data} --out {out}"
+    return f"drafter {files} --cpu --block-size {LARGEST} {options}".split()
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -70,7 +60,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = command(correction_model, tmp_path, "--updates", UPDATES)
+    words = command(correction_model, tmp_path, f"--updates {UPDATES}")
     with monkeypatch.context() as patch:
         # but not that of the trial
         patch.setattr(fairseq_train, "logged", stopping(trial.logged))
@@ -151,7 +141,7 @@ def test_when_the_minutes_are_over_every_stage_ends(
         train, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 60)
     )
     monkeypatch.setattr(plan, "_FEWEST_UPDATES", 1_000_000)
-    aggdec(command(correction_model, tmp_path, "--minutes", 1))
+    aggdec(command(correction_model, tmp_path, "--minutes 1"))
     printed, said = capsys.readouterr()
     assert re.search(
         r"--minutes are over: [\d,]+ of 1,000,000 updates were trained", said

@@ -34,7 +34,6 @@ SIZES = (
 PRE_NORM = "--encoder-normalize-before --decoder-normalize-before"
 TOKENS = "--encoder-langtok src --decoder-langtok"
 MULTI = "translation_multi_simple_epoch"
-LENGTH = ["--max-len-b", 12]
 NLLB = f"--lang-pairs src-tgt {TOKENS} --fixed-dictionary DICTIONARY"
 
 
@@ -189,21 +188,15 @@ def in_the_form_of_2018(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return old
 
 
-def command(family: Family, path: object, decoding: str | None) -> list[object]:
+def command(family: Family, path: object, decoding: str | None) -> list[str]:
     """The plugin's options, or those of fairseq's own task where `decoding` is None."""
     task = f"--task {family.task}"
     given = family.options
     if decoding is not None:
         task = f"--task aggressive_{family.task} --decoding {decoding} --print-step"
         given = family.ours or family.options
-    return [
-        "--path",
-        path,
-        "--user-dir",
-        PLUGIN,
-        *f"--cpu {task} {given} {family.languages}".split(),
-        *LENGTH,
-    ]
+    options = f"--path {path} --user-dir {PLUGIN} --cpu {task} {given} {family.languages} --max-len-b 12"
+    return options.split()
 
 
 def decode(
@@ -371,15 +364,9 @@ def test_what_is_too_large_is_refused_by_name(
         "cfg",
     )
     [path] = made(family, correction_data, tmp_path)
+    pipeline = ["--pipeline-model-parallel", "--distributed-no-spawn"]
     with pytest.raises(AggdecError, match="cannot honour --pipeline-model-parallel"):
-        decode(
-            family,
-            correction_data,
-            path,
-            "greedy",
-            "--pipeline-model-parallel",
-            "--distributed-no-spawn",
-        )
+        decode(family, correction_data, path, "greedy", *pipeline)
     state = read_checkpoint(path)
     for number in range(2):
         state["model"][f"encoder.layers.1.moe_layer.experts.{number}.fc1.weight"] = (

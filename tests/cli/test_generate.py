@@ -57,19 +57,15 @@ def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_la
     (tmp_path / "input").write_text(
         "".join(line + "\n" for line in sentences), encoding="utf-8"
     )
-    command = [model, "-s", "en", "-t", "de", "--path", model / "model.pt", "--cpu"]
-    command += "--beam 3 --nbest 2 --buffer-size 4 --input".split()
-    ours = ["--user-dir", PLUGIN]
-    beam = [*ours, "--task", "aggressive_translation", "--decoding", "beam"]
+    command = (
+        f"{model} -s en -t de --path {model}/model.pt --cpu --input {tmp_path}/input"
+    )
+    command += " --beam 3 --nbest 2 --buffer-size 4"
+    plugin = f"--user-dir {PLUGIN}"
+    beam = f"{plugin} --task aggressive_translation --decoding beam"
     runs = [
-        run_cli(
-            "fairseq-interactive",
-            *command,
-            tmp_path / "input",
-            *options,
-            own_process=True,
-        )
-        for options in ([], ours, beam)
+        run_cli("fairseq-interactive", *f"{command} {ours}".split(), own_process=True)
+        for ours in ("", plugin, beam)
     ]
     stock, translation, searched = (
         re.findall(r"^[SHDP]-.*$", run.stdout, re.MULTILINE) for run in runs
@@ -85,15 +81,8 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     stats = tmp_path / "stats.jsonl"
     # of an earlier run, and replaced
     stats.write_text('{"id": 999}\n', encoding="utf-8")
-    options = [
-        "--print-step",
-        "--retain-iter-history",
-        "--decoding-stats",
-        stats,
-        "--batch-size",
-        1,
-    ]
-    process = generate(correction_model, "iad", *options, "--drafts", "whole")
+    options = f"--print-step --retain-iter-history --decoding-stats {stats} --batch-size 1 --drafts whole"
+    process = generate(correction_model, "iad", *options.split())
     assert_same_hypotheses(process.stdout, beam_one.stdout)
     assert (process.stdout + process.stderr).count("--beam is set to 1") == 1
     assert "Generate test with beam=1: BLEU" in process.stdout

@@ -59,13 +59,9 @@ def test_a_file_in_batches_without_too_long_lines(
     """Short and long lines share batches, too long ones are left out, and statistics have the numbers of the lines."""
     lines = [*AWKWARD, "ba " * LONGEST, "ba"]
     (tmp_path / "input.txt").write_bytes(as_input(lines))
-    options = ["--input", tmp_path / "input.txt", "--buffer-size", 6, "--batch-size", 4]
-    options += [
-        "--skip-invalid-size-inputs-valid-test",
-        "--decoding-stats",
-        tmp_path / "stats.jsonl",
-    ]
-    done = interact(correction_model, "iad", *options)
+    options = f"--input {tmp_path}/input.txt --buffer-size 6 --batch-size 4 --skip-invalid-size-inputs-valid-test"
+    options += f" --decoding-stats {tmp_path}/stats.jsonl"
+    done = interact(correction_model, "iad", *options.split())
     assert (done.stdout + done.stderr).count("name the subwords") == 1, (
         "unknown words are pointed out once"
     )

@@ -46,36 +46,20 @@ def test_files_against_gold_edits_and_references(
         tmp_path / "generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b c d e f"
     )
     path = tmp_path / "scores.json"
-    options = [
-        "--m2",
-        m2,
-        "--references",
-        reference,
-        "--sources",
-        source,
-        "--json",
-        str(path),
-    ]
-    aggdec(["score", "files", out, generated, *options, "--metrics", "m2,gleu"])
+    options = f"--m2 {m2} --references {reference} --sources {source} --json {path}"
+    aggdec(f"score files {out} {generated} {options} --metrics m2,gleu".split())
     output = capsys.readouterr().out
     assert row(output, out)[:3] == ["50.00", "100.00", "55.56"]
     assert row(output, generated)[:3] == ["0.00", "0.00", "0.00"]
     (table,) = json.loads(path.read_text())
     assert table["rows"][0]["scores"]["M2 P"] == 50
     assert table["rows"][0]["sentences"] == 2
-    aggdec(["score", "files", out, *options])
+    aggdec(f"score files {out} {options}".split())
     heading, *lines = capsys.readouterr().out.splitlines()
-    for column in (
-        "BLEU",
-        "compound BLEU",
-        "R-1",
-        "SARI",
-        "GLEU",
-        "M2 F0.5",
-        "repetition %",
-        "edit ratio %",
-    ):
-        assert column in heading
+    columns = (
+        "BLEU, compound BLEU, R-1, SARI, GLEU, M2 F0.5, repetition %, edit ratio %"
+    )
+    assert all(column in heading for column in columns.split(", "))
     assert (
         "BLEU: of the tokens, case:mixed|eff:no|tok:none|smooth:none|version:"
         in "\n".join(lines)
@@ -109,15 +93,9 @@ class Scored:
         ]
         write(self.work / "decode" / subset / mode / f"generate-{subset}.txt", *lines)
 
-    def table(self, *options: object) -> str:
-        files = [
-            self._folder / "prepare.py",
-            "--work",
-            self.work,
-            "--data",
-            self._folder,
-        ]
-        aggdec(["score", "experiment", *map(str, [*files, *options])])
+    def table(self, options: str = "") -> str:
+        folders = f"{self._folder}/prepare.py --work {self.work} --data {self._folder}"
+        aggdec(f"score experiment {folders} {options}".split())
         return self._capsys.readouterr().out
 
 
@@ -144,14 +122,7 @@ def test_experiment_table(scored: Scored) -> None:
     output = output.partition("\nBLEU: ")[0]
     assert "real" not in output, "not decoded"
     # metrics, edit ratio (1/6 and 0), unchanged, equal to a reference
-    assert row(output, "beam5") == [
-        "100.00",
-        "100.00",
-        "0.00",
-        "8.33",
-        "50.00",
-        "100.00",
-    ]
+    assert row(output, "beam5") == "100.00 100.00 0.00 8.33 50.00 100.00".split()
     assert row(output, "source, unchanged")[3:] == ["0.00", "100.00", "50.00"]
     assert float(row(output, "greedy")[0]) < 100
     scored.decode("test1", "iad", "p q r s t")
@@ -161,9 +132,9 @@ def test_experiment_table(scored: Scored) -> None:
     written = scored.work / "outputs"
     assert row(scored.table(), "gad") == ["25.00", "50.00"]
     with pytest.raises(AggdecError, match="1 of 2 sentences were not decoded"):
-        scored.table("--write", written)
+        scored.table(f"--write {written}")
     scored.decode("test1", "iad", "p q r s t", "a b x d e f")
-    scored.table("--write", written)
+    scored.table(f"--write {written}")
     assert (written / "hidden/gad.txt").read_text() == "a b c d\np qr s\n", (
         "for a scorer elsewhere"
     )
@@ -177,9 +148,7 @@ def test_an_experiments_m2_file(scored: Scored, tmp_path: Path) -> None:
     )
     scored.decode("test", "iad", "p q r s t", "a b x d e f")
     write(tmp_path / "real.m2", M2)
-    assert (
-        row(scored.table("--json", tmp_path / "scores.json"), "iad") == ["100.00"] * 3
-    )
+    assert row(scored.table(f"--json {tmp_path}/scores.json"), "iad") == ["100.00"] * 3
     assert json.loads((tmp_path / "scores.json").read_text())[0]["test_set"] == "test"
     write(tmp_path / "real.m2", M2.replace("S p q", "S pq"))
     with pytest.raises(

@@ -59,20 +59,8 @@ def test_translation_by_the_shipped_model_and_by_ones_own_is_the_same(
     aggdec(["translate", "Where do you live?\nI live in Berlin."])
     shipped = capsys.readouterr().out
     assert shipped == "Wo wohnt ihr?\nIch wohne in Berlin.\n"
-    own = [
-        "--path",
-        str(MT / "model.pt"),
-        "-s",
-        "en",
-        "-t",
-        "de",
-        "--tokenizer",
-        "moses",
-        "--moses-no-escape",
-    ]
-    aggdec(
-        ["translate", *own, "--mode", "greedy", "Where do you live?\nI live in Berlin."]
-    )
+    own = f"translate --path {MT}/model.pt -s en -t de --tokenizer moses --moses-no-escape --mode greedy"
+    aggdec([*own.split(), "Where do you live?\nI live in Berlin."])
     assert capsys.readouterr().out == shipped
 
 

@@ -14,24 +14,10 @@ BLEU += ["--eval-bleu-args", '{"beam": 2, "max_len_b": 10}']
 def train_on(model: ToyModel, decoding: str, folder: Path) -> Process:
     """Two epochs from `model`, with BLEU after each."""
     architecture = MODEL[: MODEL.index("--save-interval-updates")]
-    training = "--eval-bleu --optimizer adam --clip-norm 1 --max-epoch 2 --seed 1 --cpu --no-progress-bar".split()
-    saving = [
-        "--save-dir",
-        folder,
-        "--no-epoch-checkpoints",
-        "--finetune-from-model",
-        model.checkpoint,
-    ]
-    return run_cli(
-        "fairseq-train",
-        model.data,
-        *BLEU,
-        "--decoding",
-        decoding,
-        *architecture,
-        *training,
-        *saving,
-    )
+    training = "--eval-bleu --optimizer adam --clip-norm 1 --max-epoch 2 --seed 1 --cpu --no-progress-bar"
+    training += f" --save-dir {folder} --no-epoch-checkpoints --finetune-from-model {model.checkpoint}"
+    options = [*BLEU, "--decoding", decoding, *architecture, *training.split()]
+    return run_cli("fairseq-train", model.data, *options)
 
 
 def bleu(process: Process) -> list[float]:
@@ -51,15 +37,8 @@ def test_bleu_on_validation_is_that_of_the_beam(
     """After each epoch, as the weights have changed in between; and by fairseq-validate with a mode of its own."""
     # as a shallow model is trained on
     start = ToyModel(correction_model.data, tmp_path / "start.pt")
-    aggdec(
-        [
-            "shrink",
-            str(correction_model.checkpoint),
-            str(start.checkpoint),
-            "--decoder-layers-to-keep",
-            "0",
-        ]
-    )
+    models = f"{correction_model.checkpoint} {start.checkpoint}"
+    aggdec(f"shrink {models} --decoder-layers-to-keep 0".split())
     modes = ("aggressive-beam", "beam")
     ours, stock = (bleu(train_on(start, mode, tmp_path / mode)) for mode in modes)
     assert len(stock) == 2

@@ -11,14 +11,7 @@ from tests.lab.bench.tiny import TINY
 from tests.support.engine_faults import blocks_see_what_follows
 from tests.support.helpers import ToyModel
 
-MODES = {
-    "greedy",
-    "iad",
-    "speculative",
-    "aggressive-beam:5",
-    "iad+whole",
-    "speculative+whole",
-}
+MODES = "greedy iad speculative aggressive-beam:5 iad+whole speculative+whole".split()
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(
@@ -26,11 +19,9 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
 ) -> None:
     """A drafter adds the modes for its kind."""
     out = tmp_path / "verified.json"
-    checkpoint = str(toy_model_dir.checkpoint)
-    paths = ["--path", checkpoint, "--drafter-path", checkpoint]
-    aggdec(
-        ["verify", str(toy_model_dir.data), *paths, "--limit", "9", "--json", str(out)]
-    )
+    checkpoint = toy_model_dir.checkpoint
+    command = f"verify {toy_model_dir.data} --path {checkpoint} --drafter-path {checkpoint} --limit 9 --json {out}"
+    aggdec(command.split())
     printed, said = capsys.readouterr()
     assert said.startswith("9 sentences, 6 modes, fp32, alone, in batches of 8\n")
     assert printed.startswith(
@@ -55,8 +46,8 @@ def test_a_fault_exits_with_1_after_the_report(
     blocks_see_what_follows(monkeypatch)
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "verified.json"
-    options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"
-    assert aggdec(["verify", *options.split(), "--json", str(out)]) == 1
+    options = f"--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1 --json {out}"
+    assert aggdec(["verify", *options.split()]) == 1
     record = json.loads(out.read_text())
     assert not record["passed"]
     ((line, *_),) = (check["lines"] for check in record["checks"])

@@ -43,37 +43,15 @@ def test_text_is_corrected_and_translated_and_a_data_set_decoded_and_verified(
     assert run("aggdec", "translate", "Where do you live?").stdout == "Wo wohnt ihr?\n"
     (tmp_path / "text").write_text("Where do you live?\n")
     for _ in range(2):  # the second time it reads what the first wrote
-        run(
-            "aggdec",
-            "decode",
-            *TRANSLATE,
-            "--input",
-            tmp_path / "text",
-            "--output",
-            tmp_path / "out",
-            "--cpu",
-        )
+        files = f"--input {tmp_path}/text --output {tmp_path}/out --cpu"
+        run("aggdec", "decode", *TRANSLATE, *files.split())
     assert next((tmp_path / "out").glob("text.*.txt")).read_text() == "Wo wohnt ihr?\n"
-    model = [toy_model_dir.data, "--path", toy_model_dir.checkpoint]
-    options = [
-        "--limit",
-        "2",
-        "--modes",
-        "greedy,iad",
-        "--json",
-        tmp_path / "verified.json",
-    ]
-    assert "passed" in run("aggdec", "verify", *model, *options).stdout
-    plugin = [
-        "--user-dir",
-        PLUGIN,
-        "--task",
-        "aggressive_translation",
-        "--decoding",
-        "iad",
-        "--cpu",
-    ]
-    assert "H-0" in run("fairseq-generate", *model, *plugin, "--max-len-b", "5").stdout
+    model = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint}"
+    verify = f"aggdec verify {model} --limit 2 --modes greedy,iad --json {tmp_path}/verified.json"
+    assert "passed" in run(*verify.split()).stdout
+    task = f"--user-dir {PLUGIN} --task aggressive_translation --decoding iad"
+    generate = f"fairseq-generate {model} {task} --cpu --max-len-b 5"
+    assert "H-0" in run(*generate.split()).stdout
 
 
 def test_a_verb_that_draws_or_measures_names_the_extra(tmp_path: Path) -> None:
