@@ -36,7 +36,7 @@ def criterion(heads_per_step: int = 1, **options: Any) -> BlockwiseLoss:
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
     shape = "pre-norm sinusoidal"
-    network = random_blockwise(shape, kind, 3, WORDS, WORDS, K)
+    network = random_blockwise(shape, kind, 3, WORDS, K)
     return network.train()
 
 
@@ -170,4 +170,4 @@ def test_refused() -> None:
     with pytest.raises(AggdecError, match="needs --criterion blockwise_loss"):
         model()(**BATCH["net_input"])
     with pytest.raises(AggdecError, match="needs --arch blockwise_transformer"):
-        criterion()(random_model(1, WORDS, WORDS), BATCH)
+        criterion()(random_model(1, WORDS), BATCH)

@@ -36,7 +36,6 @@ def drafter(shape: str, **changes: Any) -> NarDrafterModel:
         shape,
         3,
         WORDS,
-        WORDS,
         K,
         **changes,
     )

@@ -80,13 +80,11 @@ def test_every_mode_gives_fairseqs_output(
     models = [
         on(
             device,
-            model_of_shape(shape, seed, FEW_WORDS, FEW_WORDS, 0.05, **WIDE),
+            model_of_shape(shape, seed, FEW_WORDS, 0.05, **WIDE),
             DTYPES[precision],
         )
     ]
-    drafter = random_drafter(
-        "causal, post-norm learned", seed, FEW_WORDS, FEW_WORDS, 6, **WIDE
-    )
+    drafter = random_drafter("causal, post-norm learned", seed, FEW_WORDS, 6, **WIDE)
     block, itself = (
         BlockDraftOptions(LoadedDrafter(model), size)
         for model, size in ((drafter, 6), (copy.deepcopy(models[0]), 4))
@@ -116,7 +114,7 @@ def test_every_mode_gives_fairseqs_output(
 
 def test_proposal_heads_give_fairseqs_output(device: torch.device) -> None:
     model = random_blockwise(
-        "post-norm sinusoidal", "identity", 1, FEW_WORDS, FEW_WORDS, 4, eos_share=0.05
+        "post-norm sinusoidal", "identity", 1, FEW_WORDS, 4, eos_share=0.05
     )
     models = [on(device, model, torch.float16)]
     ours = generator(

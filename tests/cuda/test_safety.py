@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("graphs")
 def model(device: torch.device) -> Any:
     return on(
         device,
-        model_of_shape("pre-norm sinusoidal", 1, FEW_WORDS, FEW_WORDS, 0.05, **WIDE),
+        model_of_shape("pre-norm sinusoidal", 1, FEW_WORDS, 0.05, **WIDE),
     )
 
 

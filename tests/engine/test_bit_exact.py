@@ -92,7 +92,7 @@ def test_it_holds_for_every_model(
     options: dict[str, Any], precision: Precision
 ) -> None:
     """A processor with AVX-512 adds 5 to 11 numbers of a head in an order that depends on the number of queries."""
-    assert has_same_bits(random_model(1, WORDS, WORDS, **options), precision)
+    assert has_same_bits(random_model(1, WORDS, **options), precision)
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic("int8"), Arithmetic(bit_exact=True)])
@@ -105,15 +105,15 @@ def test_without_the_kernels_it_is_refused(
         return str(caught.value)
 
     name = f"{arithmetic.options()} needs this plugin's kernels, which "
-    half = random_model(1, WORDS, WORDS).half()
-    tanh = random_model(1, WORDS, WORDS, activation_fn="tanh")
+    half = random_model(1, WORDS).half()
+    tanh = random_model(1, WORDS, activation_fn="tanh")
     assert refusal(half).startswith(
         f"{name}do not compute in torch.float16: take a model in single precision"
     )
     assert refusal(tanh).startswith(f"{name}do not have the activation tanh")
     monkeypatch.setattr(library, "kernels", lambda: None)
     capability = torch.backends.cpu.get_cpu_capability()
-    assert refusal(random_model(1, WORDS, WORDS)).startswith(
+    assert refusal(random_model(1, WORDS)).startswith(
         f"{name}are missing here (vector instructions: {capability}"
     )
 
@@ -125,7 +125,7 @@ def test_without_the_kernels_it_is_refused(
 def test_models_without_an_engine_are_refused_by_name(
     shape: str, arithmetic: Arithmetic
 ) -> None:
-    model = model_of_shape(shape, 1, WORDS, WORDS)
+    model = model_of_shape(shape, 1, WORDS)
     with pytest.raises(
         AggdecError, match=f"{arithmetic.options()} needs this plugin's engine"
     ):

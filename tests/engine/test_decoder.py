@@ -137,7 +137,7 @@ def test_blocks_equal_the_full_forward_pass(
     shape: str, seed: int, rows: int, left_pad: bool, ragged_first: bool
 ) -> None:
     """Whole and ragged blocks, between which rows leave."""
-    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    model = model_of_shape(shape, seed, VOCABULARY)
     walk = Walk(model, verifier_of(model, shape), seed, rows, left_pad)
     for ragged in (ragged_first, not ragged_first, ragged_first):
         walk.step(widest=9, ragged=ragged)
@@ -150,7 +150,7 @@ def test_layers_of_one_head_share_a_mask() -> None:
     """Which has the shape of their scores, in so many rows that all are computed at once."""
     one = {f"{side}_attention_heads": 1 for side in ("encoder", "decoder")}
     model = model_of_shape(
-        "post-norm sinusoidal", 3, VOCABULARY, VOCABULARY, decoder_layers=3, **one
+        "post-norm sinusoidal", 3, VOCABULARY, decoder_layers=3, **one
     )
     walk = Walk(model, Decoder(model.decoder), 1, rows=20)
     for _ in range(3):
@@ -168,7 +168,7 @@ def test_layers_of_one_head_share_a_mask() -> None:
 def test_large_blocks_come_in_parts(
     shape: str, seed: int, rows: int, tokens: int, ragged: bool
 ) -> None:
-    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    model = model_of_shape(shape, seed, VOCABULARY)
     walk = Walk(model, Decoder(model.decoder), seed, rows)
     with mock.patch.object(runner, "_LOGITS_CHUNK", tokens), torch.no_grad():
         for _ in range(2):
@@ -192,9 +192,7 @@ def test_large_blocks_come_in_parts(
 )
 def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
     """Sources and outputs beyond the sinusoidal positions that were computed ahead, and the cache's first size."""
-    model = model_of_shape(
-        shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions
-    )
+    model = model_of_shape(shape, 3, VOCABULARY, max_target_positions=positions)
     engine = Encoder(model.encoder)
     walk = Walk(model, Decoder(model.decoder), 6, rows, longest=260)
     walk.verifier.start(engine(walk.sources["src_tokens"]))
@@ -207,7 +205,7 @@ def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
 )
 def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None:
     """One row near the model's last position, another with a long draft: the first one's padding has no position."""
-    model = model_of_shape(shape, 0, VOCABULARY, VOCABULARY, max_target_positions=16)
+    model = model_of_shape(shape, 0, VOCABULARY, max_target_positions=16)
     verifier = verifier_of(model, shape)
     walk = Walk(model, verifier, 0, 2)
     far, near = walk.texts

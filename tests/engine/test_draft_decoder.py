@@ -41,7 +41,7 @@ def check_drafts(
 ) -> None:
     """Rows that advance by one to `block_size` + 1 tokens, some of which leave, until all have `longest`."""
     rng = random.Random(seed)
-    model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, trained).to(dtype)
+    model = random_drafter(shape, seed, VOCABULARY, trained).to(dtype)
     within = 1e-5 if dtype == torch.float64 else 1e-4
     sources = random_batch(
         seed, VOCABULARY, [rng.randint(1, 12) for _ in range(rows)], left_pad
@@ -126,7 +126,7 @@ def test_every_prefix_length_up_to_the_last_position(shape: str) -> None:
 def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(
     shape: str,
 ) -> None:
-    model = random_drafter(shape, 4, VOCABULARY, VOCABULARY, 3).double()
+    model = random_drafter(shape, 4, VOCABULARY, 3).double()
     sources = random_batch(4, VOCABULARY, [5, 2, 9, 7])["net_input"]
     encoded: list[list[int] | None] = []
 
@@ -182,7 +182,7 @@ def by_a_walk(
 def test_each_token_is_the_best_after_the_one_before(shape: str) -> None:
     differ = 0
     for seed, rows in enumerate((1, 3, 3)):
-        model = random_drafter(shape, seed, FEW, FEW, 5, transition_dim=6)
+        model = random_drafter(shape, seed, FEW, 5, transition_dim=6)
         source = random_batch(seed, FEW, [4, 7, 2][:rows])["net_input"]
         tokens = torch.randint(FEW.nspecial, len(FEW), (rows, 9))
         tokens[:, 0] = FEW.eos()

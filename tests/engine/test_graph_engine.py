@@ -137,7 +137,7 @@ class Walk:
 def test_blocks_are_judged_as_by_the_plain_engine(
     shape: str, make: Callable[[Any], Decoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = model_of_shape(shape, 1, VOCABULARY, VOCABULARY)
+    model = model_of_shape(shape, 1, VOCABULARY)
     encoder_out = encoded(model, [5, 9, 2, 7, 1])
     walk = Walk(make(model.decoder), Decoder(model.decoder), 2, 5)
     for verifier in walk.both:
@@ -162,7 +162,6 @@ def test_one_batch_after_another_of_any_size() -> None:
         SHAPE,
         6,
         VOCABULARY,
-        VOCABULARY,
         max_target_positions=400,
         max_source_positions=200,
     )
@@ -185,7 +184,7 @@ def test_one_batch_after_another_of_any_size() -> None:
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None:
-    model = model_of_shape(SHAPE, 7, VOCABULARY, VOCABULARY)
+    model = model_of_shape(SHAPE, 7, VOCABULARY)
     engine = captured(model.decoder)
     encoder_out = encoded(model, [5, 30])
     encoder_out["encoder_out"][0].fill_(broken)
@@ -208,9 +207,7 @@ def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None
 )
 def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -> None:
     rng = random.Random(13)
-    model = random_drafter(
-        shape, 13, VOCABULARY, VOCABULARY, 4, transition_dim=transition_dim
-    )
+    model = random_drafter(shape, 13, VOCABULARY, 4, transition_dim=transition_dim)
     engines = [
         DraftDecoder(model.decoder, AS_THE_MODEL, GRAPHS),
         DraftDecoder(model.decoder),
@@ -238,11 +235,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     """A capture forbids it; so does `meta`, a device without numbers, which mixes with no other."""
     meta = torch.device("meta")
     monkeypatch.setattr(PinnedBuffer, "to_host", lambda buffer, numbers: None)
-    model = (
-        random_blockwise(SHAPE, "learned", 16, VOCABULARY, VOCABULARY, heads=3)
-        .to(meta)
-        .half()
-    )
+    model = random_blockwise(SHAPE, "learned", 16, VOCABULARY, heads=3).to(meta).half()
     encoder_out = Encoder(model.encoder, AS_THE_MODEL, GRAPHS)(
         torch.full((3, 9), 5, device=meta)
     )
@@ -278,7 +271,7 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
         )
     )
     drafter = random_drafter(
-        "causal, post-norm learned", 17, VOCABULARY, VOCABULARY, 4, transition_dim=8
+        "causal, post-norm learned", 17, VOCABULARY, 4, transition_dim=8
     )
     drafts = DraftDecoder(drafter.to(meta).half().decoder, AS_THE_MODEL, GRAPHS)
     drafts.start(encoder_out)

@@ -309,7 +309,7 @@ def test_they_can_be_left_out(
 
 def test_layers_keep_their_weights_alive() -> None:
     """The model that they were read from may be gone."""
-    encoder = random_model(1, WORDS, WORDS).encoder
+    encoder = random_model(1, WORDS).encoder
     tokens = random_batch(1, WORDS, [5, 9])["net_input"]["src_tokens"]
     engine = Encoder(encoder)
     before = engine(tokens)["encoder_out"][0].clone()

@@ -53,7 +53,7 @@ def test_choices_and_proposals_are_the_models(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows of different lengths, of which one leaves; tokens are chosen in or after a graph, or all without one."""
-    model = random_blockwise(shape, kind, 2, WORDS, WORDS, K)
+    model = random_blockwise(shape, kind, 2, WORDS, K)
     encoder_out = model.encoder(**random_batch(1, WORDS, [4, 7, 2])["net_input"])
     tokens = torch.randint(4, 24, (3, 9), generator=torch.Generator().manual_seed(1))
     features = model.decoder.extract_features(tokens, encoder_out)[0]

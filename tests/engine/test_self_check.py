@@ -31,7 +31,7 @@ BATCH = random_batch(1, WORDS, [3, 6, 1])["net_input"]
 def model(
     shape: str = "post-norm sinusoidal", **options: Any
 ) -> FairseqEncoderDecoderModel:
-    return model_of_shape(shape, 1, WORDS, WORDS, **options)
+    return model_of_shape(shape, 1, WORDS, **options)
 
 
 def test_an_engine_is_made_once() -> None:

@@ -34,7 +34,7 @@ def drafts(drafter: LoadedDrafter, texts: list[list[int]]) -> list[list[int]]:
 def test_drafts_are_as_of_the_whole_vocabulary_once_the_verifier_has_written_them() -> (
     None
 ):
-    model = random_model(4, WORDS, WORDS)
+    model = random_model(4, WORDS)
     drafter = LoadedDrafter(model)
     texts = [[WORDS.eos(), 150, 7], [WORDS.eos()], [WORDS.eos(), 20]]
     with mock.patch.object(shortlist, "LARGE", 1000):
@@ -49,7 +49,7 @@ def test_drafts_are_as_of_the_whole_vocabulary_once_the_verifier_has_written_the
 
 
 def test_the_schedule_knows_that_such_drafts_cost_less() -> None:
-    decoder = random_model(4, WORDS, WORDS).decoder
+    decoder = random_model(4, WORDS).decoder
     numbers = (shortlist.shortlisted(decoder), None)
     cost, whole = (
         DraftCost.of(decoder, 4, [decoder], KERNELS, steps=True, symbols=number)

@@ -25,7 +25,7 @@ MODE = "aggressive-beam"
 def test_words_with_the_same_score(size: int, budget: int) -> None:
     """fairseq's order is that of `topk`, and in the list of a beam of more than 16 that of an unstable sort."""
     words = dictionary(300)
-    models = [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)]
+    models = [model_of_shape(ENGINE_SHAPES[0], size, words, 0.1)]
     sample = random_batch(size, words, [3, 6, 9])
     twin_words(models[0])
     found = generator(
@@ -68,7 +68,6 @@ def test_a_hypothesis_that_overflows_takes_no_other_with_it(
     model = model_of_shape(
         ENGINE_SHAPES[0],
         seed,
-        WORDS,
         WORDS,
         0.1,
         share_decoder_input_output_embed=False,

@@ -95,7 +95,7 @@ def test_every_criterion_is_the_papers(
     lengths = set[int]()
     for seed, kind in enumerate(("identity", "learned, own hidden"), 4):
         model = random_blockwise(
-            "post-norm sinusoidal", kind, seed, NUMBERS, NUMBERS, HEADS, 0.15
+            "post-norm sinusoidal", kind, seed, NUMBERS, HEADS, 0.15
         )
         sample = random_batch(seed, NUMBERS, [5, 9, 2, 7, 1, 3])
         sources = [

@@ -41,12 +41,12 @@ SOURCE = {
 
 
 def verifier(seed: int = 1) -> Any:
-    return random_model(seed, WORDS, WORDS)
+    return random_model(seed, WORDS)
 
 
 def drafter_of(model: Any) -> NarDrafterModel:
     """Six tokens a block, with the model's encoder."""
-    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 6)
+    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, 6)
     share_encoder(drafter, model)
     return drafter
 

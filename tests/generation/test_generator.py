@@ -44,9 +44,7 @@ def test_a_drafter_alone_says_what_its_forward_pass_says() -> None:
     least = 3
     prefix = [7, 8]
     eos = FEW_WORDS.eos()
-    model = random_drafter(
-        "bidirectional", 3, FEW_WORDS, FEW_WORDS, 3, max_target_positions=64
-    )
+    model = random_drafter("bidirectional", 3, FEW_WORDS, 3, max_target_positions=64)
     decoder = model.decoder
     decoder.output_projection.weight[eos] *= 2.5  # some outputs end
     sample = random_batch(1, FEW_WORDS, [5, 9, 1, 7, 3])
@@ -91,7 +89,7 @@ def test_a_drafter_alone_says_what_its_forward_pass_says() -> None:
 def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
     """For each vocabulary, `topk` decides otherwise which of equal scores is the first."""
     for words in (dictionary(40), dictionary(300)):
-        models = [model_of_shape(ENGINE_SHAPES[0], seed, words, words)]
+        models = [model_of_shape(ENGINE_SHAPES[0], seed, words)]
         sample = random_batch(seed, words, [3, 6, 9])
         twin_words(models[0])
         for mode in ("greedy", "iad"):
@@ -163,7 +161,7 @@ def test_an_option_without_effect_and_a_fallback_are_said_once(
 def test_a_model_whose_weights_are_no_numbers_is_refused(
     side: str, number: float
 ) -> None:
-    model = model_of_shape(ENGINE_SHAPES[0], 1, FEW_WORDS, FEW_WORDS)
+    model = model_of_shape(ENGINE_SHAPES[0], 1, FEW_WORDS)
     with torch.no_grad():
         getattr(model, side).layers[1].fc2.weight[3, 2] = number
     with pytest.raises(

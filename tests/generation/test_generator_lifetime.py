@@ -151,7 +151,7 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(
     monkeypatch.setenv("AGGDEC_BACKEND", "graphs")
     monkeypatch.setattr(GraphCache, "__init__", counted)
     model = small_model()
-    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
+    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, 3)
     draft = BlockDraftOptions(LoadedDrafter(drafter), 3)
     ours = generator([model], "gad", block_draft=draft, drafts="whole")
     with no_garbage_collection():
@@ -199,7 +199,7 @@ def test_conversions_are_noticed() -> None:
 
 def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
     model = small_model()
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, 5)
     share_encoder(drafter, model)
     loaded = LoadedDrafter(drafter)
     ours = generator([model], "gad", block_draft=BlockDraftOptions(loaded, 5))

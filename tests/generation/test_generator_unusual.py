@@ -145,7 +145,7 @@ def test_an_adapter_that_changes_half_precision_a_little_is_read(
 
 
 def test_a_block_drafter_with_an_adapter_is_refused_by_name() -> None:
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, 5)
     model = small_model()
     wrap(drafter)
     ours = generator(

@@ -55,8 +55,8 @@ def allocated_bytes() -> int:
 @pytest.mark.parametrize("decoding", ["iad", "gad"])
 def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> None:
     """Neither Python's objects nor the memory in use."""
-    model = random_model(1, WORDS, WORDS, eos_share=0.1)
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    model = random_model(1, WORDS, eos_share=0.1)
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, 5)
     share_encoder(drafter, model)
     block = BlockDraftOptions(LoadedDrafter(drafter), 5)
     ours = generator(
@@ -107,7 +107,6 @@ def test_models_that_a_program_forgets_leave_nothing_behind() -> None:
     for number in range(10):
         model = random_model(
             number,
-            WORDS,
             WORDS,
             0.1,
             encoder_ffn_embed_dim=8_000,

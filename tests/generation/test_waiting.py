@@ -105,9 +105,7 @@ def waits_of(decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> Waits
     if decoding != "aggressive-beam":
         options["drafts"] = "whole"
     if decoding == "gad":
-        drafter = random_drafter(
-            "causal, post-norm sinusoidal", 2, FEW_WORDS, FEW_WORDS, 3
-        )
+        drafter = random_drafter("causal, post-norm sinusoidal", 2, FEW_WORDS, 3)
         options["block_draft"] = BlockDraftOptions(LoadedDrafter(drafter), 3)
     ours = generator([model], decoding, FEW_WORDS, max_len_b=200, **options)
     monkeypatch.setenv("AGGDEC_BACKEND", "plain")

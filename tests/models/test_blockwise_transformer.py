@@ -54,9 +54,9 @@ def test_frozen_identity_head_is_the_base_model_to_the_bit(
     shape: dict[str, Any], path: Path
 ) -> None:
     # PyTorch rounds otherwise where gradients are needed
-    base = random_model(3, WORDS, WORDS, **shape).requires_grad_(False)
+    base = random_model(3, WORDS, **shape).requires_grad_(False)
     options = {"identity_head": True, "freeze_base": True, "dropout": 0.3}
-    model = on_base(save_base(base, path, **shape), WORDS, WORDS, **options)
+    model = on_base(save_base(base, path, **shape), WORDS, **options)
     draw_heads(model)
     for training in (True, False):  # a frozen base has no dropout
         model.train(training)
@@ -77,8 +77,8 @@ def test_frozen_identity_head_is_the_base_model_to_the_bit(
 def test_every_new_head_starts_as_the_base_model(
     shape: dict[str, Any], path: Path
 ) -> None:
-    base = random_model(3, WORDS, WORDS, **shape)
-    model = on_base(save_base(base, path, **shape), WORDS, WORDS).eval()
+    base = random_model(3, WORDS, **shape)
+    model = on_base(save_base(base, path, **shape), WORDS).eval()
     everywhere = torch.ones(3, 6, dtype=torch.bool)
     expected = base(**INPUTS)[0]
     found = model(
@@ -93,9 +93,7 @@ def test_every_new_head_starts_as_the_base_model(
 @pytest.mark.parametrize("kind", HEAD_KINDS)
 def test_heads_one_by_one(kind: str) -> None:
     """papers/004 §6: one hidden layer of k times the width, an output of k times the model's, residuals."""
-    layer = random_blockwise(
-        "pre-norm sinusoidal", kind, 1, WORDS, WORDS, K
-    ).decoder.heads
+    layer = random_blockwise("pre-norm sinusoidal", kind, 1, WORDS, K).decoder.heads
     features = torch.randn(2, 3, 16, generator=torch.Generator().manual_seed(1))
     hidden = [
         (features @ weight.T + bias).relu()
@@ -114,8 +112,8 @@ def test_heads_one_by_one(kind: str) -> None:
 @pytest.mark.parametrize("mode", ["greedy", "blockwise"])
 def test_one_head_decodes_as_fairseq_does(mode: str, path: Path) -> None:
     """papers/004 Table 1, k = 1: the base with a trained layer, and nothing to propose."""
-    base = save_base(random_model(1, WORDS, WORDS), path)
-    model = on_base(base, WORDS, WORDS, block_heads=1).eval()
+    base = save_base(random_model(1, WORDS), path)
+    model = on_base(base, WORDS, block_heads=1).eval()
     draw_heads(model)
     sample = random_batch(1, WORDS, [5, 2, 7])
     draft = BlockDraftOptions(None, 1)
@@ -127,15 +125,15 @@ def test_heads_of_the_base_are_taken_where_they_fit(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    first = on_base(save_base(random_model(1, WORDS, WORDS), path), WORDS, WORDS)
+    first = on_base(save_base(random_model(1, WORDS), path), WORDS)
     assert "new here decoder.heads.inner" in caplog.text
     draw_heads(first)
     state = {**first.state_dict(), "classification_heads.x.weight": torch.zeros(2)}
     options = {"block_heads": K, "arch": "blockwise_transformer"}
     options["base_checkpoint"] = "/no/longer/there.pt"
     save_state(state, path, **options)
-    same = on_base(path, WORDS, WORDS).decoder
-    other = on_base(path, WORDS, WORDS, block_heads=K + 1).decoder
+    same = on_base(path, WORDS).decoder
+    other = on_base(path, WORDS, block_heads=K + 1).decoder
     assert torch.equal(same.heads.outer, first.decoder.heads.outer)
     assert torch.equal(other.layers[0].fc1.weight, first.decoder.layers[0].fc1.weight)
     assert not other.heads.outer.any()
@@ -158,13 +156,13 @@ def test_heads_of_the_base_are_taken_where_they_fit(
 def test_options_that_do_not_fit_are_refused(
     options: dict[str, Any], message: str, path: Path
 ) -> None:
-    save_base(random_model(1, WORDS, WORDS), path)
+    save_base(random_model(1, WORDS), path)
     with pytest.raises(AggdecError, match=message):
-        on_base(**{"path": path, "src_dict": WORDS, "tgt_dict": WORDS, **options})
+        on_base(**{"path": path, "words": WORDS, **options})
 
 
 def test_weights_that_do_not_fit_are_refused(path: Path) -> None:
-    weights = random_model(1, WORDS, WORDS).state_dict()
+    weights = random_model(1, WORDS).state_dict()
     states = {
         r"lacks decoder.layers.0.fc2.bias": {
             name: value for name, value in weights.items() if "fc2" not in name
@@ -180,13 +178,13 @@ def test_weights_that_do_not_fit_are_refused(path: Path) -> None:
     for message, state in states.items():
         save_state(state, path)
         with pytest.raises(AggdecError, match=message):
-            on_base(path, WORDS, WORDS)
+            on_base(path, WORDS)
 
 
 def test_a_checkpoint_at_hand_is_loaded_without_its_base(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = random_model(1, WORDS, WORDS)
+    base = random_model(1, WORDS)
     args = Namespace(base_checkpoint=str(save_base(base, path)), block_heads=3)
     args.freeze_base = True
     ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)

@@ -36,9 +36,7 @@ K = 5
 
 
 def drafter(shape: str, **changes: Any) -> NarDrafterModel:
-    return random_drafter(
-        shape, 3, WORDS, WORDS, changes.pop("block_size", K), **changes
-    )
+    return random_drafter(shape, 3, WORDS, changes.pop("block_size", K), **changes)
 
 
 def batch(lengths: list[int]) -> dict[str, Tensor]:
@@ -203,7 +201,7 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
         "no_scale_embedding": True,
         "encoder_learned_pos": True,
     }
-    model = random_model(1, WORDS, WORDS, **shape)
+    model = random_model(1, WORDS, **shape)
     path = str(save_base(model, tmp_path / "v.pt", **shape))
     given = {"arch": "nar_drafter", "encoder_from": path, "max_source_positions": 1024}
     cfg: Any = {
@@ -241,7 +239,7 @@ def test_options_that_the_decoder_cannot_honour(
 def test_dictionaries_that_the_verifiers_encoder_does_not_share_are_refused_in_a_line(
     tmp_path: Path,
 ) -> None:
-    model = random_model(1, WORDS, WORDS, share_all_embeddings=True)
+    model = random_model(1, WORDS, share_all_embeddings=True)
     path = str(save_base(model, tmp_path / "v.pt"))
     cfg = Namespace(encoder_from=path, share_all_embeddings=True)
     ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)

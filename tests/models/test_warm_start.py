@@ -17,14 +17,14 @@ from tests.support.random_models import TINY, dictionary, random_model, save_bas
 
 WORDS = dictionary(20)
 SHAPE: dict[str, Any] = {"share_all_embeddings": True, "encoder_normalize_before": True}
-VERIFIER = random_model(1, WORDS, WORDS, **SHAPE, decoder_layers=3)
+VERIFIER = random_model(1, WORDS, **SHAPE, decoder_layers=3)
 
 
 def save_verifier(folder: Path, words: int = 20, seed: int = 1, **changes: Any) -> str:
     """A verifier's checkpoint with three decoder layers."""
     symbols = dictionary(words)
     shape = {**SHAPE, "decoder_layers": 3, **changes}
-    model = random_model(seed, symbols, symbols, **shape)
+    model = random_model(seed, symbols, **shape)
     return str(save_base(model, folder / "v.pt", **shape))
 
 
@@ -90,7 +90,7 @@ def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(
 
 def test_fingerprint_knows_the_encoder() -> None:
     def fingerprint(seed: int = 1, **changes: Any) -> list[int]:
-        model = random_model(seed, WORDS, WORDS, **{**SHAPE, **changes})
+        model = random_model(seed, WORDS, **{**SHAPE, **changes})
         found = encoder_fingerprint(model.encoder).tolist()
         assert encoder_fingerprint(model.half().encoder).tolist() == found
         return found

@@ -259,14 +259,9 @@ ENGINE_SHAPES = list(SHAPES)
 
 
 def model_of_shape(
-    name: str,
-    seed: int,
-    src_dict: Dictionary,
-    tgt_dict: Dictionary,
-    eos_share: float = 0.0,
-    **changes: Any,
+    name: str, seed: int, words: Dictionary, eos_share: float = 0.0, **changes: Any
 ) -> FairseqEncoderDecoderModel:
-    """A random model of a named shape, with architecture options changed as given."""
+    """A random model of a named shape with one dictionary, with architecture options changed as given."""
     arch = (
         "lightconv"
         if name in LIGHTCONV_SHAPES
@@ -275,20 +270,14 @@ def model_of_shape(
         else "transformer"
     )
     shape = {**SHAPES, **FALLBACK_SHAPES, **LIGHTCONV_SHAPES}[name]
-    return random_network(
-        arch, seed, src_dict, tgt_dict, eos_share, **{**shape, **changes}
-    )
+    return random_network(arch, seed, words, words, eos_share, **shape | changes)
 
 
 def random_model(
-    seed: int,
-    src_dict: Dictionary,
-    tgt_dict: Dictionary,
-    eos_share: float = 0.0,
-    **shape: Any,
+    seed: int, words: Dictionary, eos_share: float = 0.0, **shape: Any
 ) -> TransformerModel:
-    """A Transformer with fairseq's architecture options; see `random_network`."""
-    return random_network("transformer", seed, src_dict, tgt_dict, eos_share, **shape)
+    """A Transformer with one dictionary and fairseq's architecture options; see `random_network`."""
+    return random_network("transformer", seed, words, words, eos_share, **shape)
 
 
 DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
@@ -309,16 +298,11 @@ DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
 
 
 def random_drafter(
-    shape: str,
-    seed: int,
-    src_dict: Dictionary,
-    tgt_dict: Dictionary,
-    block_size: int,
-    **changes: Any,
+    shape: str, seed: int, words: Dictionary, block_size: int, **changes: Any
 ) -> NarDrafterModel:
     """A drafter of a named shape, with architecture options changed as given."""
     options = {"block_size": block_size, **DRAFTER_SHAPES[shape], **changes}
-    return random_network("nar_drafter", seed, src_dict, tgt_dict, **options)
+    return random_network("nar_drafter", seed, words, words, **options)
 
 
 def texts_of(tokens: Tensor, lengths: Iterable[int]) -> list[list[int]]:
@@ -337,13 +321,12 @@ HEAD_KINDS: dict[str, dict[str, Any]] = {
 
 
 def random_blockwise(
-    shape: str, kind: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, heads: int, eos_share: float = 0.0,
-    **changes: Any,
+    shape: str, kind: str, seed: int, words: Dictionary, heads: int, eos_share: float = 0.0, **changes: Any,
 ) -> BlockwiseTransformerModel:  # fmt: skip
     """A model of a named shape with heads of a named kind, with architecture options changed as given."""
     options = {**SHAPES[shape], **HEAD_KINDS[kind], **changes}
     return random_network(
-        "blockwise_transformer", seed, src_dict, tgt_dict, eos_share,
+        "blockwise_transformer", seed, words, words, eos_share,
         **{"block_heads": heads, "head_ffn_embed_dim": 24, **options},
     )  # fmt: skip
 
@@ -358,7 +341,10 @@ def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> 
 
 
 def on_base(
-    path: Path | str | None, src_dict: Dictionary, tgt_dict: Dictionary, **options: Any
+    path: Path | None,
+    words: Dictionary,
+    tgt_dict: Dictionary | None = None,
+    **options: Any,
 ) -> BlockwiseTransformerModel:
     """What --arch blockwise_transformer --base-checkpoint PATH builds."""
     args = Namespace(
@@ -367,7 +353,7 @@ def on_base(
         **{"block_heads": 4, **options},
     )
     ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
-    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=tgt_dict or words)
     return BlockwiseTransformerModel.build_model(args, task)
 
 

@@ -34,7 +34,7 @@ MODES = [
 
 
 def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:
-    return random_model(seed, WORDS, WORDS, eos_share=0.1, **options)
+    return random_model(seed, WORDS, eos_share=0.1, **options)
 
 
 @functools.lru_cache(maxsize=200)
@@ -44,7 +44,7 @@ def cached_model(shape: str, seed: int, words: int = 12) -> FairseqEncoderDecode
     eos_share = (0.1, 0.05, 0.2, 0.02)[seed % 4]
     symbols = dictionary(words)
     return model_of_shape(
-        shape, seed, symbols, symbols, eos_share, max_target_positions=positions
+        shape, seed, symbols, eos_share, max_target_positions=positions
     )
 
 

@@ -26,9 +26,7 @@ VOCABULARY = dictionary(12)
 
 @pytest.fixture
 def model() -> FairseqEncoderDecoderModel:
-    return model_of_shape(
-        "post-norm sinusoidal", 1, VOCABULARY, VOCABULARY, eos_share=0.1
-    )
+    return model_of_shape("post-norm sinusoidal", 1, VOCABULARY, eos_share=0.1)
 
 
 def task(decoding: str, **options: Any) -> AggressiveTranslationTask:

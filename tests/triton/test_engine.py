@@ -45,7 +45,7 @@ def by_interpreted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half_model(**options: Any) -> Any:
-    return model_of_shape(SHAPE, 1, WORDS, WORDS, 0.1, **{**SIZES, **options}).half()
+    return model_of_shape(SHAPE, 1, WORDS, 0.1, **{**SIZES, **options}).half()
 
 
 def kernels_of(model: Any) -> DecoderKernels | None:
@@ -58,9 +58,7 @@ def kernels_of(model: Any) -> DecoderKernels | None:
 
 def half_drafter() -> Any:
     return BlockDraftOptions(
-        LoadedDrafter(
-            random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3)
-        ),
+        LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 2, WORDS, 3)),
         3,
     )
 

@@ -77,7 +77,7 @@ def drawn(
 ) -> Any:
     """A random model, and a batch of sources of these lengths."""
     return model_of_shape(
-        shape, seed, words, words, share, **ONE_LAYER, **sizes
+        shape, seed, words, share, **ONE_LAYER, **sizes
     ), random_batch(seed, words, lengths)
 
 
@@ -110,7 +110,7 @@ def alike(
     It knows most tokens of a model that is `told` them. `seed`: of the weights that the model does not have.
     """
     drafter = random_drafter(
-        f"causal, {shape}", seed, words, words, block_size, **{**ONE_LAYER, **options}
+        f"causal, {shape}", seed, words, block_size, **{**ONE_LAYER, **options}
     )
     weights = {
         name: own

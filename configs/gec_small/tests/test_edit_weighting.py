@@ -34,7 +34,7 @@ def test_what_is_edited() -> None:
 
 @torch.no_grad()
 def test_the_loss_is_the_weighted_mean() -> None:
-    net = random_model(1, WORDS, WORDS).eval()
+    net = random_model(1, WORDS).eval()
     batch = random_pairs([7, 1, 12], WORDS, torch.Generator().manual_seed(2))
     target = batch["target"]
     edited = module.edits(batch["net_input"]["src_tokens"], target, PAD)

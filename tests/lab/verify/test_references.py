@@ -127,7 +127,7 @@ def decode_by(generator: SequenceGenerator, model: Any) -> Decode:
 
 def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
     """What the model itself gives after the same beginning, computed at once."""
-    model = random_model(3, WORDS, WORDS)
+    model = random_model(3, WORDS)
     sample = random_batch(1, WORDS, [6])
     generator = SequenceGenerator([model], WORDS, beam_size=1)
     ((best, *_),) = generator.generate([model], sample)
@@ -143,7 +143,7 @@ def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
 
 
 def test_a_beam_is_as_near_to_a_tie_as_its_nearest_candidates() -> None:
-    model = random_model(3, WORDS, WORDS)
+    model = random_model(3, WORDS)
     sample = random_batch(1, WORDS, [6])
     generator = SequenceGenerator([model], WORDS, beam_size=3, max_len_b=8)
     measure = beam_gap_of(decode_by(generator, model), {0: sample}, generator.search)
