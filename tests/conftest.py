@@ -176,6 +176,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         )
 
 
+@pytest.fixture
+def no_gradients() -> Iterator[None]:
+    """As in decoding."""
+    import torch
+
+    with torch.no_grad():
+        yield
+
+
 @pytest.fixture(params=["kernels", "PyTorch"])
 def either_engine(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

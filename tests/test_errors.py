@@ -20,7 +20,7 @@ def replaced() -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("error", "printed"),
+    "error, printed",
     [
         (AggdecError("say why"), "error: say why\n"),
         # fairseq's own checks of options

@@ -25,9 +25,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "content", "message"), CASES, ids=lambda text: text[:12]
-)
+@pytest.mark.parametrize("kind, content, message", CASES, ids=lambda text: text[:12])
 def test_what_is_no_json_or_yaml_is_refused(
     kind: str, content: str, message: str, tmp_path: Path
 ) -> None:

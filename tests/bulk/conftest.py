@@ -12,7 +12,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 sentences and two empty lines: seven shards."""
     path = tmp_path_factory.mktemp("decode") / "text"
     lines = [*SENTENCES[:10], "", "  ", *SENTENCES[10:]]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return path
 
 

@@ -15,7 +15,7 @@ TOKENS = "--tokenizer moses --moses-no-escape --moses-no-dash-splits --bpe subwo
 CORRECT = f"{GEC} --path {GEC}/model.pt -s en -t en {TOKENS} {GEC}/bpecodes".split()
 TRANSLATE = f"{MT} --path {MT}/model.pt -s en -t de {TOKENS} {MT}/bpecodes".split()
 IN_SHARDS = "--cpu --decoding iad --shard-lines 4".split()
-SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24]
+SENTENCES = (GEC / "sentences.txt").read_text("utf-8").splitlines()[:24]
 
 
 def run(*options: object) -> None:
@@ -28,7 +28,7 @@ def outputs(folder: Path) -> list[str]:
     return [
         line
         for path in sorted(folder.glob("*.txt"))
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in path.read_text("utf-8").splitlines()
     ]
 
 

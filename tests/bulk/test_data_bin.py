@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.bulk.data_bin import DataBin, write_sample
-from fairseq_aggdec.errors import AggdecError
+from tests.support.helpers import refused_with
 
 
 @pytest.fixture
@@ -24,34 +24,28 @@ def test_training_splits_in_their_order(data: DataBin) -> None:
     assert data.training_splits() == ["train", "train1", "train2", "train10"]
     for path in data.folder.glob("train*"):
         path.unlink()
-    with pytest.raises(
-        AggdecError, match=r"has no training split \(train\.src-tgt\.src\.idx\)"
-    ):
+    with refused_with(r"has no training split \(train\.src-tgt\.src\.idx\)"):
         data.training_splits()
 
 
 def test_what_cannot_be_used_is_named(data: DataBin) -> None:
-    with pytest.raises(AggdecError, match=r"has no dict\.xx\.txt; check --source-lang"):
+    with refused_with(r"has no dict\.xx\.txt; check --source-lang"):
         DataBin.find(data.folder, "xx", "tgt")
-    with pytest.raises(
-        AggdecError, match=r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"
-    ):
+    with refused_with(r"dev\.src-tgt\.src\.idx and .* another data folder .*--data"):
         data.source("dev")
     for suffix in ("idx", "bin"):
         shutil.copyfile(
             data.folder / f"test.src-tgt.tgt.{suffix}",
             data.folder / f"valid.src-tgt.tgt.{suffix}",
         )
-    with pytest.raises(
-        AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"
-    ):
+    with refused_with(r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"):
         data.target("valid")
     for size, message in (
         (100, r"test\.src-tgt\.tgt\.bin: truncated: shorter than its \.idx says"),
         (0, "holds no sentences"),
     ):
         os.truncate(data.folder / "test.src-tgt.tgt.bin", size)
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             data.target("test")
 
 

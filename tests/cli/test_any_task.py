@@ -27,7 +27,7 @@ def test_a_task_that_no_one_here_knows(
     correction_model: ToyModel, tmp_path: Path
 ) -> None:
     """By the lines of docs/options.md, in processes that know only the other user directory."""
-    page = (PLUGIN.parent / "docs/options.md").read_text(encoding="utf-8")
+    page = (PLUGIN.parent / "docs/options.md").read_text("utf-8")
     [lines] = [
         code
         for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)

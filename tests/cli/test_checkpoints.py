@@ -8,10 +8,9 @@ import torch
 from fairseq_aggdec import load
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.averaging import last_checkpoints
 from fairseq_aggdec.train.exporting import slim_state
-from tests.support.helpers import ToyModel
+from tests.support.helpers import ToyModel, refused_with
 
 
 def save(path: Path, updates: int = 2, /, **weights: torch.Tensor) -> Path:
@@ -71,7 +70,7 @@ def test_the_last_checkpoints_of_a_training_that_numbers_some_by_epochs_and_some
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    "other, message",
     [
         (None, "holds 1 numbered checkpoints"),
         ({}, r"checkpoint_1_600\.pt has other parameters"),
@@ -87,7 +86,7 @@ def test_what_has_no_mean_is_refused(
     save(tmp_path / "checkpoint_1_500.pt", fingerprint=torch.tensor([1, 2]))
     if other is not None:
         save(tmp_path / "checkpoint_1_600.pt", **other)
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         average(tmp_path, last=2)
     assert not (tmp_path / "model.pt").exists()
 
@@ -101,7 +100,7 @@ def test_an_exported_folder_decodes_alone(
     toy_model_dir: ToyModel, tmp_path: Path
 ) -> None:
     data = toy_model_dir.data
-    lines = (data / "test.src").read_text(encoding="utf-8").splitlines()[:5]
+    lines = (data / "test.src").read_text("utf-8").splitlines()[:5]
     exported = export(toy_model_dir.checkpoint, tmp_path / "model", data, "--fp32")
     assert str(data) not in str(read_checkpoint(exported)["cfg"])
     before, after = (
@@ -146,7 +145,7 @@ def test_what_a_drafter_shares_with_its_verifier_is_left_out_and_no_other_model_
     drafter = save(tmp_path / "drafter.pt", encoder=encoder, **weights)
     exported = export(verifier, tmp_path, tmp_path)  # into its data folder
     before = exported.read_bytes()
-    with pytest.raises(AggdecError, match=r"model\.pt: is there already; name another"):
+    with refused_with(r"model\.pt: is there already; name another"):
         export(drafter, tmp_path, tmp_path)
     assert exported.read_bytes() == before
     for model, precision in ((verifier, ["--fp32"]), (exported, [])):
@@ -156,5 +155,5 @@ def test_what_a_drafter_shares_with_its_verifier_is_left_out_and_no_other_model_
         assert kept.keys() == weights.keys()
         assert kept["print"].equal(fingerprint)
     folder = tmp_path / "other"
-    with pytest.raises(AggdecError, match=r"no weights in common with .*drafter\.pt"):
+    with refused_with(r"no weights in common with .*drafter\.pt"):
         export(drafter, folder, tmp_path, "--without-shared", exported, "--fp32")

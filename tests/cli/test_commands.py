@@ -10,9 +10,8 @@ import pytest
 import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import GROUPS, VERBS, parse
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from tests.lab.bench.tiny import made_up_record, made_up_run
-from tests.support.helpers import ToyModel
+from tests.support.helpers import ToyModel, refused_with
 
 
 def test_the_verbs_and_the_package_are_named_from_any_folder_without_torch_or_fairseq(
@@ -43,12 +42,12 @@ SAME = "H-1\t-1\ta\nP-1\t-0.1 -0.2\n"
 
 def compare(folder: Path, *texts: str) -> int | None:
     for name, text in zip("ab", texts, strict=True):
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, "utf-8")
     return aggdec(["compare", str(folder / "a"), str(folder / "b")])
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "status", "printed"),
+    "first, second, status, printed",
     [
         # but for rounding
         ("H-0\t-0.5\ta b c\n", "H-0\t-0.5001\ta b c\n", 0, ["identical: 1 of 1\n"]),
@@ -79,7 +78,7 @@ def test_differences_are_shown_with_their_scores_and_a_near_tie_is_no_fault(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text, message",
     [
         ("S-0\tc\nH-0\t-1\tb\n", "sentence 0 has another source in the second file"),
         ("S-0\ta\nH-0\t-1\tb\n" * 2, "b, line 3: sentence 0 comes more than once"),
@@ -91,7 +90,7 @@ def test_differences_are_shown_with_their_scores_and_a_near_tie_is_no_fault(
 def test_a_file_of_other_data_or_of_two_runs_or_damaged_is_refused(
     text: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         compare(tmp_path, "S-0\ta\nH-0\t-1\tb\n", text)
 
 
@@ -113,10 +112,8 @@ def test_records_become_tables_and_figures(
     text = capsys.readouterr().out
     assert text.index("## small") < text.index("## other")
     assert "commit 0123456789ab, 2030-01-01T00:00:00+00:00" in text
-    (row, *_) = [line for line in text.splitlines() if line.startswith("| iad")]
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[1:4] == ["0.0600 (0.0300-0.1200)", "6.67x", "3.33x"]
-    assert "4.40" in cells  # 44 tokens in 10 iterations
+    cells = "| iad | 0.0600 (0.0300-0.1200) | 6.67x | 3.33x |"
+    assert cells in " ".join(text.split())
     for name in ("batch_sizes.png", "edit_ratio.svg", "sentences.svg"):
         assert (figures / f"small_{name}").stat().st_size > 0
         assert str(figures / f"small_{name}") in text
@@ -141,5 +138,5 @@ def test_tune_measures_prints_and_goes_on_under_the_same_conditions_only(
     # two block sizes, then the other tolerance with the faster one
     assert output.read_text().count('"search": "gad++"') == 3
     conditions = r"measured under other conditions \(sentences: 3 now, 2 there"
-    with pytest.raises(AggdecError, match=conditions):
+    with refused_with(conditions):
         aggdec([*words, "3"])

@@ -35,8 +35,8 @@ def test_built_in_sentences_are_decoded_losslessly_and_their_drafts_shown(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = SHIPPED[task].folder / "sentences.txt"
-    sentences = file.read_text(encoding="utf-8").splitlines()[::14]
-    (tmp_path / "input").write_text("\n\n".join(sentences), encoding="utf-8")
+    sentences = file.read_text("utf-8").splitlines()[::14]
+    (tmp_path / "input").write_text("\n\n".join(sentences), "utf-8")
     aggdec(f"demo --task {task} --input {tmp_path}/input --rounds 1".split())
     blocks, _, table = capsys.readouterr().out.partition("\nmode ")
     rows = {line.split()[0]: line for line in table.splitlines()[3:]}

@@ -75,7 +75,7 @@ def test_a_file_in_batches_without_too_long_lines(
         sentence.tokens for sentence in expected.values()
     ]
     records = map(
-        json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines()
+        json.loads, (tmp_path / "stats.jsonl").read_text("utf-8").splitlines()
     )
     lengths = {record["id"]: record["output_length"] for record in records}
     assert lengths == {

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
-from tests.support.helpers import PLUGIN, TINY_TRANSFORMER, generate_here, train_toy
+from tests.support.helpers import (
+    PLUGIN,
+    TINY_TRANSFORMER,
+    generate_here,
+    refused_with,
+    train_toy,
+)
 
 TASK = "translation_multi_simple_epoch"
 LANGUAGES = "--lang-pairs src-tgt --encoder-langtok src --decoder-langtok"
@@ -29,12 +34,12 @@ def test_verify_forces_what_the_task_forces(
     checks = json.loads(record.read_text())["checks"]
     drafted = [check for check in checks if "whole" in check["mode"]]
     assert all(check["accepted"] > 0.8 * check["drafted"] > 0 for check in drafted)
-    with pytest.raises(AggdecError, match=r"valid2.tgt-src.src: no such split"):
+    with refused_with(r"valid2.tgt-src.src: no such split"):
         aggdec(f"{common} --gen-subset valid2".split())
     greedy = f"{model.data} --path {checkpoint} --user-dir {PLUGIN} --cpu --task aggressive_{TASK} --decoding greedy"
     for given, message in (
         ("", "needs both for decoding"),
         ("-s src -t tgt --gen-subset tset", "main:src-tgt.*: no such split"),
     ):
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             generate_here(*f"{greedy} {LANGUAGES} {given}".split())

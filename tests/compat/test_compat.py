@@ -8,7 +8,6 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -26,14 +25,12 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.tasks import FairseqTask
 from omegaconf import OmegaConf
 
-import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks import loading
 from tests.support.helpers import PLUGIN, ToyModel
-
-fairseq_aggdec.register()
+from tests.support.random_models import task_of
 
 
 class Call:
@@ -247,7 +244,7 @@ def parsed(command: str, given: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "message"),
+    "command, given, message",
     [
         (
             "generation",
@@ -302,7 +299,7 @@ def test_what_is_no_option_of_this_plugin_is_left_to_fairseq(
 
 
 @pytest.mark.parametrize(
-    ("given", "has_torch_xla", "tpu"),
+    "given, has_torch_xla, tpu",
     [("--bf16", False, False), ("--bf16", True, True), ("--tpu", False, True)],
 )
 def test_bfloat16_is_not_taken_for_a_tpu(
@@ -349,7 +346,7 @@ def test_a_loaded_checkpoint_reaches_the_other_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "is_fused"), [((2, 20), False), ((2, 400), True), ((2, 20, 80), True)]
+    "shape, is_fused", [((2, 20), False), ((2, 400), True), ((2, 20, 80), True)]
 )
 def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(
     shape: tuple[int, ...], is_fused: bool
@@ -384,8 +381,7 @@ def test_a_model_that_is_to_translate_the_other_way_is_warned_of_once(
 @pytest.mark.parametrize("from_yaml", [False, True])
 def test_non_autoregressive_models_keep_their_options(from_yaml: bool) -> None:
     """Without the patch a configuration's would be lost, and training end at the first batch."""
-    words = Dictionary()
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    task = task_of(Dictionary())
     shape = {"encoder_embed_dim": 8, "decoder_embed_dim": 8}
     shape |= {"encoder_layers": 1, "decoder_layers": 1}
 

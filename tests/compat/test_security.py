@@ -31,7 +31,7 @@ class Intruder:
     def store(self, old_style: bool = False, **options: Any) -> None:
         """Writes the checkpoint, with these options of its model; otherwise it would pass for a drafter, too."""
         model = Namespace(**{**vars(self._state["cfg"]["model"]), **options})
-        stored: dict[str, Any] = {"args": model, "cfg": None}
+        stored: Any = {"args": model, "cfg": None}
         if not old_style:
             stored = {"cfg": {**self._state["cfg"], "model": model}}
         weights = {**self._state["model"], "decoder.mask_embedding": torch.zeros(1)}
@@ -67,7 +67,7 @@ def entrances(
 
 
 @pytest.mark.parametrize(
-    ("option", "old_style"),
+    "option, old_style",
     [("decoder_xformers_att_config", False), ("adaptive_softmax_cutoff", True)],
 )
 def test_code_is_refused_at_every_entrance(

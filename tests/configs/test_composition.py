@@ -54,7 +54,7 @@ def known_options(group: str, name: str) -> set[str]:
     return option_names(REGISTRIES[group]["dataclass_registry"][name])
 
 
-@pytest.mark.parametrize(("experiment", "model"), ALL)
+@pytest.mark.parametrize("experiment, model", ALL)
 def test_what_is_written_is_composed_of_options_that_exist(
     experiment: str, model: str
 ) -> None:

@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.configs.composing import compose
 
 PAPERS = yaml.safe_load(
-    Path(__file__).with_name("hyperparameters.yaml").read_text(encoding="utf-8")
+    Path(__file__).with_name("hyperparameters.yaml").read_text("utf-8")
 )
 MODELS = sorted(
     {model for table in PAPERS["tables"] for model in chain.from_iterable(table["of"])}

@@ -241,7 +241,7 @@ CORES = str(len(os.sched_getaffinity(0)))
 
 
 @pytest.mark.parametrize(
-    ("experiment", "stages", "environment", "words"),
+    "experiment, stages, environment, words",
     [
         # fewer GPUs than the papers', a processor without bfloat16
         ("wmt14_en_de", "teacher", "GPUS=2", "optimization.update_freq=[16]"),

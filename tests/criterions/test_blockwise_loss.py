@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +14,15 @@ from fairseq_aggdec.criterions.blockwise_loss import (
     block_scores,
     targets_of_head,
 )
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.criterions.pairs import random_pairs
-from tests.support.random_models import dictionary, random_blockwise, random_model
+from tests.support.helpers import refused_with
+from tests.support.random_models import (
+    dictionary,
+    random_blockwise,
+    random_model,
+    task_of,
+)
 
 WORDS = dictionary(20)
 PAD = WORDS.pad()
@@ -31,7 +35,7 @@ BATCH = random_pairs([5, 1, 9], WORDS, torch.Generator().manual_seed(2))
 def criterion(heads_per_step: int = 1, **options: Any) -> BlockwiseLoss:
     options = {"sentence_avg": False, **options}
     config = BlockwiseLossConfig(heads_per_step=heads_per_step, **options)
-    return BlockwiseLoss(config, SimpleNamespace(target_dictionary=WORDS))
+    return BlockwiseLoss(config, task_of(WORDS))
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
@@ -118,7 +122,7 @@ def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
     assert {*drawn(net, 20, first_head_weight=2.5)} == {*others}
     frozen = model("identity")
     frozen.base_is_frozen = True
-    with pytest.raises(AggdecError, match="--first-head-weight: head 1 is the output"):
+    with refused_with("--first-head-weight: head 1 is the output"):
         criterion(K, first_head_weight=2.5)(frozen, BATCH)
 
 
@@ -163,11 +167,11 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(AggdecError, match="--first-head-weight nan: must be at least"):
+    with refused_with("--first-head-weight nan: must be at least"):
         criterion(first_head_weight=math.nan)
-    with pytest.raises(AggdecError, match="--heads-per-step 0"):
+    with refused_with("--heads-per-step 0"):
         criterion(0)
-    with pytest.raises(AggdecError, match="needs --criterion blockwise_loss"):
+    with refused_with("needs --criterion blockwise_loss"):
         model()(**BATCH["net_input"])
-    with pytest.raises(AggdecError, match="needs --arch blockwise_transformer"):
+    with refused_with("needs --arch blockwise_transformer"):
         criterion()(random_model(1, WORDS), BATCH)

@@ -1,7 +1,6 @@
 """The loss against a slow transcription of the paper, and what is logged."""
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from fairseq_aggdec.criterions.glancing_block_loss import (
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, blocks_at
 from tests.criterions.pairs import random_pairs
-from tests.support.random_models import dictionary, random_drafter
+from tests.support.random_models import dictionary, random_drafter, task_of
 
 WORDS = dictionary(20)
 PAD = WORDS.pad()
@@ -28,7 +27,7 @@ def criterion(glancing: str = "0.5:0.3", decay: float = 1.0) -> GlancingBlockLos
     config = GlancingBlockLossConfig(
         glancing=glancing, position_decay=decay, max_update=100, sentence_avg=False
     )
-    return GlancingBlockLoss(config, SimpleNamespace(target_dictionary=WORDS))
+    return GlancingBlockLoss(config, task_of(WORDS))
 
 
 def drafter(shape: str, **changes: Any) -> NarDrafterModel:
@@ -119,7 +118,7 @@ def transcription(
 )
 @pytest.mark.parametrize("transition_dim", [0, 8])
 @pytest.mark.parametrize(
-    ("glancing", "update", "ratio", "decay"),
+    "glancing, update, ratio, decay",
     [
         ("0.5:0.3", 0, 0.5, 1.0),
         ("0.9:0.7", 50, 0.8, 0.5),

@@ -159,7 +159,7 @@ def test_top_beta_position_by_position(
 
 
 @pytest.mark.parametrize(
-    ("drafted", "rules"),
+    "drafted, rules",
     [
         (PAD, {}),
         (EOS, {"min_len": 1}),

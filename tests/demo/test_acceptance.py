@@ -17,7 +17,7 @@ def loaded(task: str) -> Model:
 
 
 @pytest.mark.parametrize(
-    ("task", "decoding", "tokens"),
+    "task, decoding, tokens",
     [
         ("gec", "iad", 5.75),
         ("mt", "gad", 4.79),
@@ -34,9 +34,7 @@ def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
     generator = model.task.build_generator(
         model.models, Namespace(beam=beam), decoding=how, extra_gen_cls_kwargs=own
     )
-    lines = (
-        (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
-    )
+    lines = (shown.folder / "sentences.txt").read_text("utf-8").splitlines()[::3]
     for batch in batches_of(model.task, [model.encode(line) for line in lines], 1):
         model.task.inference_step(generator, model.models, batch)
     assert generator.totals.committed / generator.totals.iterations == pytest.approx(

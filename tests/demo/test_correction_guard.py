@@ -6,7 +6,7 @@ from fairseq_aggdec.demo.correction_guard import trusted
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "kept"),
+    "source, output, kept",
     [
         # numbers, code and the ends of what is no sentence stay
         ("Dear Anna,", "Dear Anna,.", "Dear Anna,"),

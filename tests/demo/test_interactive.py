@@ -16,7 +16,7 @@ def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) 
         "The price is 20 €.",
         "The price is 20 £.",
     ]
-    (tmp_path / "input.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "input.txt").write_text("\n".join(lines) + "\n", "utf-8")
     command = [
         folder,
         "--path",

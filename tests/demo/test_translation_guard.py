@@ -48,11 +48,7 @@ def test_a_sentence_that_would_be_spoilt_stays_and_the_others_are_translated() -
 
 
 def test_the_demos_sentences_are_the_models_own_greedy_output_every_one() -> None:
-    lines = (
-        (SHIPPED["mt"].folder / "sentences.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    lines = (SHIPPED["mt"].folder / "sentences.txt").read_text("utf-8").splitlines()
     translated = shipped().translate(lines)
     assert [note for result in translated for note in result.notes] == []
     assert [result.text for result in translated] == [
@@ -62,7 +58,7 @@ def test_the_demos_sentences_are_the_models_own_greedy_output_every_one() -> Non
 
 def test_the_same_checkpoint_as_ones_own_says_what_fairseq_says() -> None:
     folder = SHIPPED["mt"].folder
-    options: dict[str, Any] = {"moses_no_escape": True, "moses_no_dash_splits": True}
+    options: Any = {"moses_no_escape": True, "moses_no_dash_splits": True}
     own = load(
         folder / "model.pt",
         source_lang="en",
@@ -86,7 +82,7 @@ def test_signs_of_a_word_processor_are_read_as_plain_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "note"),
+    "source, output, note",
     [
         ("It is 3.5 miles to the sea.", "Es sind 3,5 Meilen bis zum Meer.", None),
         ("He has 1,299.50 dollars.", "Er hat 1.299,50 Dollar.", None),

@@ -259,7 +259,7 @@ class _Checker:
         if mode.get("block_size") and mode.get("drafts", "oracle") == "oracle":
             drafter = self._drafter(mode["drafter"]) if "drafter" in mode else None
             block_draft = BlockDraftOptions(drafter, mode["block_size"])
-        options: dict[str, Any] = {
+        options: Any = {
             "src_dict": None if self.is_speech else self.source,
             "decoding": mode["decoding"],
             "block_draft": block_draft,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from fairseq_aggdec import register
 from fairseq_aggdec.lab.bench.random_models import RandomModel
 from tests.lab.bench.tiny import tiny_model
 
@@ -10,5 +9,4 @@ from tests.lab.bench.tiny import tiny_model
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> RandomModel:
     """A random model of two layers, and its drafters."""
-    register()
     return tiny_model(tmp_path_factory.mktemp("tiny"))

@@ -8,9 +8,9 @@ import pytest
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.tokens import Decoded
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.lab.trace import read_traces, text
+from tests.support.helpers import refused_with
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(
@@ -58,18 +58,16 @@ def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None:
     assert [trace.number for trace in read_traces(stats)] == [2, 7]
     assert [trace.number for trace in read_traces(stats, limit=1)] == [2]
-    with pytest.raises(AggdecError, match=r"gad.jsonl: has no sentences 3, 9"):
+    with refused_with(r"gad.jsonl: has no sentences 3, 9"):
         aggdec(["report", "trace", str(stats), "--sentences", "2,3,9"])
-    record = json.loads(stats.read_text(encoding="utf-8").splitlines()[0])
+    record = json.loads(stats.read_text("utf-8").splitlines()[0])
     stats.write_text(
         json.dumps(record | {"committed_per_iteration": [2, 1, 3, 3]}) + "\n",
-        encoding="utf-8",
+        "utf-8",
     )
-    with pytest.raises(AggdecError, match=r"l, line 1: not of .*counters do not fit"):
+    with refused_with(r"l, line 1: not of .*counters do not fit"):
         aggdec(["report", "trace", str(stats)])
     without = Decoded([4, 2], [], SentenceStats([1], [1], [1]))
     StatsFile(str(stats)).write(1, [4], without, None)
-    with pytest.raises(
-        AggdecError, match=r"line 1: has no drafts; decode with .*--reta"
-    ):
+    with refused_with(r"line 1: has no drafts; decode with .*--reta"):
         aggdec(["report", "trace", str(stats)])

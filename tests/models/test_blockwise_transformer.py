@@ -11,10 +11,10 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.models import blockwise_transformer as module
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from tests.support.helpers import refused_with
 from tests.support.oracle import assert_fairseqs
 from tests.support.random_models import (
     HEAD_KINDS,
@@ -26,6 +26,7 @@ from tests.support.random_models import (
     random_blockwise,
     random_model,
     save_base,
+    task_of,
 )
 from tests.support.small_generators import generator
 
@@ -142,7 +143,7 @@ def test_heads_of_the_base_are_taken_where_they_fit(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options, message",
     [
         ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
         ({"path": None, "freeze_base": True}, "--freeze-base without --base-checkp"),
@@ -157,7 +158,7 @@ def test_options_that_do_not_fit_are_refused(
     options: dict[str, Any], message: str, path: Path
 ) -> None:
     save_base(random_model(1, WORDS), path)
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         on_base(**{"path": path, "words": WORDS, **options})
 
 
@@ -177,7 +178,7 @@ def test_weights_that_do_not_fit_are_refused(path: Path) -> None:
     }
     for message, state in states.items():
         save_state(state, path)
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             on_base(path, WORDS)
 
 
@@ -192,8 +193,7 @@ def test_a_checkpoint_at_hand_is_loaded_without_its_base(
     args.base_checkpoint = ""  # as aggdec export leaves it
     monkeypatch.setattr(module, "is_loading_models", lambda: True)
     ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
-    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    model = BlockwiseTransformerModel.build_model(args, task)
+    model = BlockwiseTransformerModel.build_model(args, task_of(WORDS))
     assert module.proposal_heads(model) == 3
     # as the base model's, which rounds alike
     assert all(weight.requires_grad for weight in model.parameters())

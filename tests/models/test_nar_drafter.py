@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import (
     Blocks,
     NarDrafterConfig,
@@ -22,13 +20,16 @@ from fairseq_aggdec.models.nar_drafter import (
     random_prefix_lengths,
 )
 from fairseq_aggdec.models.nar_drafter_decoder import TransitionHead
+from tests.support.helpers import refused_with
 from tests.support.random_models import (
     DRAFTER_SHAPES,
+    arguments,
     dictionary,
     random_batch,
     random_drafter,
     random_model,
     save_base,
+    task_of,
 )
 
 WORDS = dictionary(20)
@@ -167,7 +168,7 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
         first.append(predicted)
         return torch.zeros_like(predicted, dtype=torch.bool)
 
-    inputs: dict[str, Any] = {**batch([6, 9]), "prev_output_tokens": prefixes(2, 6)}
+    inputs: Any = {**batch([6, 9]), "prev_output_tokens": prefixes(2, 6)}
     inputs |= {"blocks": blocks, "reveal": reveal}
     logits, trained = model(**inputs)
     assert bool(trained.all())
@@ -192,7 +193,7 @@ def architecture(cfg: NarDrafterConfig) -> list[Any]:
 @pytest.mark.parametrize("written", ["flat", "in a group", "without groups"])
 def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> None:
     """On a command line and in YAML; only dropout belongs to the training."""
-    shape: dict[str, Any] = {
+    shape: Any = {
         "decoder_layers": 3,
         "encoder_normalize_before": True,
         "share_all_embeddings": True,
@@ -219,7 +220,7 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "option"),
+    "changes, option",
     [
         ({"adaptive_softmax_cutoff": "5,10"}, "--adaptive-softmax-cutoff"),
         ({"block_size": 0}, "--block-size"),
@@ -232,7 +233,7 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
 def test_options_that_the_decoder_cannot_honour(
     changes: dict[str, Any], option: str
 ) -> None:
-    with pytest.raises(AggdecError, match=option):
+    with refused_with(option):
         drafter("causal, post-norm sinusoidal", **changes)
 
 
@@ -241,12 +242,10 @@ def test_dictionaries_that_the_verifiers_encoder_does_not_share_are_refused_in_a
 ) -> None:
     model = random_model(1, WORDS, share_all_embeddings=True)
     path = str(save_base(model, tmp_path / "v.pt"))
-    cfg = Namespace(encoder_from=path, share_all_embeddings=True)
-    ARCH_CONFIG_REGISTRY["nar_drafter"](cfg)
-    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
+    cfg = arguments("nar_drafter", encoder_from=path, share_all_embeddings=True)
     refused = r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"
-    with pytest.raises(AggdecError, match=refused):
-        NarDrafterModel.build_model(cfg, task)
+    with refused_with(refused):
+        NarDrafterModel.build_model(cfg, task_of(WORDS, dictionary(7)))
 
 
 def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:

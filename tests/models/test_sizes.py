@@ -1,20 +1,16 @@
 """Sizes by name, and the named architectures made of them."""
 
 from argparse import Namespace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, build_model
 from omegaconf import OmegaConf
 
-import fairseq_aggdec
 from fairseq_aggdec.models.sizes import SIZES, architecture
-from tests.support.random_models import dictionary
+from tests.support.random_models import dictionary, task_of
 
-fairseq_aggdec.register()
-WORDS = dictionary(20)
-TASK = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+TASK = task_of(dictionary(20))
 
 
 def test_every_size_has_a_name_for_arch() -> None:
@@ -44,7 +40,7 @@ def test_bart_from_yaml_takes_the_weights_of_a_checkpoint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "options", "layers"),
+    "form, options, layers",
     [
         ("command line", {"decoder_layers": 2}, (11, 2)),
         ("YAML", {}, (11, 1)),

@@ -24,7 +24,7 @@ PAGES = [
         for path in sorted((ROOT / part).rglob("*.md"))
     ),
 ]
-TEXT = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+TEXT = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in PAGES}
 
 
 @pytest.mark.parametrize("page", TEXT)
@@ -34,7 +34,7 @@ def test_named_files_and_sections_exist(page: str) -> None:
         assert target.exists(), f"{page} links to {path}"
         if section:
             headings = re.findall(
-                r"^#+ (.*)", target.read_text(encoding="utf-8"), flags=re.MULTILINE
+                r"^#+ (.*)", target.read_text("utf-8"), flags=re.MULTILINE
             )
             anchors = [
                 re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -78,7 +78,7 @@ PLACES = re.findall(
 )
 
 
-@pytest.mark.parametrize(("citations", "files"), PLACES)
+@pytest.mark.parametrize("citations, files", PLACES)
 def test_an_equation_lives_where_the_page_says(citations: str, files: str) -> None:
     """The file's docstring names paper and place: `papers/000 Eq. 7` for Ge et al. 2022, Eq. 7."""
     numbers = {
@@ -90,9 +90,7 @@ def test_an_equation_lives_where_the_page_says(citations: str, files: str) -> No
     for path in re.findall(r"\]\(([^)]+)\)", files):
         docstring = " ".join(
             (
-                ast.get_docstring(
-                    ast.parse((ROOT / "docs" / path).read_text(encoding="utf-8"))
-                )
+                ast.get_docstring(ast.parse((ROOT / "docs" / path).read_text("utf-8")))
                 or ""
             ).split()
         )
@@ -137,7 +135,7 @@ def test_the_page_lists_every_name_of_fairseq_that_is_replaced() -> None:
     table = re.findall(r"^\| (`.*?) \|", section[2].partition("\n## ")[0], re.MULTILINE)
     listed = re.findall(r"`([^`]+)`", "".join(table))
     package = (ROOT / "fairseq_aggdec").rglob("*.py")
-    replaced = [replaced_names(path.read_text(encoding="utf-8")) for path in package]
+    replaced = [replaced_names(path.read_text("utf-8")) for path in package]
     assert sorted(listed) == sorted(set().union(*replaced))
 
 

@@ -14,9 +14,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = yaml.safe_load(
-    (ROOT / "tests/support/mutants.yaml").read_text(encoding="utf-8")
-)
+FAULTS = yaml.safe_load((ROOT / "tests/support/mutants.yaml").read_text("utf-8"))
 TRIED = FAULTS if "ALL_FAULTS" in os.environ else FAULTS[:1]
 FOLDERS = ("configs", "tests", "scripts", "docs")
 """what is copied beside the package; a fault's file that names none of them is one of the package"""
@@ -64,11 +62,11 @@ def passes(tests: str, folder: Path, fault: str = "") -> bool:
 
 def test_every_fault_can_be_put_into_the_code_and_names_tests() -> None:
     for fault in FAULTS:
-        text = faulty_file(fault, ROOT).read_text(encoding="utf-8")
+        text = faulty_file(fault, ROOT).read_text("utf-8")
         assert text.count(fault["old"]) == 1, fault
         for test in fault["tests"].split():
             file, _, name = test.partition("::")
-            tests = (ROOT / file).read_text(encoding="utf-8")
+            tests = (ROOT / file).read_text("utf-8")
             assert f"def {name.partition('[')[0]}" in tests, fault
 
 
@@ -77,9 +75,9 @@ def test_a_fault_is_seen(fault: dict[str, str], copy: Path) -> None:
     """The first is tried in every run: it once reached users, and once survived the suite."""
     assert passes(fault["tests"], copy), "fails without any fault"
     path = faulty_file(fault, copy)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")
+    text = path.read_text("utf-8")
+    path.write_text(text.replace(fault["old"], fault["new"]), "utf-8")
     try:
         assert not passes(fault["tests"], copy, fault["fault"])
     finally:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, "utf-8")

@@ -53,7 +53,7 @@ TEXTS = {
 
 def blocks(language: str) -> list[str]:
     """The fenced code blocks of one language."""
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    text = "".join(page.read_text("utf-8") for page in PAGES)
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -185,7 +185,7 @@ def test_program_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (checkout / "program.py").write_text(program, encoding="utf-8")
+    (checkout / "program.py").write_text(program, "utf-8")
     monkeypatch.chdir(checkout)
     runpy.run_path("program.py")
     assert "brother" in capsys.readouterr().out

@@ -31,12 +31,12 @@ def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
 
 def test_recorded_verifications_have_passed() -> None:
     for path in (ROOT / "docs" / "verify").glob("*.json"):
-        assert json.loads(path.read_text(encoding="utf-8"))["passed"], path
+        assert json.loads(path.read_text("utf-8"))["passed"], path
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_tables_of_a_page_are_those_of_the_records(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text("utf-8")
     assert filled(text) == text, (
         "python -m tests.support.measured_tables writes them anew"
     )
@@ -44,13 +44,13 @@ def test_the_tables_of_a_page_are_those_of_the_records(page: str) -> None:
 
 @pytest.mark.parametrize("path", pictures())
 def test_a_picture_shows_what_is_recorded(path: str) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
     assert re.search(rf"!\[[^]]+\]\({path}\)", readme)
-    assert (ROOT / path).read_text(encoding="utf-8") == pictures()[path], (
+    assert (ROOT / path).read_text("utf-8") == pictures()[path], (
         "python -m tests.support.measured_tables draws it anew"
     )
 
 
 def test_every_record_is_read_by_a_page() -> None:
-    pages = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    pages = "".join((ROOT / page).read_text("utf-8") for page in PAGES)
     assert [path.name for path in RECORDS if path.stem not in pages] == []

@@ -51,7 +51,7 @@ KNOWS: dict[str, set[str]] = {
 def modules(path: Path) -> set[str]:
     """All that a file imports, with what it takes from it: `fairseq_aggdec.errors.AggdecError`."""
     names = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
@@ -142,7 +142,7 @@ def test_one_file_asks_for_the_device() -> None:
     found = {
         file.name
         for file in files
-        if asks.search(file.read_text(encoding="utf-8"))
+        if asks.search(file.read_text("utf-8"))
         and file.parent.name not in ("cuda", "graphs")
     }
     assert found == {"choose_backend.py"}
@@ -185,7 +185,7 @@ def test_no_mode_is_asked_for_by_its_name() -> None:
     """But by modes.py: others ask what a mode does (`Mode.copies`), or hand a name on (`GREEDY`)."""
     counts = {
         str(file.relative_to(PACKAGE)): asked_by_name(
-            ast.parse(file.read_text(encoding="utf-8"))
+            ast.parse(file.read_text("utf-8"))
         )
         for file in PACKAGE.rglob("*.py")
     }
@@ -194,13 +194,13 @@ def test_no_mode_is_asked_for_by_its_name() -> None:
     assert {file: count for file, count in counts.items() if count} == {}
 
 
-@pytest.mark.parametrize(("option", "limit"), [("top_beta", 4), ("drafter_path", 10)])
+@pytest.mark.parametrize("option, limit", [("top_beta", 4), ("drafter_path", 10)])
 def test_an_option_is_known_in_few_files(option: str, limit: int) -> None:
     """The rest hands on `Decoding`."""
     word = re.compile(rf"\b{option}\b")
     files = [
         file.name
         for file in PACKAGE.rglob("*.py")
-        if word.search(file.read_text(encoding="utf-8"))
+        if word.search(file.read_text("utf-8"))
     ]
     assert len(files) <= limit, files

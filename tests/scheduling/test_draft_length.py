@@ -127,7 +127,7 @@ def test_the_more_rows_share_a_pass_the_shorter() -> None:
 
 @pytest.mark.parametrize("steps", [True, False])
 @pytest.mark.parametrize(
-    ("call", "rows", "least", "most"),
+    "call, rows, least, most",
     [(0.5, 1, 4, 8), (0.5, 32, 0, 0), (100.0, 1, 0, 0)],
 )
 def test_a_model_drafts_alone_and_not_in_large_batches_nor_where_it_costs_too_much(

@@ -25,18 +25,9 @@ def checkout_with(experiment: str, folder: Path) -> Path:
     return root
 
 
-def run(
-    stage: str,
-    *arguments: str,
-    data: Path,
-    work: Path,
-    root: Path = ROOT,
-    cwd: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Runs one script and returns its output; a failure shows it."""
-    done = run_whatever_comes(
-        stage, *arguments, data=data, work=work, root=root, cwd=cwd
-    )
+def run(stage: str, *arguments: str, **where: Path) -> subprocess.CompletedProcess[str]:
+    """Runs one script and returns its output; a failure shows it. `where`: see `run_whatever_comes`."""
+    done = run_whatever_comes(stage, *arguments, **where)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 
@@ -51,16 +42,16 @@ def run_whatever_comes(
 ) -> subprocess.CompletedProcess[str]:
     """`run` of a script that may fail."""
     settings = {
-        "AGGDEC_DATA": data,
-        "AGGDEC_WORK": work,
+        "AGGDEC_DATA": str(data),
+        "AGGDEC_WORK": str(work),
         "AGGDEC_VENV": sys.prefix,
+        "OMP_NUM_THREADS": "1",
     }
-    environment = (
-        os.environ
-        | {name: str(value) for name, value in settings.items()}
-        | {"OMP_NUM_THREADS": "1"}
-    )
-    command = ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200
+        ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=1200,
     )

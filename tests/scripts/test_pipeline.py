@@ -109,9 +109,7 @@ def test_translation_from_text_to_tables(
     ):
         assert word in tables.stdout
     assert "## Ge et al. 2022, Table 5: " in tables.stdout  # the stage `table`
-    commands = (
-        (work / "table.md").read_text(encoding="utf-8").partition("## Commands")[2]
-    )
+    commands = (work / "table.md").read_text("utf-8").partition("## Commands")[2]
     assert all(f"decode/test/{name}" in commands for name in ("nar", "gad"))
 
     verifier = ("--model", str(work / "verifier/model.pt"))

@@ -49,7 +49,7 @@ def test_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for run in load_record(table / model / "record.json").runs
         ][:2] == [1.0, 1.0]
         assert (table / model / "pictures.png").is_file()
-    assert "Mean accepted block" in (table / "table.md").read_text(encoding="utf-8")
+    assert "Mean accepted block" in (table / "table.md").read_text("utf-8")
 
 
 def test_an_unknown_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

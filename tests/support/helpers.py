@@ -10,13 +10,21 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    chdir,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TextIO
 
 import pytest
+
+from fairseq_aggdec.errors import AggdecError
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 """the value of --user-dir"""
@@ -29,6 +37,13 @@ TINY_TRANSFORMER = (
 
 TRAINING = "--optimizer adam --clip-norm 1 --seed 1 --cpu --no-progress-bar --num-workers 0".split()
 """for fairseq-train; without a process for the batches, which takes longer to start and end than it saves"""
+
+
+def refused_with(
+    message: str,
+) -> AbstractContextManager[pytest.ExceptionInfo[AggdecError]]:
+    """The block ends with an error for the user whose text matches."""
+    return pytest.raises(AggdecError, match=message)
 
 
 @dataclass(frozen=True)
@@ -133,6 +148,12 @@ def _logged(stream: TextIO) -> Iterator[None]:
             logger.setLevel(level)
 
 
+def stamps(folder: Path) -> dict[Path, int]:
+    """When each file was written."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: path.stat().st_mtime_ns for path in files}
+
+
 def generate_here(*arguments: object) -> str:
     """What fairseq-generate prints."""
     return run_cli("fairseq-generate", *arguments).stdout
@@ -148,7 +169,7 @@ def binarised(
     for split, sentences in pairs.items():
         for side, language in enumerate(("src", "tgt")):
             text = "".join(" ".join(pair[side]) + "\n" for pair in sentences)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+            (folder / f"{split}.{language}").write_text(text, "utf-8")
     prefixes = [f"--{split}pref={folder / split}" for split in pairs]
     command = ["-s", "src", "-t", "tgt", *prefixes, "--workers", 1]
     command += ["--joined-dictionary", "--destdir", folder / "bin"]

@@ -218,7 +218,7 @@ def verified(*names: str) -> Table:
     rows = []
     for name in names:
         record = json.loads(
-            (ROOT / "docs" / "verify" / f"{name}.json").read_text(encoding="utf-8")
+            (ROOT / "docs" / "verify" / f"{name}.json").read_text("utf-8")
         )
         checks = [check for check in record["checks"] if check["lossless"]]
         modes, precisions = (
@@ -297,9 +297,9 @@ def filled(page: str) -> str:
 
 def main(pages: Sequence[str] = PAGES) -> None:
     """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
-    texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
+    texts = {name: filled((ROOT / name).read_text("utf-8")) for name in pages}
     for name, text in {**texts, **pictures()}.items():
-        (ROOT / name).write_text(text, encoding="utf-8")
+        (ROOT / name).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

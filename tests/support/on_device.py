@@ -11,7 +11,7 @@ from tests.support.random_models import random_batch
 from tests.support.small_generators import FEW_WORDS
 
 LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])
-LIMIT: dict[str, Any] = {"max_len_b": 24}
+LIMIT: Any = {"max_len_b": 24}
 WIDE: dict[str, Any] = {
     f"{side}_{name}": size
     for side in ("encoder", "decoder")

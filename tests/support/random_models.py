@@ -27,7 +27,7 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
 fairseq_aggdec.register()
 
-TINY: dict[str, Any] = {
+TINY: Any = {
     **{
         f"{side}_{name}": size
         for side in ("encoder", "decoder")
@@ -62,12 +62,22 @@ TINY_OF: dict[str, dict[str, Any]] = {
 """options of architectures that are no Transformers"""
 
 
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Random numbers, the same in every run."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
 def dictionary(words: int, offset: int = 0) -> Dictionary:
     """A dictionary of the words w0, w1, ... and fairseq's four special symbols."""
     symbols = Dictionary()
     for number in range(words):
         symbols.add_symbol(f"w{number + offset}")
     return symbols
+
+
+def task_of(source: Dictionary, target: Dictionary | None = None) -> Any:
+    """What models and criteria ask of a task; without `target` of one with a joined dictionary."""
+    return SimpleNamespace(source_dictionary=source, target_dictionary=target or source)
 
 
 def random_network(
@@ -86,14 +96,9 @@ def random_network(
         options: options of the architecture that differ from `TINY`.
     """
     torch.manual_seed(seed)
-    args = Namespace(
-        arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options}
-    )
-    ARCH_CONFIG_REGISTRY[arch](args)
-    dictionaries = SimpleNamespace(
-        source_dictionary=src_dict, target_dictionary=tgt_dict
-    )
-    model = ARCH_MODEL_REGISTRY[arch].build_model(args, dictionaries)
+    args = arguments(arch, **TINY_OF.get(arch, TINY) | options)
+    task = task_of(src_dict, tgt_dict)
+    model = ARCH_MODEL_REGISTRY[arch].build_model(args, task)
     draw_weights(model)
     if arch == "blockwise_transformer":
         draw_heads(model)
@@ -101,9 +106,9 @@ def random_network(
     return model
 
 
-def bart_options(arch: str, **changes: Any) -> Namespace:
-    """What `fairseq-train --arch ARCH` leaves in a checkpoint, with tiny sizes."""
-    args = Namespace(arch=arch, task="translation", **{**TINY, **changes})
+def arguments(arch: str, **given: Any) -> Namespace:
+    """The options that `fairseq-train --arch ARCH` leaves in a checkpoint."""
+    args = Namespace(arch=arch, task="translation", **given)
     ARCH_CONFIG_REGISTRY[arch](args)
     return args
 
@@ -216,7 +221,7 @@ def share_encoder(drafter: Any, verifier: Any) -> None:
 
 _PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 _LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
-_ADAPTIVE: dict[str, Any] = {
+_ADAPTIVE: Any = {
     "adaptive_softmax_cutoff": "8,12",
     "adaptive_softmax_dropout": 0.0,
 }
@@ -347,14 +352,9 @@ def on_base(
     **options: Any,
 ) -> BlockwiseTransformerModel:
     """What --arch blockwise_transformer --base-checkpoint PATH builds."""
-    args = Namespace(
-        arch="blockwise_transformer",
-        base_checkpoint=path and str(path),
-        **{"block_heads": 4, **options},
-    )
-    ARCH_CONFIG_REGISTRY["blockwise_transformer"](args)
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=tgt_dict or words)
-    return BlockwiseTransformerModel.build_model(args, task)
+    given = {"block_heads": 4, "base_checkpoint": path and str(path)} | options
+    args = arguments("blockwise_transformer", **given)
+    return BlockwiseTransformerModel.build_model(args, task_of(words, tgt_dict))
 
 
 def random_batch(

@@ -2,14 +2,13 @@
 
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 from experiments.nat_start import TABLES
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-from tests.support.random_models import draw_weights
+from tests.support.random_models import draw_weights, task_of
 
 ARCHITECTURES = tuple(TABLES)
 LENGTH_PREDICTORS = tuple(
@@ -30,14 +29,11 @@ def _nat_args(architecture: str) -> Namespace:
     return args
 
 
-def write_random_nat(
-    path: Path, architecture: str, dictionary: Dictionary, seed: int = 1
-) -> Path:
+def write_random_nat(path: Path, architecture: str, dictionary: Dictionary) -> Path:
     """Writes a checkpoint; returns the path."""
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     args = _nat_args(architecture)
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    model = ARCH_MODEL_REGISTRY[architecture].build_model(args, task)
+    model = ARCH_MODEL_REGISTRY[architecture].build_model(args, task_of(dictionary))
     draw_weights(model)
     if hasattr(model.decoder, "embed_length"):
         # lengths near the source's, which the means of encoder states at random would not give

@@ -1,7 +1,7 @@
 """A verifier with a script, and a drafter that knows the answer, for tests of the loop without a model."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from hypothesis import HealthCheck, Phase, settings
@@ -50,28 +50,8 @@ def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
     return outputs
 
 
-class Scoring(Protocol):
-    """Has scores for every token after a block's."""
-
-    def score(self, block: Block) -> Iterable[Tensor]:
-        """Read a block, and return the logits after its tokens, in chunks of n x V."""
-
-
-class ScoringVerifier(Verifier, Scoring):
-    """A `roles.Verifier` that chooses by its scores."""
-
-    def verify(
-        self,
-        block: Block,
-        rules: SearchRules,
-        ranks: int = 0,
-        sequence: Tensor | None = None,
-    ) -> Chosen:
-        return choose_block(self.score(block), PLAIN, block, rules, ranks, sequence)
-
-
 def scored(
-    verifier: Scoring,
+    verifier: Any,
     tokens: Tensor,
     starts: Tensor,
     widths: Sequence[int] | None = None,
@@ -83,7 +63,7 @@ def scored(
     return block.ragged.spread(torch.cat(parts))
 
 
-class ScriptedVerifier(ScoringVerifier):
+class ScriptedVerifier(Verifier):
     """A `roles.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
 
     It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and
@@ -100,6 +80,15 @@ class ScriptedVerifier(ScoringVerifier):
         self.read: list[list[int]] = [[] for _ in targets]
         self.rows_scored = 0
         self.calls = 0
+
+    def verify(
+        self,
+        block: Block,
+        rules: SearchRules,
+        ranks: int = 0,
+        sequence: Tensor | None = None,
+    ) -> Chosen:
+        return choose_block(self.score(block), PLAIN, block, rules, ranks, sequence)
 
     def logits_after(self, target: list[int], context: list[int]) -> Tensor:
         """V: clear, and different at every position."""
@@ -147,8 +136,3 @@ class ScriptedVerifier(ScoringVerifier):
     def keep(self, order: RowSelection) -> None:
         self.targets = [self.targets[row] for row in order.rows]
         self.read = [self.read[row] for row in order.rows]
-
-
-def with_length_cap(target: Sequence[int], max_len: int) -> list[int]:
-    """What is left of a target when EOS is forced at position `max_len`."""
-    return list(target) if len(target) <= max_len + 1 else [*target[:max_len], EOS]

@@ -16,12 +16,15 @@ from tests.support.random_models import (
     random_model,
 )
 
+Texts = list[list[list[int]]]
+"""the tokens of each sentence's hypotheses, best first"""
 WORDS = dictionary(30)
 FEW_WORDS = dictionary(12)
 BATCHES = [
     random_batch(seed, WORDS, lengths)
     for seed, lengths in enumerate([[3, 6, 1, 4], [7], [2, 2], [5, 1, 8]])
 ]
+BATCH = BATCHES[0]
 MODES = [
     mode.name
     for mode in modes.MODES.values()
@@ -61,14 +64,16 @@ def generator(
     return kind.of(models, words, src_dict=words, decoding=mode, **options)
 
 
-def tokens(found: Lists) -> list[list[list[int]]]:
+def decoded(ours: AggressiveGenerator, batch: dict[str, Any]) -> Texts:
+    return tokens(ours.generate([], batch))
+
+
+def tokens(found: Lists) -> Texts:
     return [
         [hypothesis["tokens"].tolist() for hypothesis in n_best] for n_best in found
     ]
 
 
-def stock(
-    model: FairseqEncoderDecoderModel, mode: str, batch: dict[str, Any]
-) -> list[list[list[int]]]:
+def stock(model: FairseqEncoderDecoderModel, mode: str, batch: dict[str, Any]) -> Texts:
     beam = 3 if mode == "aggressive-beam" else 1
     return tokens(by_fairseq([model], WORDS, batch, beam, max_len_b=20))

@@ -56,7 +56,7 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("decoding", "command", "options"),
+    "decoding, command, options",
     [
         ("iad", generate_command, [*REFUSED]),
         # with other numbers of beams and hypotheses fairseq asserts
@@ -85,7 +85,7 @@ def test_what_mbart_drops_in_silence_is_named(command_error: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decoding", "options"),
+    "decoding, options",
     [
         ("beam", "--nbest 2 --lm-path lm.pt --diverse-beam-groups 1 --print-alignment"),
         ("aggressive-beam", "--beam 7 --nbest 7"),

@@ -8,7 +8,7 @@ LONG = "It was a long day and the whole family went home by train in the evening
 
 
 @pytest.mark.parametrize(
-    ("source", "output"),
+    "source, output",
     [
         ("She have two brother .", "She has two brothers ."),
         ("the the", "the"),
@@ -29,7 +29,7 @@ def test_a_correction_passes(source: str, output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "reason"),
+    "source, output, reason",
     [
         ("Hi", "Hi " * 12, "the output is too long: 12 words for 1"),
         (LONG, LONG + " and" * 20, "the output is too long: 37 words for 17"),

@@ -21,7 +21,7 @@ TEXTS = st.text("ab ,'-\t\r\né\u0301你好😀👍🏽\u200d\ufe0f", max_size=1
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "edits", "wide"),
+    "source, output, edits, wide",
     [
         ("two brother.", "two brothers.", "two [-brother-]{+brothers+}.", None),
         ("I has go", "I have gone", "I [-has-]{+have+} [-go-]{+gone+}", None),

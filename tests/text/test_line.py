@@ -12,7 +12,7 @@ from fairseq_aggdec.text.tokenizer import AsWrittenTokenizer
 
 
 @pytest.mark.parametrize(
-    ("line", "tokens"),
+    "line, tokens",
     [
         ("She doesn't pay $20.50 (or 5 %).", "She doesn 't pay $ 20.50 ( or 5 % ) ."),
         ("“Don’t”, she said – ‘no’…", "\" Don 't \" , she said - ' no ' ..."),
@@ -34,7 +34,7 @@ def test_the_model_reads_ascii(line: str, tokens: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "answer", "output"),
+    "line, answer, output",
     [
         # what the model keeps is as it was, with the spaces between
         (

@@ -58,7 +58,7 @@ def test_a_changed_word_changes_nothing_around_it(before: str, after: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "matched"),
+    "source, output, matched",
     [
         # insertions
         ("a b", "a, b", "a, b"),

@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,21 +9,20 @@ import torch
 from fairseq.models import build_model
 from omegaconf import OmegaConf
 
-import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.train.shrinking import layer_counts, read_layers, shrink
+from tests.support.helpers import refused_with
 from tests.support.random_models import (
-    bart_options,
+    TINY,
+    arguments,
     dictionary,
     draw_weights,
     random_batch,
+    task_of,
 )
 
-fairseq_aggdec.register()
 WORDS = dictionary(20)
-TASK = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
 SIZES = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
 KEEP = "0,3"
 
@@ -43,7 +41,7 @@ def options_of(form: str) -> Any:
     if form == "name alone":  # the layers stand nowhere but in the architecture
         return {"_name": "transformer_small_6_6"}
     if form == "BART":
-        return bart_options("bart_large", **layers)
+        return arguments("bart_large", **TINY | layers)
     return Namespace(arch="transformer", **flat, **layers, share_all_embeddings=True)
 
 
@@ -57,7 +55,7 @@ def built(options: Any, weights: dict[str, Any]) -> Any:
         if isinstance(options, dict)
         else Namespace(**vars(options))
     )
-    model = build_model(cfg, TASK).eval()
+    model = build_model(cfg, task_of(WORDS)).eval()
     if weights:
         model.load_state_dict(weights, strict=True)
     return model
@@ -116,7 +114,7 @@ def test_the_kept_layers_are_the_model(form: str) -> None:
 
 @pytest.mark.parametrize("text", ["0,4", "0,0", "2,1", "-1", "", "0,,1"])
 def test_layers_that_cannot_be_kept(text: str) -> None:
-    with pytest.raises(AggdecError, match=f"keep {text}: give layers .* 0 to 3, each"):
+    with refused_with(f"keep {text}: give layers .* 0 to 3, each"):
         read_layers(text, 4)
 
 
@@ -133,9 +131,9 @@ def test_the_command_and_what_it_refuses(
     assert counts == {"encoder": 4, "decoder": 2}
     assert not list(tmp_path.rglob("*.partial"))
 
-    with pytest.raises(AggdecError, match="is read for this, and would be overwritten"):
+    with refused_with("is read for this, and would be overwritten"):
         aggdec([*shrink_to, str(path)])
     other = {"decoder.layers.0.fc1.weight": torch.zeros(1)}
     torch.save({"model": other, "cfg": {"model": {}}, "args": None}, path)
-    with pytest.raises(AggdecError, match=r"deep.pt: no Transformer encoder-decoder"):
+    with refused_with(r"deep.pt: no Transformer encoder-decoder"):
         aggdec([*shrink_to, str(tmp_path / "out.pt")])

@@ -45,28 +45,13 @@ def toy_size(name: str, folder: Path, sentences: int) -> Any:
         },
     }  # fmt: skip
     given = own[name] | {
-        f"model.{kind}dropout": 0.0 for kind in ("", "attention_", "activation_")
-    }
-    given |= {
-        "task.data": str(folder / "bin"),
-        "task.source_lang": "src",
-        "task.target_lang": "tgt",
-    }
-    given |= {
-        "common.user_dir": None,
-        "common.bf16": False,
-        "lr_scheduler.warmup_updates": 1,
-    }
-    given |= {
-        "dataset.batch_size": sentences,
-        "dataset.max_tokens": None,
-        "dataset.disable_validation": True,
-    }
-    given |= {"optimization.max_update": 4, "checkpoint.save_interval_updates": 0}
-    given |= {
-        "checkpoint.finetune_from_model": None,
-        "checkpoint.save_dir": str(folder / f"{name}-{sentences}"),
-    }
+        "model.dropout": 0.0, "model.attention_dropout": 0.0, "model.activation_dropout": 0.0,
+        "task.data": str(folder / "bin"), "task.source_lang": "src", "task.target_lang": "tgt",
+        "common.user_dir": None, "common.bf16": False, "lr_scheduler.warmup_updates": 1,
+        "dataset.batch_size": sentences, "dataset.max_tokens": None, "dataset.disable_validation": True,
+        "optimization.max_update": 4, "checkpoint.save_interval_updates": 0,
+        "checkpoint.finetune_from_model": None, "checkpoint.save_dir": str(folder / f"{name}-{sentences}"),
+    }  # fmt: skip
     config = compose("tatoeba_en_de", name).copy()
     with open_dict(config):
         for key, value in given.items():

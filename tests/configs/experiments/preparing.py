@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,30 +23,16 @@ def write_gzipped(path: Path, lines: list[str]) -> None:
 
 def make_data(folder: Path) -> Path:
     """Writes tiny stand-ins for the data sets of configs/gec_small."""
-    names = [
-        "Tom",
-        "Mary",
-        "The teacher",
-        "My friend",
-        "The old man",
-        "She",
-        "He",
-        "Somebody",
-    ]
-    verbs = ["reads", "buys", "wants", "likes", "finds", "has", "was given"]
-    things = [
-        "a new book",
-        "the red car",
-        "an apple",
-        "some money",
-        "the best answer",
-        "a good friend",
-    ]
+    names = "Tom, Mary, The teacher, My friend, The old man, She, He, Somebody".split(
+        ", "
+    )
+    verbs = "reads, buys, wants, likes, finds, has, was given".split(", ")
+    things = (
+        "a new book, the red car, an apple, some money, the best answer, a good friend"
+    )
     sentences = [
-        f"{name} {verb} {thing} and is happy."
-        for name in names
-        for verb in verbs
-        for thing in things
+        f"{' '.join(words)} and is happy."
+        for words in product(names, verbs, things.split(", "))
     ]
     files = {
         "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],

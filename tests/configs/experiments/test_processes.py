@@ -2,10 +2,10 @@
 
 import os
 
-import pytest
 from experiments.processes import in_processes
 
 from fairseq_aggdec.errors import AggdecError
+from tests.support.helpers import refused_with
 
 
 def test_results_come_in_order_from_processes_of_their_own() -> None:
@@ -24,9 +24,7 @@ def test_a_worker_that_fails_or_dies_ends_the_work() -> None:
     def die(item: int) -> int:
         os._exit(9)
 
-    with pytest.raises(AggdecError, match="line 3: is no text"):
+    with refused_with("line 3: is no text"):
         list(in_processes(refuse, range(9), 2))
-    with pytest.raises(
-        AggdecError, match=r"a worker process died .*; try fewer --workers"
-    ):
+    with refused_with(r"a worker process died .*; try fewer --workers"):
         list(in_processes(die, range(9), 2))

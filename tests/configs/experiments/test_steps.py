@@ -16,7 +16,6 @@ from experiments.text_files import read_pairs, write_lines
 
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from tests.configs.experiments.preparing import (
     ROOT,
     digest,
@@ -26,6 +25,7 @@ from tests.configs.experiments.preparing import (
     small_correction,
     write_gzipped,
 )
+from tests.support.helpers import refused_with, stamps
 
 GOLDEN = "d5fa64f18926eb9ed593ab1a7735add67ce369e50bbf68a061d25c32b35d33ab"
 """What is made of the small data: recorded results are of these bytes. A change of the word tables changes it."""
@@ -47,12 +47,6 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines()
 
 
-def times(folder: Path) -> dict[Path, int]:
-    """When each file was written."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path: path.stat().st_mtime_ns for path in files}
-
-
 def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     data = make_data(tmp_path / "data")
     module = small_correction()
@@ -65,9 +59,9 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert not any(sentence in line for sentence in held_out for line in trained)
 
     # A second run touches nothing; a lost stage is made again, the same.
-    before = times(work)
+    before = stamps(work)
     prepare(module, data, work)
-    assert times(work) == before
+    assert stamps(work) == before
     (work / "bpe/valid.src").unlink()
     prepare(module, data, work)
     assert digest(work) == GOLDEN
@@ -181,7 +175,7 @@ def test_the_first_sentences_of_a_split_are_data_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    "name, content, message",
     [
         ("mine/prepare.yaml", "x: 1", "prepare.yaml: no such Python file"),
         ("mine/prepare.py", "x = 1", "prepare.py: has no EXPERIMENT"),
@@ -197,7 +191,7 @@ def test_what_is_no_experiment_and_a_missing_data_set_are_named(
 ) -> None:
     write_lines(tmp_path / name, [content])
     words = [tmp_path / name, "--data", tmp_path / "data", "--work", tmp_path / "work"]
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         aggdec(["prepare", *map(str, words)])
 
 
@@ -207,8 +201,8 @@ def test_files_that_do_not_belong_together_and_splits_without_pairs(
     write_lines(tmp_path / "a", ["one  two ", "three"])
     write_lines(tmp_path / "b", ["1 2", "3", "4"])
     message = r"a ends after 2 lines, .*b does not: they must have as many"
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         list(read_pairs(tmp_path / "a", tmp_path / "b"))
     assert next(read_pairs(tmp_path / "a", tmp_path / "a")) == ("one two", "one two")
-    with pytest.raises(AggdecError, match=r"train: .* hold no pairs"):
+    with refused_with(r"train: .* hold no pairs"):
         given(tmp_path, [])

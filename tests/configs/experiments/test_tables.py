@@ -20,10 +20,10 @@ from experiments.results import Results
 from experiments.tables import paper_tables
 
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.record import load_record
 from tests.configs.composing import CONFIGS
 from tests.lab.bench.tiny import made_up_record, made_up_run
+from tests.support.helpers import refused_with
 
 RECORDED = Path(__file__).with_name("pages.md")
 PAGES = [
@@ -198,7 +198,7 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(work: Path) -> 
     (run,) = (run for run in record.runs if run.mode == "gad")
     run.counts.differing = 1
     record.save(path)
-    with pytest.raises(AggdecError, match=r"bench/bench, gad: not the output of gree"):
+    with refused_with(r"bench/bench, gad: not the output of gree"):
         page(work, "tatoeba_en_de")
 
 
@@ -206,7 +206,7 @@ def test_a_training_without_times_is_named(work: Path) -> None:
     untimed = trained(100, 30, 1.5)[1:]
     write(work, {"ablation/causal-r8/train/hydra_train.log": untimed})
     said = r"hydra_train\.log: .*no training time at update 100: .*log_interval"
-    with pytest.raises(AggdecError, match=said):
+    with refused_with(said):
         page(work, "tatoeba_en_de", "--table", "ablation")
 
 
@@ -221,7 +221,7 @@ def test_evidence_says_what_drafters_learned_from(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options, message",
     [
         (
             "--table blocks",
@@ -235,7 +235,7 @@ def test_evidence_says_what_drafters_learned_from(
     ],
 )
 def test_refused(tmp_path: Path, options: str, message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         page(tmp_path, "tatoeba_en_de", *options.split())
 
 
@@ -258,10 +258,10 @@ def test_rows_that_the_paper_lacks_and_misspelt_fields_are_refused(
     declared: dict[str, Any], message: str, work: Path
 ) -> None:
     results = Results(CONFIGS / "tatoeba_en_de", work, work)
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         paper_tables(results, declared)
 
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        RECORDED.write_text(pages(make_work(Path(folder))), encoding="utf-8")
+        RECORDED.write_text(pages(make_work(Path(folder))), "utf-8")

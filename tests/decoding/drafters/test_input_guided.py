@@ -21,6 +21,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
     align_source,
 )
 from fairseq_aggdec.decoding.tokens import RowSelection
+from tests.support.random_models import texts_of
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
@@ -34,23 +35,23 @@ source_tokens = st.sampled_from([A, A, B, B, C, C, EOS, FOREIGN, UNK])
 texts = st.lists(source_tokens, max_size=9)
 
 
+def ends_of(size: int, source: list[int], output: list[int]) -> list[int]:
+    """Where the last `size` of (start, output) end in x = (start, source)."""
+    x: list[object] = [BOS_MARK, *source]
+    suffix = [BOS_MARK, *output][1 + len(output) - size :]
+    if FOREIGN in suffix:
+        return []
+    return [
+        end for end in range(size - 1, len(x)) if x[end - size + 1 : end + 1] == suffix
+    ]
+
+
 def slow_match(source: list[int], output: list[int]) -> int | None:
     """Position i of x = (start, source) where the shortest suffix of (start, output) that occurs once in x ends."""
-    x: list[object] = [BOS_MARK, *source]
-    o: list[object] = [BOS_MARK, *output]
-    for size in range(1, len(o) + 1):
-        suffix = o[len(o) - size :]
-        if FOREIGN in suffix:
-            return None
-        ends = [
-            end
-            for end in range(size - 1, len(x))
-            if x[end - size + 1 : end + 1] == suffix
-        ]
-        if len(ends) == 1:
-            return ends[0]
-        if not ends:
-            return None
+    for size in range(1, len(output) + 2):
+        ends = ends_of(size, source, output)
+        if len(ends) < 2:
+            return ends[0] if ends else None
     return None
 
 
@@ -58,16 +59,9 @@ def slow_nearest(
     source: list[int], output: list[int], expected: int
 ) -> tuple[int, bool]:
     """The place behind the longest suffix that occurs, nearest to the expected one; whether one of a token occurs."""
-    x: list[object] = [BOS_MARK, *source]
-    o: list[object] = [BOS_MARK, *output]
-    for size in range(len(o), 0, -1):
-        suffix = o[len(o) - size :]
-        ends = [
-            end
-            for end in range(size - 1, len(x))
-            if x[end - size + 1 : end + 1] == suffix
-        ]
-        if ends and FOREIGN not in suffix and EOS not in suffix:
+    for size in range(len(output) + 1, 0, -1):
+        ends = ends_of(size, source, output)
+        if ends:
             return min(ends, key=lambda end: (abs(end - expected), -end)), True
     return expected, False
 
@@ -151,7 +145,10 @@ def test_drafts_resume_at_the_place_that_is_expected(
 
 
 def draft_all(
-    source: Sequence[int], output: Sequence[int], resumes: bool, limit: int
+    source: Sequence[int],
+    output: Sequence[int],
+    resumes: bool,
+    limit: int,
 ) -> None:
     """Decode an output: what is right of a draft, and one token more, in each pass."""
     matcher = SourceMatcher([*source, EOS], EOS, resumes=resumes)
@@ -187,15 +184,8 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     )
     draft = drafter.propose(outputs_of([[A], [C], [], [A]]), [9, 9, 1, 9])
     assert draft.lengths == [2, 2, 1, 1]
-    assert [
-        row[:length]
-        for row, length in zip(draft.tokens.tolist(), draft.lengths, strict=True)
-    ] == [
-        [B, EOS],
-        [D, EOS],
-        [C],
-        [EOS],
-    ]
+    drafts = texts_of(draft.tokens, draft.lengths)
+    assert drafts == [[B, EOS], [D, EOS], [C], [EOS]]
     assert draft.kinds == [2, 1, 1, GUESS]
     drafter.keep(RowSelection([2, 1], torch.device("cpu")))
     assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [
@@ -206,7 +196,7 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
 
 @pytest.mark.parametrize("left_pad", [True, False])
 @pytest.mark.parametrize(
-    ("tokens", "expected"),
+    "tokens, expected",
     [
         ([A, B, C, EOS], [A, B, C, EOS]),
         ([A, B], [A, B, EOS]),  # an EOS that was missing

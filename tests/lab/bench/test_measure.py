@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import ModeSpec
 from fairseq_aggdec.lab.bench.module_times import MODULES
 from fairseq_aggdec.lab.bench.record import load_record
@@ -19,10 +17,10 @@ from fairseq_aggdec.lab.bench.subject import Subject, read_subject
 from fairseq_aggdec.lab.bench.tables import markdown
 from fairseq_aggdec.models.sizes import SIZES
 from tests.lab.bench.tiny import TINY
-from tests.support.helpers import ToyModel
+from tests.support.helpers import ToyModel, refused_with
 from tests.support.oracle import by_fairseq
 
-MODES = ["beam2", "beam1", "greedy", "iad", "gad", "greedy@int8", "iad@int8"]
+MODES = "beam2 beam1 greedy iad gad greedy@int8 iad@int8".split()
 
 
 def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_says(
@@ -78,7 +76,6 @@ NAMES = {
 
 
 def subject_of(model: ToyModel, options: str) -> Subject:
-    fairseq_aggdec.register()
     given = f"{model.data} --path {model.checkpoint} --limit 12 {options}"
     return read_subject(parse(["bench", *given.split()]))[0]
 
@@ -126,7 +123,7 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
     assert [list(sentence) for sentence in cut] == [
         [*sentence[:-1][:8], whole[0][-1]] for sentence in whole
     ]
-    with pytest.raises(AggdecError, match=r"more than --max-source-positions 9: add"):
+    with refused_with(r"more than --max-source-positions 9: add"):
         subject_of(toy_model_dir, "--max-source-positions 9")
     options = f"{SEARCH} {NGRAMS} {CUT}"
     path = tmp_path / "bench.json"
@@ -144,7 +141,7 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    "options, reason",
     [
         ("--unkpen 1 --peers ctranslate2:greedy", "greedy cannot honour --unkpen: lea"),
         ("--no-repeat-ngram-size 3 --peers ctranslate2", "bans .*add --block-ngrams"),
@@ -154,5 +151,5 @@ def test_the_record_says_how_was_searched_and_sources_are_cut_as_fairseq_cuts_th
 def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(
     options: str, reason: str
 ) -> None:
-    with pytest.raises(AggdecError, match=reason):
+    with refused_with(reason):
         aggdec(["bench", "DATA", "--path", "x", *options.split()])

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.modes import ModeSpec, NatPeer, parse_modes
+from tests.support.helpers import refused_with
 
 WHOLE = {"drafts": "whole"}
 PEER = {"peer": "ctranslate2", "decoding": "beam"}
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "fields"),
+    "name, options, fields",
     [
         ("beam4", {}, {"decoding": "beam", "beam": 4}),
         ("iad", {}, {}),
@@ -41,7 +41,7 @@ def test_a_mode_carries_its_settings(name: str, options: dict, fields: dict) -> 
     "gad+whole+whole gad+++whole nmt:greedy ctranslate2:iad".split(),
 )
 def test_malformed_modes_are_refused(name: str) -> None:
-    with pytest.raises(AggdecError, match=f"unknown mode {re.escape(name)}: choose"):
+    with refused_with(f"unknown mode {re.escape(name)}: choose"):
         ModeSpec.parse(name)
 
 
@@ -62,7 +62,7 @@ def test_peers_come_after_the_modes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("modes", "peers", "reason"),
+    "modes, peers, reason",
     [
         ("beam5@int8", "", "mode beam5@int8: fairseq's own search has no int8"),
         ("aggressive-beam:5@exact", "", "modes without a beam can be bit-exact"),
@@ -76,5 +76,5 @@ def test_peers_come_after_the_modes() -> None:
 def test_what_a_search_lacks_and_malformed_peers_are_refused(
     modes: str, peers: str, reason: str
 ) -> None:
-    with pytest.raises(AggdecError, match=re.escape(reason)):
+    with refused_with(re.escape(reason)):
         parse_modes(modes, nat_peers=peers.split())

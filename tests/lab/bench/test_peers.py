@@ -10,9 +10,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary, data_utils
 
-import fairseq_aggdec
 from fairseq_aggdec.cli.verbs import main as aggdec
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.bench.ctranslate2_runner import CTranslate2Runner, convert
 from fairseq_aggdec.lab.bench.modes import ModeSpec, NatPeer
 from fairseq_aggdec.lab.bench.random_models import RandomModel
@@ -20,7 +18,7 @@ from fairseq_aggdec.lab.bench.rounds import decode_once
 from fairseq_aggdec.lab.bench.runs import Runs
 from fairseq_aggdec.lab.bench.subject import Subject
 from tests.lab.bench.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
-from tests.support.helpers import ToyModel, generate_here, parse_generate
+from tests.support.helpers import ToyModel, generate_here, parse_generate, refused_with
 from tests.support.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
 
 
@@ -59,7 +57,7 @@ def test_a_model_of_fairseq_hydra_train_is_converted_and_an_unknown_one_refused(
     assert (made / "model.bin").is_file()
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
+    with refused_with(r"cannot convert .*drafter.*nar_drafter"):
         convert(str(tiny.drafter), data, languages, empty)
     assert not list(empty.iterdir())
 
@@ -69,7 +67,7 @@ def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> N
         ("ctranslate2:greedy@fp16", r"fp16 on cpu: ValueError: Requested float16"),
         ("greedy@bf16", r"bf16 is for GPUs: on a CPU take --int8"),
     ):
-        with Runs(tiny_subject(tiny)) as runs, pytest.raises(AggdecError, match=reason):
+        with Runs(tiny_subject(tiny)) as runs, refused_with(reason):
             runs.runner(ModeSpec.parse(mode), 2).decode(0)
 
 
@@ -83,7 +81,7 @@ def test_ctranslate2_has_a_process_of_its_own_which_is_named_if_it_is_killed(
         assert sorted(decode_once(runner).outputs) == list(range(5))
         assert runner.pid != os.getpid()
         os.kill(runner.pid, signal.SIGKILL)
-        with pytest.raises(AggdecError, match=r"int8 on cpu: its process ended; if it"):
+        with refused_with(r"int8 on cpu: its process ended; if it"):
             runner.decode(0)
     assert not multiprocessing.active_children()
 
@@ -93,7 +91,6 @@ PASSES = 4
 
 @pytest.fixture(scope="module")
 def dictionary(toy_data: Path) -> Dictionary:
-    fairseq_aggdec.register()
     return Dictionary.load(str(toy_data / "dict.src.txt"))
 
 
@@ -170,6 +167,6 @@ def test_other_models_and_dictionaries_are_refused(
     ):
         with (
             Runs(subject) as runs,
-            pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"),
+            refused_with(f"--nat-peer mine: {path} {reason}"),
         ):
             runs.runner(ModeSpec("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

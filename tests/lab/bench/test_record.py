@@ -85,12 +85,12 @@ def test_a_record_is_written_as_it_was_and_has_these_tables(tmp_path: Path) -> N
     record = load_record(GOLDEN)
     record.save(tmp_path / "folder" / "out.json")
     assert (tmp_path / "folder" / "out.json").read_bytes() == GOLDEN.read_bytes()
-    tables = GOLDEN.with_suffix(".md").read_text(encoding="utf-8")
+    tables = GOLDEN.with_suffix(".md").read_text("utf-8")
     assert markdown(record) == tables.rstrip("\n")
 
 
 @pytest.mark.parametrize(
-    ("part", "change", "reason"),
+    "part, change, reason",
     [
         ("times", {"fastest": 3.0}, "2: beam1: times or counters that no measurement"),
         ("counts", {"words": 2}, "2, counts: unknown entries .words.; .*measure again"),
@@ -99,7 +99,7 @@ def test_a_record_is_written_as_it_was_and_has_these_tables(tmp_path: Path) -> N
 def test_a_damaged_record_is_refused_with_the_place_of_the_run(
     part: str, change: dict, reason: str, tmp_path: Path
 ) -> None:
-    content = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    content = json.loads(GOLDEN.read_text("utf-8"))
     content["runs"][1][part].update(change)
     (tmp_path / "out.json").write_text(json.dumps(content))
     with pytest.raises(AggdecError, match=f"out.json, runs, {reason}"):

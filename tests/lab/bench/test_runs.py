@@ -91,7 +91,7 @@ def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "good", "bad"),
+    "mode, good, bad",
     [
         ("iad", (0.0, 1.0), (0.9, 1.0)),
         ("gad", (0.1, 8.0), (0.1, 2.0)),

@@ -15,7 +15,7 @@ def test_gleu_has_the_digits_of_jflegs_script(aggdec_data: Path) -> None:
         [
             moses.tokenize(ptb.detokenise(line), escape=False)
             for line in (aggdec_data / f"jfleg/test.{name}")
-            .read_text(encoding="utf-8")
+            .read_text("utf-8")
             .splitlines()
         ]
         for name in ("src", "ref0", "ref1", "ref2", "ref3")

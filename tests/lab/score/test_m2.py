@@ -54,7 +54,7 @@ def shown(sentence: M2Sentence) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences"),
+    "text, sentences",
     [
         (
             MANUAL,
@@ -73,7 +73,7 @@ def test_what_files_hold(text: str, sentences: list[str], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text, message",
     [
         ("", "holds no sentences"),
         ("S a\nS b\n", "line 2: after a sentence come 'A ' lines"),
@@ -94,7 +94,7 @@ def test_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gold", "outputs", "correct", "proposed", "wanted"),
+    "gold, outputs, correct, proposed, wanted",
     [
         # worked out in the manual: four right edits, one needless (The -> A), one missing (predators)
         (
@@ -117,7 +117,7 @@ def test_counts_of_sentences(
 
 
 @pytest.mark.parametrize(
-    ("annotator", "noise", "counts"),
+    "annotator, noise, counts",
     [
         # the official scorer misses one of two gold edits that meet, so do we
         (0, 0, M2Counts(411, 412, 412)),
