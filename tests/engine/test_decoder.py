@@ -6,7 +6,6 @@ from unittest import mock
 
 import pytest
 import torch
-from fairseq.models import FairseqEncoderDecoderModel
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -44,11 +43,14 @@ class Walk:
     """
 
     def __init__(
-        self, model: FairseqEncoderDecoderModel, verifier: Any, seed: int, rows: int, left_pad: bool = True,
-        longest: int = 12,
+        self, shape: str, seed: int, rows: int, left_pad: bool = True, longest: int = 12, **options: Any
     ) -> None:  # fmt: skip
-        self.model = model
-        self.verifier = verifier
+        self.model = model_of_shape(shape, seed, VOCABULARY, **options)
+        self.verifier: Any = (
+            Decoder(self.model.decoder)
+            if shape in ENGINE_SHAPES
+            else RecomputeVerifier(self.model, PAD, PLAIN)
+        )
         self.rng = random.Random(seed)
         lengths = [self.rng.randint(1, longest) for _ in range(rows)]
         self.sources = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
@@ -57,7 +59,7 @@ class Walk:
             [VOCABULARY.eos(), *self.rng.choices(WORDS, k=400)] for _ in range(rows)
         ]
         self.done = [0] * rows  # tokens read and kept, a row
-        verifier.start(model.encoder(**self.sources))
+        self.verifier.start(self.model.encoder(**self.sources))
 
     @torch.no_grad()
     def step(self, widest: int, ragged: bool = False) -> None:
@@ -106,7 +108,11 @@ class Walk:
         self.rows = [self.rows[number] for number in kept]
         self.verifier.keep(RowSelection(kept, torch.device("cpu")))
 
-    def _stock(self, row: int, read: list[int]) -> Tensor:
+    def _stock(
+        self,
+        row: int,
+        read: list[int],
+    ) -> Tensor:
         """Log-probabilities after each token of `read`, L x V, from a full pass over this row alone."""
         source = self.sources["src_tokens"][row : row + 1]
         lengths = self.sources["src_lengths"][row : row + 1]
@@ -115,14 +121,6 @@ class Walk:
             torch.tensor([longer]), encoder_out=self.model.encoder(source, lengths)
         )
         return self.model.get_normalized_probs(output, log_probs=True)[0, : len(read)]
-
-
-def verifier_of(model: Any, shape: str) -> Any:
-    return (
-        Decoder(model.decoder)
-        if shape in ENGINE_SHAPES
-        else RecomputeVerifier(model, PAD, PLAIN)
-    )
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
@@ -134,11 +132,14 @@ def verifier_of(model: Any, shape: str) -> Any:
     st.booleans(),
 )
 def test_blocks_equal_the_full_forward_pass(
-    shape: str, seed: int, rows: int, left_pad: bool, ragged_first: bool
+    shape: str,
+    seed: int,
+    rows: int,
+    left_pad: bool,
+    ragged_first: bool,
 ) -> None:
     """Whole and ragged blocks, between which rows leave."""
-    model = model_of_shape(shape, seed, VOCABULARY)
-    walk = Walk(model, verifier_of(model, shape), seed, rows, left_pad)
+    walk = Walk(shape, seed, rows, left_pad)
     for ragged in (ragged_first, not ragged_first, ragged_first):
         walk.step(widest=9, ragged=ragged)
         walk.step(widest=6, ragged=ragged)
@@ -148,11 +149,10 @@ def test_blocks_equal_the_full_forward_pass(
 
 def test_layers_of_one_head_share_a_mask() -> None:
     """Which has the shape of their scores, in so many rows that all are computed at once."""
-    one = {f"{side}_attention_heads": 1 for side in ("encoder", "decoder")}
-    model = model_of_shape(
-        "post-norm sinusoidal", 3, VOCABULARY, decoder_layers=3, **one
-    )
-    walk = Walk(model, Decoder(model.decoder), 1, rows=20)
+    one: dict[str, Any] = {
+        f"{side}_attention_heads": 1 for side in ("encoder", "decoder")
+    }
+    walk = Walk("post-norm sinusoidal", 3, rows=20, decoder_layers=3, **one)
     for _ in range(3):
         walk.step(widest=9)
 
@@ -166,20 +166,19 @@ def test_layers_of_one_head_share_a_mask() -> None:
     st.booleans(),
 )
 def test_large_blocks_come_in_parts(
-    shape: str, seed: int, rows: int, tokens: int, ragged: bool
+    shape: str,
+    seed: int,
+    rows: int,
+    tokens: int,
+    ragged: bool,
 ) -> None:
-    model = model_of_shape(shape, seed, VOCABULARY)
-    walk = Walk(model, Decoder(model.decoder), seed, rows)
+    walk = Walk(shape, seed, rows)
     with mock.patch.object(runner, "_LOGITS_CHUNK", tokens), torch.no_grad():
         for _ in range(2):
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)
         widths = [9, *[2] * (rows - 1)] if ragged else [9] * rows
-        block = Block.of(
-            torch.full((rows, 9), WORDS[0]),
-            walk.done,
-            widths,
-        )
+        block = Block.of(torch.full((rows, 9), WORDS[0]), walk.done, widths)
         parts = [part.size(0) for part in walk.verifier.score(block)]
     assert sum(parts) == sum(widths)
     assert all(part <= tokens for part in parts)
@@ -187,15 +186,17 @@ def test_large_blocks_come_in_parts(
 
 
 @pytest.mark.parametrize(
-    ("shape", "rows", "positions"),
+    "shape, rows, positions",
     [("post-norm sinusoidal", 3, 64), ("no positions", 1, 400)],
 )
-def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
+def test_the_cache_grows(
+    shape: str,
+    rows: int,
+    positions: int,
+) -> None:
     """Sources and outputs beyond the sinusoidal positions that were computed ahead, and the cache's first size."""
-    model = model_of_shape(shape, 3, VOCABULARY, max_target_positions=positions)
-    engine = Encoder(model.encoder)
-    walk = Walk(model, Decoder(model.decoder), 6, rows, longest=260)
-    walk.verifier.start(engine(walk.sources["src_tokens"]))
+    walk = Walk(shape, 6, rows, longest=260, max_target_positions=positions)
+    walk.verifier.start(Encoder(walk.model.encoder)(walk.sources["src_tokens"]))
     while max(walk.done) < 150:
         walk.step(widest=60)
 
@@ -205,27 +206,15 @@ def test_the_cache_grows(shape: str, rows: int, positions: int) -> None:
 )
 def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None:
     """One row near the model's last position, another with a long draft: the first one's padding has no position."""
-    model = model_of_shape(shape, 0, VOCABULARY, max_target_positions=16)
-    verifier = verifier_of(model, shape)
-    walk = Walk(model, verifier, 0, 2)
+    walk = Walk(shape, 0, 2, max_target_positions=16)
     far, near = walk.texts
     with torch.no_grad():
-        scored(
-            verifier,
-            torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]),
-            torch.tensor([0, 0]),
-        )
+        block = torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]])
+        scored(walk.verifier, block, torch.tensor([0, 0]))
         block = torch.tensor([far[15:16] + WORDS_OF_NO_USE[:5], near[8:14]])
-        scores = scored(verifier, block, torch.tensor([15, 8])).log_softmax(-1)
-        torch.testing.assert_close(
-            scores[0, :1],
-            walk._stock(0, far[:16])[15:],
-            atol=1e-5,
-            rtol=1e-5,
-        )
-        torch.testing.assert_close(
-            scores[1],
-            walk._stock(1, near[:14])[8:],
-            atol=1e-5,
-            rtol=1e-5,
-        )
+        scores = scored(walk.verifier, block, torch.tensor([15, 8])).log_softmax(-1)
+        for found, expected in (
+            (scores[0, :1], walk._stock(0, far[:16])[15:]),
+            (scores[1], walk._stock(1, near[:14])[8:]),
+        ):
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

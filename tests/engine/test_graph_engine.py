@@ -31,24 +31,15 @@ from tests.support.random_models import (
     random_drafter,
     texts_of,
 )
+from tests.support.scripted_decoding import EOS, PAD, UNK
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 CPU = torch.device("cpu")
-RULES = SearchRules(
-    pad=VOCABULARY.pad(),
-    unk=VOCABULARY.unk(),
-    eos=VOCABULARY.eos(),
-    max_len=20,
-    min_len=4,
-)
+RULES = SearchRules(PAD, UNK, EOS, max_len=20, min_len=4)
 SHAPE = "post-norm sinusoidal"
 
-
-@pytest.fixture(autouse=True)
-def without_gradients() -> Any:
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_gradients")
 
 
 def captured(decoder: Any) -> Decoder:
@@ -66,7 +57,12 @@ def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
     return model.encoder(**random_batch(seed, VOCABULARY, lengths)["net_input"])
 
 
-def assert_alike(found: Any, expected: Any, ragged: Ragged, ranks: int) -> None:
+def assert_alike(
+    found: Any,
+    expected: Any,
+    ragged: Ragged,
+    ranks: int,
+) -> None:
     """Equal choices; log-probabilities, and what is said of draft tokens, within rounding."""
     close = partial(torch.testing.assert_close, atol=2e-5, rtol=1e-5)
     assert torch.equal(found.read, expected.read)
@@ -87,7 +83,13 @@ def assert_alike(found: Any, expected: Any, ragged: Ragged, ranks: int) -> None:
 class Walk:
     """Gives two verifiers the same random blocks, after which rows grow by any number of tokens."""
 
-    def __init__(self, found: Any, expected: Any, seed: int, rows: int) -> None:
+    def __init__(
+        self,
+        found: Any,
+        expected: Any,
+        seed: int,
+        rows: int,
+    ) -> None:
         self.both = (found, expected)
         self.rng = random.Random(seed)
         self.starts = [0] * rows
@@ -110,12 +112,8 @@ class Walk:
             -1, width
         )
         block = Block.of(tokens, self.starts, widths)
-        sequence = None
-        if rules.no_repeat_ngram_size:
-            texts = [self.rng.choices(WORDS, k=start + 1) for start in self.starts]
-            sequence = block.sequence(texts, rules.pad)
         found, expected = (
-            verifier.verify(block, rules, ranks, sequence) for verifier in self.both
+            verifier.verify(block, rules, ranks) for verifier in self.both
         )
         self.judged.append((found, expected, block.ragged, ranks))
         # a pass does not overwrite what the last one has found
@@ -166,7 +164,7 @@ def test_one_batch_after_another_of_any_size() -> None:
         max_source_positions=200,
     )
     walk = Walk(captured(model.decoder), Decoder(model.decoder), 0, 1)
-    rules = SearchRules(pad=1, unk=3, eos=2, max_len=400)
+    rules = SearchRules(PAD, UNK, EOS, max_len=400)
     for lengths, reached in (
         ([4, 6, 3], 10),
         ([3], 80),
@@ -199,7 +197,7 @@ def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("shape", "transition_dim"),
+    "shape, transition_dim",
     [
         *((shape, 0) for shape in [*DRAFTER_SHAPES][::3]),
         ("causal, post-norm learned", 8),
@@ -236,20 +234,13 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     meta = torch.device("meta")
     monkeypatch.setattr(PinnedBuffer, "to_host", lambda buffer, numbers: None)
     model = random_blockwise(SHAPE, "learned", 16, VOCABULARY, heads=3).to(meta).half()
-    encoder_out = Encoder(model.encoder, AS_THE_MODEL, GRAPHS)(
-        torch.full((3, 9), 5, device=meta)
-    )
+    source = torch.full((3, 9), 5, device=meta)
+    encoder_out = Encoder(model.encoder, AS_THE_MODEL, GRAPHS)(source)
     engine = captured(model.decoder)
     engine.start(encoder_out)
     # seen by the host, or not
-    for draft in (
-        torch.full((3, 3), 5),
-        torch.full(
-            (3, 3),
-            5,
-            device=meta,
-        ),
-    ):
+    for device in (CPU, meta):
+        draft = torch.full((3, 3), 5, device=device)
         engine.verify(
             Block.of_draft([5] * 3, [0] * 3, draft, None, meta), RULES, ranks=2
         )
@@ -261,15 +252,9 @@ def test_nothing_in_a_pass_is_read_by_the_host(monkeypatch: pytest.MonkeyPatch) 
     engine.start(encoder_out)
     tokens = torch.tensor([5, 6, 7])
     slots = torch.zeros(3, 1, dtype=torch.long)
-    assert next(
-        iter(
-            engine.verify_tree(
-                TreeBlock(tokens, slots[:, 0], 0, 0, slots, 1, Ragged.of([1] * 3, CPU)),
-                RULES,
-                3,
-            )
-        )
-    )
+    each = Ragged.of([1] * 3, CPU)
+    tree = TreeBlock(tokens, slots[:, 0], 0, 0, slots, 1, each)
+    assert list(engine.verify_tree(tree, RULES, 3))
     drafter = random_drafter(
         "causal, post-norm learned", 17, VOCABULARY, 4, transition_dim=8
     )

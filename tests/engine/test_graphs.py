@@ -16,6 +16,7 @@ from fairseq_aggdec.engine.graphs.graph_cache import (
 from fairseq_aggdec.errors import AggdecError
 
 CPU = torch.device("cpu")
+Pass = Callable[[], None]
 
 
 def times_two(numbers: Tensor) -> Sequence[Tensor]:
@@ -26,13 +27,13 @@ def pass_of(graphs: GraphCache, key: str, function: Function = times_two) -> Gra
     return graphs.get((key,), 3, lambda: (function, ()))
 
 
-def captures(function: Callable[[], None]) -> Callable[[], None]:
+def captures(function: Pass) -> Pass:
     """As on a GPU: the function is called to warm up, and again by every replay."""
     function()
     return function
 
 
-def out_of_memory(function: Callable[[], None]) -> Callable[[], None]:
+def out_of_memory(function: Pass) -> Pass:
     raise torch.cuda.OutOfMemoryError("out of memory")
 
 
@@ -82,7 +83,7 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(
 ) -> None:
     tried = []
 
-    def not_the_large_one(function: Callable[[], None]) -> Callable[[], None]:
+    def not_the_large_one(function: Pass) -> Pass:
         tried.append(function)
         return out_of_memory(function) if len(tried) == 2 else captures(function)
 
@@ -105,7 +106,7 @@ def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(
 def test_a_graph_that_cannot_be_launched_is_replaced(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def launches_once(function: Callable[[], None]) -> Callable[[], None]:
+    def launches_once(function: Pass) -> Pass:
         replays: list[int] = []
 
         def replay() -> None:

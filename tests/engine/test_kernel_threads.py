@@ -16,7 +16,12 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native.library import available_cpus, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
 from fairseq_aggdec.process import shorten_waits
-from tests.support.random_models import ENGINE_SHAPES, dictionary, model_of_shape
+from tests.support.random_models import (
+    ENGINE_SHAPES,
+    dictionary,
+    model_of_shape,
+    normal,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,35 +37,27 @@ def product() -> PackedProduct:
     found = kernels()
     if found is None:
         pytest.skip("no kernels for this processor")
-    draw = torch.Generator().manual_seed(0)
-    return PackedProduct(found, torch.randn(300, 200, generator=draw), None)
+    return PackedProduct(found, normal(300, 200), None)
 
 
 def test_a_child_process_has_threads_of_its_own(product: PackedProduct) -> None:
     torch.set_num_threads(2)
-    x = torch.randn(3, 200, generator=torch.Generator().manual_seed(1))
+    x = normal(3, 200)
     expected = product(x)
     child = os.fork()
     if child == 0:
         os._exit(0 if all(torch.equal(product(x), expected) for _ in range(200)) else 1)
     ended = time.monotonic() + 60
-    while (status := os.waitpid(child, os.WNOHANG)) == (
-        0,
-        0,
-    ) and time.monotonic() < ended:
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
         time.sleep(0.01)
-    if status == (0, 0):
-        os.kill(child, 9)
-        os.waitpid(child, 0)
+        if time.monotonic() > ended:
+            os.kill(child, 9)
     assert status == (child, 0)
 
 
 def test_several_callers_at_once_get_their_own_results(product: PackedProduct) -> None:
     torch.set_num_threads(2)
-    inputs = [
-        torch.randn(5, 200, generator=torch.Generator().manual_seed(seed))
-        for seed in range(3)
-    ]
+    inputs = [normal(5, 200, seed=seed) for seed in range(3)]
     expected = [product(x) for x in inputs]
 
     def repeated(number: int) -> bool:
@@ -74,7 +71,7 @@ def test_several_callers_at_once_get_their_own_results(product: PackedProduct) -
 
 @pytest.mark.skipif(kernels() is None, reason="no kernels")
 @pytest.mark.parametrize(
-    ("variable", "threads"),
+    "variable, threads",
     [({}, [0, 1, 0, 1]), ({"GOMP_SPINCOUNT": "5"}, [0, 0, 0, 0])],
 )
 def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
@@ -91,15 +88,10 @@ def test_openmp_is_kept_from_waiting_awake_while_the_kernels_decode(
         for name, value in os.environ.items()
         if not name.startswith(("GOMP_", "OMP_"))
     }
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(
-        command,
-        env={**environment, **variable},
-        capture_output=True,
-        text=True,
-        check=True,
+    printed = subprocess.check_output(
+        [sys.executable, "-c", program], env=environment | variable
     )
-    assert list(map(int, done.stdout.split())) == threads
+    assert list(map(int, printed.split())) == threads
 
 
 @pytest.mark.skipif(kernels() is None, reason="no kernels")
@@ -117,7 +109,7 @@ def test_openmp_is_kept_from_waiting_awake_while_an_engine_is_made(
 
 
 @pytest.mark.parametrize(
-    ("files", "expected"),
+    "files, expected",
     [
         ({}, 8),
         (

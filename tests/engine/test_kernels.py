@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.products import PackedProduct
 from fairseq_aggdec.engine.plain.choice import LogProbs
 from fairseq_aggdec.engine.plain.products import Activation
-from tests.support.random_models import dictionary, random_batch, random_model
+from tests.support.random_models import dictionary, normal, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
 WORDS = dictionary(30)
@@ -35,6 +35,12 @@ SIZES = [
 ]  # outputs, inputs
 
 
+@pytest.fixture(params=NAMES)
+def found(request: pytest.FixtureRequest) -> Kernels:
+    """The kernels for a set of vector instructions."""
+    return Kernels(FOLDER / f"kernels_{request.param}.so")
+
+
 @pytest.fixture
 def anew() -> Iterator[None]:
     """The kernels are looked for again, here and afterwards."""
@@ -43,51 +49,46 @@ def anew() -> Iterator[None]:
     kernels.cache_clear()
 
 
-def layer(outputs: int, inputs: int) -> tuple[Tensor, Tensor]:
-    draw = torch.Generator().manual_seed(outputs + inputs)
-    return torch.randn(outputs, inputs, generator=draw) / inputs**0.5, torch.randn(
-        outputs, generator=draw
-    )
+def layer(
+    outputs: int,
+    inputs: int,
+) -> tuple[Tensor, Tensor]:
+    seed = outputs + inputs
+    return normal(outputs, inputs, seed=seed) / inputs**0.5, normal(outputs, seed=seed)
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("activation", [None, F.relu, F.silu])
 def test_a_product_is_pytorchs(
-    name: str, size: tuple[int, int], activation: Activation | None
+    found: Kernels,
+    size: tuple[int, int],
+    activation: Activation | None,
 ) -> None:
     weight, bias = layer(*size)
-    x = torch.randn(
-        3,
-        11,
-        size[1],
-        generator=torch.Generator().manual_seed(0),
-    )
+    x = normal(3, 11, size[1])
     for own in (bias, None):
-        found = PackedProduct(
-            Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation
-        )(x)
         expected = F.linear(
             x.double(), weight.double(), None if own is None else own.double()
         )
         expected = activation(expected) if activation else expected
-        torch.testing.assert_close(found.double(), expected, atol=4e-6, rtol=2e-6)
+        product = PackedProduct(found, weight, own, activation)(x).double()
+        torch.testing.assert_close(product, expected, atol=4e-6, rtol=2e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "quantised", [False, pytest.param(True, marks=pytest.mark.int8)]
 )
 @pytest.mark.parametrize("size", SIZES)
 def test_a_row_has_the_same_bits_among_any_others(
-    name: str, quantised: bool, size: tuple[int, int]
+    found: Kernels,
+    quantised: bool,
+    size: tuple[int, int],
 ) -> None:
     """With any number of rows and threads, wherever it stands."""
-    found = Kernels(FOLDER / f"kernels_{name}.so")
     if quantised and not found.quantises:
         return  # AVX2 has no such products
     product = PackedProduct(found, *layer(*size), None, quantised)
-    x = torch.randn(40, size[1], generator=torch.Generator().manual_seed(0))
+    x = normal(40, size[1])
     expected = product(x)
     threads = torch.get_num_threads()
     try:
@@ -99,28 +100,21 @@ def test_a_row_has_the_same_bits_among_any_others(
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trained_in", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("size", SIZES)
 def test_weights_are_the_same_numbers_in_16_bits(
-    name: str, trained_in: torch.dtype, size: tuple[int, int]
+    found: Kernels,
+    trained_in: torch.dtype,
+    size: tuple[int, int],
 ) -> None:
     """The same bits come out; subnormal numbers and signed zeros are weights, too."""
-    found = Kernels(FOLDER / f"kernels_{name}.so")
-    (weight, bias) = layer(*size)
+    weight, bias = layer(*size)
     smallest = 2.0**-24 if trained_in is torch.float16 else 2.0**-130
     weight.view(-1)[0] = -0.0
     weight.view(-1)[-1] = smallest
     weight = weight.to(trained_in).float()
     assert weight.view(-1)[-1] == smallest
-    x = (
-        torch.randn(
-            13,
-            size[1],
-            generator=torch.Generator().manual_seed(0),
-        )
-        * 2.0**20
-    )
+    x = normal(13, size[1]) * 2.0**20
     for own in (bias, None):
         wide = PackedProduct(found, weight, own)
         narrow = PackedProduct(found, weight, own, together=10**9)
@@ -137,28 +131,27 @@ def test_weights_are_the_same_numbers_in_16_bits(
 
 
 @pytest.mark.parametrize("other", [1 + 2.0**-12, 2.0**100])
-@pytest.mark.parametrize("name", NAMES)
 def test_weights_that_16_bits_cannot_hold_stay_as_they_are(
-    name: str, other: float
+    found: Kernels,
+    other: float,
 ) -> None:
     """The first weight is too fine for bfloat16, the other one too fine or too large for fp16."""
     weight = torch.tensor([[1 + 2.0**-9, other]])
-    product = PackedProduct(
-        Kernels(FOLDER / f"kernels_{name}.so"), weight, None, together=10**9
-    )
+    product = PackedProduct(found, weight, None, together=10**9)
     assert product.as_c.kept == 0
     assert torch.equal(product(torch.eye(2))[:, 0], weight[0])
 
 
 @pytest.mark.int8
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", [name for name in NAMES if name == "avx512"])
 def test_a_product_of_integers_is_that_of_the_rounded_numbers(
-    name: str, size: tuple[int, int]
+    found: Kernels,
+    size: tuple[int, int],
 ) -> None:
-    found = Kernels(FOLDER / f"kernels_{name}.so")
-    (weight, bias) = layer(*size)
-    x = torch.randn(7, size[1], generator=torch.Generator().manual_seed(0))
+    if not found.quantises:
+        return  # AVX2 has no such products
+    weight, bias = layer(*size)
+    x = normal(7, size[1])
     x[3] = 0.0
     steps = x.abs().amax(dim=-1, keepdim=True) / 127
     widths = weight.abs().amax(dim=-1, keepdim=True) / 127
@@ -175,20 +168,25 @@ def test_a_product_of_integers_is_that_of_the_rounded_numbers(
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+def scores_of(
+    rows: int,
+    width: int,
+) -> Tensor:
+    """Many are equal, and a third is minus infinity."""
+    scores = normal(rows, width, seed=width).mul(5).round()
+    return scores.masked_fill(normal(rows, width) < -0.5, -torch.inf)
+
+
 @pytest.mark.parametrize("width", [1, 3, 63, 64, 65, 500, 4001])
 def test_the_best_entries_of_rows(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+    found: Kernels,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal ones in their order; what is banned last, and what is no number as if it were."""
-    monkeypatch.setattr(
-        library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so")
-    )
-    draw = torch.Generator().manual_seed(width)
+    monkeypatch.setattr(library, "kernels", lambda: found)
     for rows in (1, 2, 40):
-        # many are equal
-        scores = torch.randn(rows, width, generator=draw).mul(5).round()
-        scores[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
+        scores = scores_of(rows, width)
         scores[0, width // 2] = torch.nan
         ordered, places = scores.nan_to_num(-torch.inf, neginf=-torch.inf).sort(
             dim=1, descending=True, stable=True
@@ -199,24 +197,18 @@ def test_the_best_entries_of_rows(
             assert torch.equal(tokens, places[:, :count])
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [3, 64, 65, 500, 4001])
 def test_the_likeliest_of_rows(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+    found: Kernels,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With one token banned, and another in some rows; a score is what the whole row has there, to the bit."""
-    monkeypatch.setattr(
-        library, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so")
-    )
-    draw = torch.Generator().manual_seed(width)
+    monkeypatch.setattr(library, "kernels", lambda: found)
     for rows in (1, 2, 40):
-        # many are equal
-        logits = torch.randn(rows, width, generator=draw).mul(5).round()
-        logits[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
-        logits[:, 0] = 1.0
-        logits[:, 1] = 30.0
-        logits[:, 2] = 31.0
-        early = torch.rand(rows, generator=draw) < 0.5
+        logits = scores_of(rows, width)
+        logits[:, :3] = torch.tensor([1.0, 30.0, 31.0])
+        early = normal(rows, seed=width) < 0.0
         for bans in (Bans(1), Bans(1, 2, early)):
             expected = logits.double().log_softmax(dim=1)
             expected[:, 1] = -torch.inf
@@ -232,41 +224,22 @@ def test_the_likeliest_of_rows(
                 assert torch.equal(values, whole[:].gather(1, tokens))
                 assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
                 assert isinstance(whole, LogProbs)
-                for each in (
-                    tokens[:, -1],
-                    torch.tensor([1]).expand(rows),
-                    torch.tensor([2]).expand(rows),
-                ):
-                    assert torch.equal(
-                        whole.gather(1, each[:, None]),
-                        whole[:].gather(1, each[:, None]),
-                    )
+                for each in (tokens[:, -1:], torch.tensor([[1, 2]]).expand(rows, 2)):
+                    assert torch.equal(whole.gather(1, each), whole[:].gather(1, each))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_token_that_is_no_symbol_is_an_error(name: str) -> None:
+def test_a_token_that_is_no_symbol_is_an_error(found: Kernels) -> None:
     """A drafter has one more, its mask."""
-    for mask in (None, torch.randn(1, 40)):
-        read = Embedding(
-            Kernels(FOLDER / f"kernels_{name}.so"), torch.randn(9, 40), 6.5, None, mask
-        )
-        last = 8 if mask is None else 9
-        assert (
-            read(
-                torch.tensor([[last, 0]]),
-                range(2),
-                2,
-            )
-            .isfinite()
-            .all()
-        )
+    for mask, last in ((None, 8), (normal(1, 40), 9)):
+        read = Embedding(found, normal(9, 40), 6.5, None, mask)
+        assert read(torch.tensor([[last, 0]]), range(2), 2).isfinite().all()
         with pytest.raises(IndexError, match="a token is not one of the"):
             read(torch.tensor([[last + 1, 0]]), range(2), 2)
 
 
 @pytest.mark.usefixtures("anew")
 @pytest.mark.parametrize(
-    ("broken", "reason"),
+    "broken, reason",
     [
         ("missing", "they were not compiled"),
         ("other source", "they were compiled from other sources"),
@@ -300,7 +273,8 @@ def test_without_them_decoding_goes_on_and_says_so_once(
 
 @pytest.mark.usefixtures("anew")
 def test_they_can_be_left_out(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("AGGDEC_KERNELS", "0")
     assert kernels() is None

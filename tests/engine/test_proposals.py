@@ -1,6 +1,5 @@
 """The engine's heads against the model's own."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -18,29 +17,19 @@ from tests.support.random_models import (
     random_batch,
     random_blockwise,
 )
+from tests.support.scripted_decoding import EOS, PAD, UNK
 
 WORDS = dictionary(20)
 K = 5
-RULES = SearchRules(
-    pad=WORDS.pad(),
-    unk=WORDS.unk(),
-    eos=WORDS.eos(),
-    max_len=20,
-    min_len=0,
-)
+RULES = SearchRules(PAD, UNK, EOS, max_len=20, min_len=0)
 
-
-@pytest.fixture(autouse=True)
-def no_gradients() -> Iterator[None]:
-    """As in decoding."""
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_gradients")
 
 
 @pytest.mark.parametrize("kind", HEAD_KINDS)
 @pytest.mark.parametrize("shape", ["post-norm sinusoidal", "narrow embeddings"])
 @pytest.mark.parametrize(
-    ("captured", "rules"),
+    "captured, rules",
     [(False, RULES), (True, RULES), (True, replace(RULES, unk_penalty=0.1))],
 )
 @pytest.mark.parametrize("most", [0, 4096])
@@ -55,7 +44,12 @@ def test_choices_and_proposals_are_the_models(
     """Rows of different lengths, of which one leaves; tokens are chosen in or after a graph, or all without one."""
     model = random_blockwise(shape, kind, 2, WORDS, K)
     encoder_out = model.encoder(**random_batch(1, WORDS, [4, 7, 2])["net_input"])
-    tokens = torch.randint(4, 24, (3, 9), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(
+        4,
+        24,
+        (3, 9),
+        generator=torch.Generator().manual_seed(1),
+    )
     features = model.decoder.extract_features(tokens, encoder_out)[0]
     engine = Decoder(model.decoder, AS_THE_MODEL, GRAPHS if captured else ONE_BY_ONE)
     assert engine.proposals is not None
@@ -64,8 +58,8 @@ def test_choices_and_proposals_are_the_models(
         assert engine.proposals.propose([2, 2, 2], K) is None
         found = engine.verify(Block.of(tokens[:, :4], [0, 0, 0]), rules)
         log_probs = model.decoder.output_layer(features[:, :4]).log_softmax(-1)
-        log_probs[..., WORDS.unk()] -= rules.unk_penalty
-        log_probs[..., WORDS.pad()] = -torch.inf
+        log_probs[..., UNK] -= rules.unk_penalty
+        log_probs[..., PAD] = -torch.inf
         torch.testing.assert_close(
             found.log_probs, log_probs.flatten(0, 1).amax(1), rtol=1e-4, atol=1e-4
         )

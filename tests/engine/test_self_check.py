@@ -47,7 +47,7 @@ def test_an_engine_is_made_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind"),
+    "shape, kind",
     [
         *((shape, torch.float32) for shape in ENGINE_SHAPES),
         *(
@@ -87,7 +87,7 @@ def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(
 
 
 @pytest.mark.parametrize(
-    ("method", "part"),
+    "method, part",
     [
         ("verify", "tokens"),
         ("verify", "log_probs"),
@@ -150,19 +150,15 @@ def test_parts_that_may_differ_by_less_than_the_self_check_sees_are_refused() ->
         ("decoder", unsupported_decoder),
         ("encoder", unsupported_encoder),
     ):
-        some = model()
-        getattr(some, part).layers[0].self_attn.__class__ = Windowed
-        assert reason(getattr(some, part)) == "layers.0.self_attn of type Windowed"
-        some = model()
-        getattr(some, part).layers.append(nn.Identity())
-        assert reason(getattr(some, part)) == "layers.2 of type Identity"
-        some = model()
-        getattr(some, part).layers[1].residual_connection = lambda x, residual: (
-            x + residual
-        )
-        assert (
-            reason(getattr(some, part)) == "layers.1 with another residual_connection"
-        )
+        stack = getattr(model(), part)
+        stack.layers[0].self_attn.__class__ = Windowed
+        assert reason(stack) == "layers.0.self_attn of type Windowed"
+        stack = getattr(model(), part)
+        stack.layers.append(nn.Identity())
+        assert reason(stack) == "layers.2 of type Identity"
+        stack = getattr(model(), part)
+        stack.layers[1].residual_connection = lambda x, residual: x + residual
+        assert reason(stack) == "layers.1 with another residual_connection"
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(
                 nn.modules.module._global_forward_hooks,

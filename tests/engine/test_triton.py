@@ -156,7 +156,7 @@ def test_single_precision_compiles_no_kernel_and_is_told_that_half_precision_has
 
 @needs_triton
 @pytest.mark.parametrize(
-    ("wanted", "precision", "reason"),
+    "wanted, precision, reason",
     [
         (
             "",
