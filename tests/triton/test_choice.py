@@ -12,6 +12,7 @@ from fairseq_aggdec.decoding.search_rules import Places, SearchRules
 from fairseq_aggdec.engine.cuda import choice
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
 from fairseq_aggdec.engine.plain.choice import PLAIN, ranked
+from tests.support.random_models import normal
 
 PAD = 1
 EOS = 2
@@ -26,11 +27,6 @@ RULES = SearchRules(
     min_len=MIN_LEN,
 )
 close = partial(torch.testing.assert_close, rtol=1e-6, atol=1e-6)
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    draw = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=draw)
 
 
 def whole(
@@ -85,7 +81,7 @@ def assert_chosen(
 
 
 @pytest.mark.parametrize(
-    ("dtype", "rows", "symbols", "step"),
+    "dtype, rows, symbols, step",
     [
         (torch.float16, 1, 5, 0.0),
         (torch.float16, 17, 70, 0.5),
@@ -151,7 +147,7 @@ def test_a_row_with_nan_shows_it_and_no_other_row_does(bad: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "dtype", "step"),
+    "count, dtype, step",
     [
         (1, torch.float16, 1.0),
         (7, torch.bfloat16, 1.0),
@@ -206,7 +202,7 @@ def test_a_pass_may_have_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("symbols", "dim"),
+    "symbols, dim",
     [
         (70, 96),
         (40, 768),

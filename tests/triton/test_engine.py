@@ -1,6 +1,5 @@
 """Whole batches by the kernels: every mode, beside fairseq, and to the last bit under --bit-exact."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ SIZES: dict[str, Any] = {
     )
 }
 LENGTHS = [4, 2]
-LIMIT: dict[str, Any] = {"max_len_b": 4}
+LIMIT: Any = {"max_len_b": 4}
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +62,8 @@ def half_drafter() -> Any:
     )
 
 
-def hypotheses(
-    generator: Any, model: Any, lengths: Sequence[int] = LENGTHS
-) -> list[tuple[list[int], list[float]]]:
-    found = generator.generate([model], random_batch(3, WORDS, list(lengths)))
+def hypotheses(generator: Any) -> list[tuple[list[int], list[float]]]:
+    found = generator.generate([], random_batch(3, WORDS, LENGTHS))
     return [
         (one["tokens"].tolist(), one["positional_scores"].tolist())
         for n_best in found
@@ -88,16 +85,14 @@ def test_each_mode_gives_fairseqs_output(
 
     monkeypatch.setattr(DecoderKernels, "layered", counted)
     size = 2 if mode == "aggressive-beam" else 1
-    expected = hypotheses(
-        SequenceGenerator([model], WORDS, beam_size=size, **LIMIT), model
-    )
+    stock = SequenceGenerator([model], WORDS, beam_size=size, **LIMIT)
+    expected = hypotheses(stock)
     kind: Any = AggressiveGenerator if size == 1 else AggressiveBeamGenerator
     options: dict[str, Any] = (
         {"block_draft": half_drafter()} if size == 1 else {"beam_size": size}
     )
     found = hypotheses(
-        kind.of([model], WORDS, src_dict=WORDS, decoding=mode, **options, **LIMIT),
-        model,
+        kind.of([model], WORDS, src_dict=WORDS, decoding=mode, **options, **LIMIT)
     )
     assert passes, "nothing was computed by kernels"
     assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
@@ -129,18 +124,13 @@ def test_bit_exact_modes_have_the_bits_of_greedy_on_each_sentence_alone(
     whole = random_batch(3, WORDS, LENGTHS)["net_input"]
     alone = []
     for row, length in enumerate(LENGTHS):
-        tokens = whole["src_tokens"][row : row + 1, -length - 1 :]
-        sample = {
-            "net_input": {
-                "src_tokens": tokens,
-                "src_lengths": torch.tensor([length + 1]),
-            }
+        source = {
+            "src_tokens": whole["src_tokens"][[row], -length - 1 :],
+            "src_lengths": torch.tensor([length + 1]),
         }
-        (n_best,) = by("greedy").generate([model], sample)
-        alone.append(
-            (n_best[0]["tokens"].tolist(), n_best[0]["positional_scores"].tolist())
-        )
-    assert hypotheses(by("gad", block_draft=half_drafter()), model) == alone
+        ((best,),) = by("greedy").generate([], {"net_input": source})
+        alone.append((best["tokens"].tolist(), best["positional_scores"].tolist()))
+    assert hypotheses(by("gad", block_draft=half_drafter())) == alone
 
 
 def test_a_model_that_is_unlike_fairseqs_leaves_the_kernels_to_others() -> None:
@@ -175,7 +165,7 @@ def test_a_kernel_that_fails_in_mid_run_is_not_used_again_by_its_model(
     generator = AggressiveGenerator.of(
         [model], WORDS, src_dict=WORDS, decoding="greedy", **LIMIT
     )
-    expected = hypotheses(generator, model)
+    expected = hypotheses(generator)
     passes: list[int] = []
 
     def failing(*_: Any, **__: Any) -> Any:
@@ -185,7 +175,7 @@ def test_a_kernel_that_fails_in_mid_run_is_not_used_again_by_its_model(
     with monkeypatch.context() as patch:
         patch.setattr(DecoderKernels, "layered", failing)
         for _ in range(2):
-            assert [tokens for tokens, _ in hypotheses(generator, model)] == [
+            assert [tokens for tokens, _ in hypotheses(generator)] == [
                 tokens for tokens, _ in expected
             ]
     assert len(passes) == 1

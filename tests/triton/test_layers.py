@@ -28,7 +28,7 @@ HEAD_DIM = 16
 INNER = 48
 DIM = HEADS * HEAD_DIM
 
-pytestmark = pytest.mark.usefixtures("products_as_on_tensor_cores")
+pytestmark = pytest.mark.usefixtures("no_gradients", "products_as_on_tensor_cores")
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -122,7 +122,10 @@ class Rows:
         )
 
     def assert_read_rightly(
-        self, x: Tensor, starts: list[int], reach: Tensor | None = None
+        self,
+        x: Tensor,
+        starts: list[int],
+        reach: Tensor | None = None,
     ) -> None:
         first = torch.tensor(starts)[:, None]
         last = max(starts) + x.size(1)
@@ -144,7 +147,6 @@ class Rows:
             assert_close(self.memory[read], self.cache.memory[read])
 
 
-@torch.no_grad()
 @pytest.mark.parametrize(
     "options", [POST_NORM, PRE_NORM], ids=["post-norm", "pre-norm and GELU"]
 )
@@ -155,7 +157,6 @@ def test_a_decoder_computes_what_pytorch_does(options: dict[str, Any]) -> None:
     rows.assert_read_rightly(normal(2, 2, DIM, seed=1), [1, 3])
 
 
-@torch.no_grad()
 def test_a_decoder_without_biases_and_gains() -> None:
     model = network(layers=1)
     (layer,) = model.decoder.layers
@@ -166,13 +167,11 @@ def test_a_decoder_without_biases_and_gains() -> None:
     Rows(model, [9]).assert_read_rightly(normal(1, 2, DIM), [0])
 
 
-@torch.no_grad()
 def test_attention_over_several_tiles_of_which_the_first_may_be_hidden() -> None:
     rows = Rows(network(layers=1), [70, 3], longest=70, loudest=8)
     rows.assert_read_rightly(normal(2, 1, DIM), [0, 0])
 
 
-@torch.no_grad()
 def test_tokens_attend_as_far_as_they_are_told() -> None:
     rows = Rows(network(), [9, 5])
     rows.assert_read_rightly(normal(2, 1, DIM), [0, 0])
@@ -180,7 +179,6 @@ def test_tokens_attend_as_far_as_they_are_told() -> None:
     rows.assert_read_rightly(normal(2, 3, DIM, seed=1), [1, 0], reach)
 
 
-@torch.no_grad()
 def test_tokens_of_trees_attend_to_their_paths() -> None:
     rows = Rows(network(), [9, 5])
     rows.assert_read_rightly(normal(2, 4, DIM), [0, 0])
@@ -206,7 +204,6 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])
 
 
-@torch.no_grad()
 @pytest.mark.parametrize(
     "options", [POST_NORM, PRE_NORM], ids=["post-norm", "pre-norm and GELU"]
 )
@@ -223,9 +220,8 @@ def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
     assert_close(found[~padding], exact.transpose(0, 1)[~padding])
 
 
-@torch.no_grad()
 @pytest.mark.parametrize(
-    ("outputs", "inputs", "activation"),
+    "outputs, inputs, activation",
     [
         (32, 16, gelu),
         (16, 144, F.silu),
@@ -264,7 +260,6 @@ def test_a_product_of_any_size_and_its_bits_in_1_to_33_rows(
         assert torch.equal(alone, y[-rows:]), rows
 
 
-@torch.no_grad()
 def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -> None:
     model = network()
     x = normal(1, 3, DIM)
@@ -319,7 +314,6 @@ def test_a_token_has_the_same_bits_alone_in_a_block_in_a_batch_and_in_a_tree() -
     assert torch.equal(leaves, together[:, [2, 2]])
 
 
-@torch.no_grad()
 def test_tokens_behind_the_capacity_are_not_written() -> None:
     rows = Rows(network(), [9, 5])
     rows.memory[:] = 0
@@ -330,7 +324,7 @@ def test_tokens_behind_the_capacity_are_not_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    "sizes, message",
     [
         ({"dim": 32, "heads": 4}, "heads of 8 elements"),
         (

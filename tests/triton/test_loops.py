@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
@@ -22,6 +21,7 @@ from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import COPY_RULES
+from tests.support.oracle import by_fairseq
 from tests.support.random_models import (
     dictionary,
     model_of_shape,
@@ -36,7 +36,7 @@ FEW = dictionary(5)
 SHAPE = "post-norm sinusoidal"
 LEARNED = "pre-norm learned, layernorm_embedding"
 TOLD = "post-norm learned"
-ONE_LAYER: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
+ONE_LAYER: Any = {"encoder_layers": 1, "decoder_layers": 1}
 BATCHES = {1: [6], 3: [3, 6, 1], 8: [4, 7, 2, 5, 1, 3, 6, 2]}
 RARE = 0.05
 OFTEN = 0.2
@@ -156,7 +156,6 @@ def decoded_twice(
     decoder: AggressiveGenerator,
     sample: Any,
     passes: list[Graph],
-    tolerance: float = 1e-4,
 ) -> Any:
     """A batch decoded on the device, which gives the records of the host and, within rounding, its scores."""
     count = len(passes)
@@ -172,17 +171,8 @@ def decoded_twice(
             [one[name].view(-1) for n_best in lists for one in n_best]
             for lists in (found, expected)
         )
-        torch.testing.assert_close(
-            *map(torch.cat, both), rtol=tolerance, atol=tolerance
-        )
+        torch.testing.assert_close(*map(torch.cat, both), rtol=1e-4, atol=1e-4)
     return found
-
-
-def by_fairseq(
-    model: Any, words: Any, sample: Any, **options: Any
-) -> list[list[list[int]]]:
-    options = {"max_len_a": 0, "max_len_b": 6, "beam_size": 1, **options}
-    return tokens(SequenceGenerator([model], words, **options).generate([], sample))
 
 
 def edited(texts: Sequence[Sequence[int]], words: Any, seed: int) -> list[list[int]]:
@@ -197,7 +187,7 @@ def edited(texts: Sequence[Sequence[int]], words: Any, seed: int) -> list[list[i
 
 
 @pytest.mark.parametrize(
-    ("rows", "words", "shape", "share"),
+    "rows, words, shape, share",
     [
         (1, WORDS, SHAPE, RARE),
         (3, WORDS, SHAPE, RARE),
@@ -230,7 +220,7 @@ def test_copies_are_found_and_accepted_as_on_the_host(
 
 
 @pytest.mark.parametrize(
-    ("rows", "words", "options"),
+    "rows, words, options",
     [
         (1, WORDS, {"max_target_positions": 9}),
         (3, WORDS, {"prefix_attention": "bidirectional"}),
@@ -261,14 +251,15 @@ def test_drafts_of_a_model_are_accepted_as_on_the_host(
     assert are_whole == {True, False}
 
 
-@pytest.mark.parametrize(("size", "rows"), [(1, 3), (4, 8), (5, 1), (5, 3), (6, 1)])
+@pytest.mark.parametrize("size, rows", [(1, 3), (4, 8), (5, 1), (5, 3), (6, 1)])
 def test_beams_end_as_on_the_host(size: int, rows: int, passes: list[Graph]) -> None:
     """Of six, a row of a pass has room for eight."""
     model, sample = drawn(size, BATCHES[rows], share=OFTEN)
     found = decoded_twice(
         made(model, "aggressive-beam", beam_size=size, min_len=2), sample, passes
     )
-    assert tokens(found) == by_fairseq(model, WORDS, sample, beam_size=size, min_len=2)
+    stock = by_fairseq([model], WORDS, sample, size, max_len_b=6, min_len=2)
+    assert tokens(found) == tokens(stock)
 
 
 @pytest.mark.parametrize("mode", ["iad", "gad", "aggressive-beam"])
@@ -306,7 +297,7 @@ def test_a_sentence_that_has_ended_writes_into_no_other_one(
     model, sample = drawn(1, [2, 1, 2, 1], OFTEN, TOLD)
     told(model)
     limits = {"max_len_b": 24, "min_len": 17}
-    first = by_fairseq(model, WORDS, sample, **limits)[0][0][:-1]
+    first = tokens(by_fairseq([model], WORDS, sample, **limits))[0][0][:-1]
     sample["drafts"] = [
         (first[:8] + first[9:])[-14:],
         *([word] * 14 for word in (5, 6, 7)),
@@ -343,7 +334,7 @@ def test_rules_and_sources_of_one_batch_are_not_those_of_the_next(
 
 
 @pytest.mark.parametrize(
-    ("options", "prefix"),
+    "options, prefix",
     [
         ({"unk_penalty": 1.0}, None),
         ({"tokens_to_suppress": ["w3"]}, None),
