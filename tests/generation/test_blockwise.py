@@ -49,7 +49,10 @@ def heads_of(model: Any, net_input: dict[str, Tensor]) -> Predict:
 
 
 def as_in_the_paper(
-    predict: Predict, k: int, passes: Callable[[int, Tensor], bool], least: int
+    predict: Predict,
+    k: int,
+    passes: Callable[[int, Tensor], bool],
+    least: int,
 ) -> list[list[int]]:
     """The blocks that §3's three substeps append, one after the other, until one holds EOS; §5.3's `least`."""
     output: list[int] = []
@@ -85,7 +88,7 @@ CRITERIA: dict[str, tuple[dict[str, Any], Callable[[int, Tensor], bool]]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "passes"), CRITERIA.values(), ids=CRITERIA)
+@pytest.mark.parametrize("options, passes", CRITERIA.values(), ids=CRITERIA)
 @torch.no_grad()
 def test_every_criterion_is_the_papers(
     options: dict[str, Any], passes: Callable[[int, Tensor], bool]
@@ -104,19 +107,9 @@ def test_every_criterion_is_the_papers(
         ]
         predicts = [heads_of(model, source) for source in sources]
         for least in (1, 2):
-            search: dict[str, Any] = {
-                "max_len_b": LONGEST,
-                "min_len": 0,
-                "min_block": least,
-                **options,
-            }
-            ours = generator(
-                [model],
-                "blockwise",
-                NUMBERS,
-                block_draft=BlockDraftOptions(None, HEADS),
-                **search,
-            )
+            search = {"max_len_b": LONGEST, "min_len": 0, "min_block": least} | options
+            draft = BlockDraftOptions(None, HEADS)
+            ours = generator([model], "blockwise", NUMBERS, block_draft=draft, **search)
             for predict, (one,) in zip(
                 predicts, ours.generate([model], sample), strict=True
             ):

@@ -21,22 +21,23 @@ from fairseq_aggdec.engine import weights_snapshot
 from fairseq_aggdec.engine.drafter import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.graphs.graph_cache import GraphCache
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.process import no_garbage_collection
+from tests.support.helpers import refused_with
 from tests.support.random_models import (
     random_batch,
     random_drafter,
     share_encoder,
 )
 from tests.support.small_generators import (
+    BATCH,
     BATCHES,
     MODES,
     WORDS,
+    decoded,
     generator,
     small_model,
     stock,
-    tokens,
 )
 
 
@@ -105,12 +106,12 @@ def step_of_a_layer_in_which_a_unit_is_off(model: Any) -> None:
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     model = small_model()
     ours = generator([model], mode)
-    before = tokens(ours.generate([model], BATCHES[0]))
-    assert before == stock(model, mode, BATCHES[0])
+    before = decoded(ours, BATCH)
+    assert before == stock(model, mode, BATCH)
     change(model)
-    expected = stock(model, mode, BATCHES[0])
+    expected = stock(model, mode, BATCH)
     assert expected != before
-    assert tokens(ours.generate([model], BATCHES[0])) == expected
+    assert decoded(ours, BATCH) == expected
 
 
 @pytest.mark.parametrize(
@@ -124,14 +125,12 @@ def test_what_a_gpu_has_decoded_with_old_weights_is_decoded_again(
     monkeypatch.setattr(weights_snapshot, "runs_async", lambda device: True)
     model = small_model()
     ours = generator([model], mode)
-    ours.generate([model], BATCHES[0])
+    ours.generate([model], BATCH)
     step(model)
     decode = Mock(side_effect=ours._decode)
     monkeypatch.setattr(ours, "_decode", decode)
     for _ in range(2):
-        assert tokens(ours.generate([model], BATCHES[0])) == stock(
-            model, mode, BATCHES[0]
-        )
+        assert decoded(ours, BATCH) == stock(model, mode, BATCH)
     assert decode.call_count == 3
 
 
@@ -159,7 +158,7 @@ def test_an_old_engine_is_gone_before_a_new_one_is_built(
             for part in (model, drafter):
                 add_to_a_weight(part)
                 put_another_weight(part)
-            ours.generate([model], BATCHES[0])
+            ours.generate([model], BATCH)
         assert max(most) == len(alive) == len(most) / 3
 
 
@@ -173,10 +172,7 @@ def test_threads_take_turns(mode: str) -> None:
 
     def is_right(number: int) -> bool:
         which = number % len(BATCHES)
-        return (
-            tokens(both[number % 3 % 2].generate([model], BATCHES[which]))
-            == expected[which]
-        )
+        return decoded(both[number % 3 % 2], BATCHES[which]) == expected[which]
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # they do get into each other's way
@@ -203,10 +199,10 @@ def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
     share_encoder(drafter, model)
     loaded = LoadedDrafter(drafter)
     ours = generator([model], "gad", block_draft=BlockDraftOptions(loaded, 5))
-    ours.generate([model], BATCHES[0])
+    ours.generate([model], BATCH)
     assert loaded._shared == 0
     load_other_weights(model)
-    assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "gad", BATCHES[0])
+    assert decoded(ours, BATCH) == stock(model, "gad", BATCH)
     assert loaded._shared is None
 
 
@@ -226,12 +222,12 @@ def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(
     broken["net_input"]["src_tokens"][1, 2] = word
     ours = generator([model], mode)
     expected = stock(model, mode, clean)
-    assert tokens(ours.generate([model], clean)) == expected
+    assert decoded(ours, clean) == expected
     with pytest.raises(AssertionError):
         stock(model, mode, broken)
-    with pytest.raises(AggdecError, match=r"are NaN|no hypothesis is left"):
+    with refused_with(r"are NaN|no hypothesis is left"):
         ours.generate([model], broken)
-    assert tokens(ours.generate([model], clean)) == expected
+    assert decoded(ours, clean) == expected
 
 
 @pytest.mark.usefixtures("either_engine")
@@ -240,22 +236,22 @@ def test_engines_made_in_training_have_all_layers() -> None:
     model = small_model(
         encoder_layerdrop=0.7, decoder_layerdrop=0.7, encoder_layers=4, decoder_layers=4
     )
-    expected = stock(model, "greedy", BATCHES[0])
+    expected = stock(model, "greedy", BATCH)
     ours = generator([model], "greedy")
     model.train()
     torch.manual_seed(1)
-    assert tokens(ours.generate([model], BATCHES[0])) == expected
+    assert decoded(ours, BATCH) == expected
     model.eval()
-    assert tokens(ours.generate([model], BATCHES[0])) == expected
+    assert decoded(ours, BATCH) == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_generator_that_was_used_can_be_copied_and_pickled(mode: str) -> None:
     model = small_model()
     ours = generator([model], mode)
-    expected = tokens(ours.generate([model], BATCHES[0]))
+    expected = decoded(ours, BATCH)
     for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
-        assert tokens(other.generate([model], BATCHES[0])) == expected
+        assert decoded(other, BATCH) == expected
 
 
 @pytest.mark.usefixtures("either_engine")
@@ -264,35 +260,29 @@ def test_inference_mode_comes_and_goes() -> None:
     ours = generator([model], "iad")
     for batch in BATCHES:
         with torch.inference_mode():
-            assert tokens(ours.generate([model], batch)) == stock(model, "iad", batch)
-        assert tokens(ours.generate([model], batch)) == stock(model, "iad", batch)
+            assert decoded(ours, batch) == stock(model, "iad", batch)
+        assert decoded(ours, batch) == stock(model, "iad", batch)
 
 
 def test_autocast_and_other_searches_are_refused() -> None:
     model = small_model()
     with (
         torch.autocast("cpu", torch.bfloat16),
-        pytest.raises(AggdecError, match=r"does not follow torch\.autocast"),
+        refused_with(r"does not follow torch\.autocast"),
     ):
-        generator([model], "iad").generate([model], BATCHES[0])
+        generator([model], "iad").generate([model], BATCH)
+    as_the_source, twice = (
+        LengthConstrainedBeamSearch(WORDS, 1, 0, *longest)
+        for longest in ((1, 0), (2, 5))
+    )
     for options in [
         {"search_strategy": Sampling(WORDS)},
-        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)},
-        {
-            "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5),
-            "match_source_len": True,
-        },
-        {
-            "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0),
-            "match_source_len": True,
-            "eos": 7,
-        },
+        {"search_strategy": as_the_source},
+        {"search_strategy": twice, "match_source_len": True},
+        {"search_strategy": as_the_source, "match_source_len": True, "eos": 7},
         {"match_source_len": True},
     ]:
-        with pytest.raises(
-            AggdecError,
-            match=r"search_strategy .*: the plugin's modes have .*BeamSearch",
-        ):
+        with refused_with(r"search_strategy .*: the plugin's modes have .*BeamSearch"):
             generator([model], "greedy", **options)
 
 
@@ -302,15 +292,13 @@ def test_a_source_longer_than_learned_positions_is_refused() -> None:
     ours = generator([model], "greedy")
     fits = random_batch(1, WORDS, [11, 2])
     too_long = random_batch(1, WORDS, [12, 2])
-    assert tokens(ours.generate([model], fits)) == stock(model, "greedy", fits)
+    assert decoded(ours, fits) == stock(model, "greedy", fits)
     wider = nn.functional.pad(
         fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad()
     )
     padded = {"net_input": {"src_tokens": wider}}
-    assert tokens(ours.generate([model], padded)) == stock(model, "greedy", fits)
+    assert decoded(ours, padded) == stock(model, "greedy", fits)
     with pytest.raises(IndexError):
         stock(model, "greedy", too_long)
-    with pytest.raises(
-        AggdecError, match=r"a source has 13 symbols.* only 12 positions"
-    ):
+    with refused_with(r"a source has 13 symbols.* only 12 positions"):
         ours.generate([model], too_long)

@@ -16,11 +16,11 @@ from fairseq_aggdec.decoding.verification import (
     WithinDistance,
 )
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.acceptance import acceptance_of, values_of
 from fairseq_aggdec.generation.drafting import DRAFTERS
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, MODES, SMALL_MODEL, modes_help
 from fairseq_aggdec.generation.options import Decoding
+from tests.support.helpers import refused_with
 from tests.support.random_models import dictionary
 
 WORDS = dictionary(96)  # 100 symbols
@@ -37,7 +37,7 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "options", "message"),
+    "mode, options, message",
     [
         ("iad", {"drafter": "d.pt"}, "--drafter-path"),
         ("gad", {}, "--drafter-path"),
@@ -81,25 +81,15 @@ def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
     ],
 )
 def test_refused(mode: str, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
+    with refused_with(message):
         Decoding(mode, **options).check()
 
 
 def test_every_mode_takes_the_options_of_its_row() -> None:
-    values: dict[str, Any] = {
-        "drafts": "whole",
-        "drafter": "d.pt",
-        "block_size": 4,
-        "top_beta": 2,
-    }
-    values |= {
-        "tolerance": 3.0,
-        "min_block": 2,
-        "bit_exact": True,
-        "int8": True,
-        "max_draft_len": 3,
-        "copies": "paper",
-    }
+    values: Any = {
+        "drafts": "whole", "drafter": "d.pt", "block_size": 4, "top_beta": 2, "tolerance": 3.0, "min_block": 2,
+        "bit_exact": True, "int8": True, "max_draft_len": 3, "copies": "paper",
+    }  # fmt: skip
     for name, mode in MODES.items():
         Decoding(
             name,
@@ -204,7 +194,7 @@ def test_refused_once_the_models_are_loaded() -> None:
     ]
     for decoding, heads, drafter, message in cases:
         decoding.check()
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             decoding.check(heads, drafter)
     Decoding("aggressive", block_size=3).check(heads=6)
 
@@ -257,5 +247,5 @@ def test_refused_by_the_vocabulary_and_the_drafts() -> None:
         ),
     ]
     for options, message in cases:
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             accepts("blockwise", **options)

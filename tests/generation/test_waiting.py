@@ -20,18 +20,7 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.support.random_models import random_batch, random_drafter
 from tests.support.small_generators import FEW_WORDS, cached_model, generator
 
-READING = {
-    "tolist",
-    "item",
-    "cpu",
-    "numpy",
-    "nonzero",
-    "__bool__",
-    "__int__",
-    "__float__",
-    "__index__",
-    "__iter__",
-}
+READING = "tolist item cpu numpy nonzero __bool__ __int__ __float__ __index__ __iter__".split()
 """methods of a tensor that wait for its values"""
 
 
@@ -136,7 +125,7 @@ def test_nothing_waits_before_a_beam_search(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("decoding", "weights"),
+    "decoding, weights",
     [("greedy", 2), ("iad", 2), ("gad", 4), ("aggressive-beam", 2)],
 )
 @pytest.mark.parametrize("rows", [1, 12])
