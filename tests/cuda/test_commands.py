@@ -9,15 +9,21 @@ import torch
 
 from fairseq_aggdec.demo.shipped import SHIPPED
 from fairseq_aggdec.lab.verify.differences import NEAR_TIES, first_difference
-from tests.support.helpers import PLUGIN, Generated, parse_generate, run_cli
+from tests.support.helpers import (
+    PLUGIN,
+    Generated,
+    generate_here,
+    parse_generate,
+    run_cli,
+)
 
 MT = SHIPPED["mt"].folder
 
 
 @pytest.fixture
-def where(device: torch.device) -> list[str]:
-    """Options that choose the device."""
-    return ["--cpu"] if device.type == "cpu" else []
+def where(device: torch.device) -> str:
+    """The option that chooses the device."""
+    return "--cpu" if device.type == "cpu" else ""
 
 
 def check(
@@ -46,21 +52,10 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split in ("train", "valid", "test"):
         for language in ("en", "de"):
             shutil.copy(MT / "sentences.txt", folder / f"{split}.{language}")
-    prefixes = [
-        f"--{split}pref={folder / split}" for split in ("train", "valid", "test")
-    ]
-    dictionaries = ["--srcdict", MT / "dict.en.txt", "--tgtdict", MT / "dict.de.txt"]
-    run_cli(
-        "fairseq-preprocess",
-        "-s",
-        "en",
-        "-t",
-        "de",
-        *prefixes,
-        *dictionaries,
-        "--destdir",
-        folder / "bin",
-    )
+    texts = f"--trainpref {folder}/train --validpref {folder}/valid --testpref {folder}/test"
+    dictionaries = f"--srcdict {MT}/dict.en.txt --tgtdict {MT}/dict.de.txt"
+    options = f"-s en -t de {texts} {dictionaries} --destdir {folder}/bin"
+    run_cli("fairseq-preprocess", *options.split())
     return folder / "bin"
 
 
@@ -75,47 +70,25 @@ TRAININGS = {
 
 @pytest.mark.parametrize("decoding", list(TRAININGS))
 def test_training_in_half_precision(
-    decoding: str, pairs: Path, where: list[str], device: torch.device, tmp_path: Path
+    decoding: str, pairs: Path, where: str, device: torch.device, tmp_path: Path
 ) -> None:
     """What comes of it decodes to the output of greedy."""
-    options = "--optimizer adam --lr 0.0003 --clip-norm 1 --max-tokens 2000 --seed 1 --no-epoch-checkpoints".split()
-    half = ["--fp16"] if device.type == "cuda" else []
-    length = [
-        "--max-update",
-        6,
-        "--log-format",
-        "simple",
-        "--log-interval",
-        1,
-        "--dropout",
-        "0.0",
-    ]
-    trained = run_cli(
-        "fairseq-train", pairs, "--user-dir", PLUGIN, "-s", "en", "-t", "de", *TRAININGS[decoding].split(),
-        *options, *length, *half, *where, "--save-dir", tmp_path,
-    )  # fmt: skip
+    common = f"{pairs} --user-dir {PLUGIN} -s en -t de {where}"
+    half = "--fp16" if device.type == "cuda" else ""
+    options = (
+        "--optimizer adam --lr 0.0003 --clip-norm 1 --max-tokens 2000 --seed 1 --no-epoch-checkpoints --max-update 6 "
+        f"--log-format simple --log-interval 1 --dropout 0.0 --save-dir {tmp_path}"
+    )
+    training = f"{common} {half} {TRAININGS[decoding]} {options}"
+    trained = run_cli("fairseq-train", *training.split())
     assert "nan" not in trained.stdout.lower()
     checkpoint = tmp_path / "checkpoint_last.pt"
-    models = (
-        ["--path", MT / "model.pt", "--drafter-path", checkpoint]
-        if decoding == "gad"
-        else ["--path", checkpoint]
-    )
+    path = MT / "model.pt" if decoding == "gad" else checkpoint
+    drafter = f" --drafter-path {checkpoint}" if decoding == "gad" else ""
     outputs = []
-    for mode in ("greedy", decoding):
-        common = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "-s", "en", "-t", "de",
-                  "--max-len-b", 20]  # fmt: skip
-        given = models if mode == decoding else models[:2]
-        done = run_cli(
-            "fairseq-generate",
-            pairs,
-            *common,
-            *given,
-            "--decoding",
-            mode,
-            *half,
-            *where,
-        )
-        outputs.append(parse_generate(done.stdout))
+    for mode in ("greedy", decoding + drafter):
+        task = f"--task aggressive_translation --max-len-b 20 --path {path} --decoding {mode}"
+        printed = generate_here(*f"{common} {half} {task}".split())
+        outputs.append(parse_generate(printed))
     assert len(outputs[0]) > 10
     check(outputs[1], outputs[0], "fp16" if half else "fp32")

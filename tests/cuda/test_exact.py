@@ -6,7 +6,6 @@ outputs, in every mode and batch, are compared by `aggdec verify --precisions ex
 
 from argparse import Namespace
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.lab.bench.random_models import vary_outputs
 from fairseq_aggdec.models.sizes import SIZES
 from tests.support.on_device import on
-from tests.support.random_models import dictionary, random_batch
+from tests.support.random_models import dictionary, random_batch, task_of
 
 WORDS = dictionary(8_000)
 LENGTH = 6
@@ -45,9 +44,7 @@ def random_model(size: str) -> Any:
     )
     base_architecture(args)
     torch.manual_seed(1)
-    model = TransformerModel.build_model(
-        args, SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    )
+    model = TransformerModel.build_model(args, task_of(WORDS))
     vary_outputs(model)
     return model.eval()
 

@@ -55,7 +55,7 @@ def knowing(
     answers = {
         row: hypothesis["tokens"].tolist() for row, (hypothesis,) in enumerate(stock)
     }
-    knows: dict[str, Any] = {"answers": answers, "seed": 9, "longest": 10}
+    knows: Any = {"answers": answers, "seed": 9, "longest": 10}
     return OracleGenerator.of(
         models,
         FEW_WORDS,
@@ -67,7 +67,7 @@ def knowing(
     )
 
 
-@pytest.mark.parametrize(("shape", "precision", "backend"), CASES)
+@pytest.mark.parametrize("shape, precision, backend", CASES)
 def test_every_mode_gives_fairseqs_output(
     shape: str,
     precision: str,
@@ -126,7 +126,7 @@ def test_proposal_heads_give_fairseqs_output(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "backend"),
+    "shape, backend",
     [
         (FIRST, BY_DEFAULT),
         (OTHER_SHAPES[2], BY_DEFAULT),

@@ -19,7 +19,7 @@ from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.fuzzing.checking import mended_ngram_blocker
 from tests.hub.imported_models import MODELS, NAMES, Imported, differences
-from tests.support.helpers import PLUGIN, generate_here, parse_generate, run_cli
+from tests.support.helpers import PLUGIN, generate_here, parse_generate
 
 TEXTS = (
     "We're going out for Chinese.", "She likes miniskirts.", "Tom's 3,000 \u201cfriends\u201d\u2026 left at 9:30!",
@@ -141,34 +141,18 @@ def test_fairseq_generate_has_the_same_outputs(
     rows = imported.forward
     ours = imported.of(imported.forward[0])
     (tmp_path / "text").write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
-    pair = ["-s", ours.model.source_lang, "-t", str(ours.model.target_lang)]
-    aggdec(
-        [
-            "binarize",
-            str(imported.folder),
-            str(tmp_path / "data"),
-            *pair,
-            "--test",
-            str(tmp_path / "text"),
-        ]
-    )
-    command = [
-        tmp_path / "data", "--user-dir", PLUGIN, *pair, "--path", imported.folder / "model.pt", "--max-len-b", "60",
-        "--bpe", "hub", "--hub-folder", imported.folder, *(["--block-ngrams"] if imported.name == "bart" else []),
-    ]  # fmt: skip
-    printed = [
-        generate_here(
-            *command, "--task", "aggressive_hub_translation", "--decoding", "greedy"
-        )
-    ]
-    # fairseq's own search, in a process of its own
+    folder = imported.folder
+    pair = f"-s {ours.model.source_lang} -t {ours.model.target_lang}"
+    files = f"{folder} {tmp_path}/data {pair} --test {tmp_path}/text"
+    aggdec(f"binarize {files}".split())
+    command = f"{tmp_path}/data --user-dir {PLUGIN} {pair} --path {folder}/model.pt --max-len-b 60 --bpe hub"
+    command += f" --hub-folder {folder}"
+    command += " --block-ngrams" if imported.name == "bart" else ""
+    searches = ["--task aggressive_hub_translation --decoding greedy"]
     if imported.name in ("nllb_legacy", "marian_two"):
-        printed.append(
-            run_cli(
-                "fairseq-generate", *command, "--task", "hub_translation", "--beam", "1"
-            ).stdout
-        )
-    for lines in printed:
+        searches.append("--task hub_translation --beam 1")
+    for search in searches:
+        lines = generate_here(*f"{command} {search}".split())
         texts = {
             line.split("\t")[0]: line.split("\t")[-1]
             for line in lines.splitlines()
@@ -184,7 +168,7 @@ def test_fairseq_generate_has_the_same_outputs(
 
 
 @pytest.mark.parametrize(
-    ("name", "pair"),
+    "name, pair",
     [
         ("bart", ""),
         ("m2m_100", "-s en -t de"),

@@ -14,18 +14,22 @@ from fairseq_aggdec import load
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.text.results import Result
 from fairseq_aggdec.text.sentences import split_text
 from fairseq_aggdec.train.drafter.plan import Measured
 from fairseq_aggdec.train.drafter.recipe import Recipe
 from fairseq_aggdec.train.drafter.stages import _Stages
 from tests.hub.imported_models import Imported, copied
-from tests.support.helpers import PLUGIN, run_cli
+from tests.support.helpers import PLUGIN, refused_with, run_cli
 
 MODELS = Path(__file__).parent / "models"
 PAIR = ("eng_Latn", "deu_Latn")
 TEXTS = ["She have two brother.", "The old man reads a book.", "Where do you live?"]
+
+
+def texts_of(results: list[Result]) -> list[str]:
+    return [one.text for one in results]
 
 
 def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
@@ -33,7 +37,7 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("text", "train", "valid"):
-        Path(f"{name}.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+        Path(f"{name}.txt").write_text("\n".join(TEXTS), "utf-8")
     aggdec(["import-hf", str(MODELS / "bart"), "--out", "bart"])
     translate, binarize, generate, bench, drafter = capsys.readouterr().out.splitlines()
     for line in (translate, binarize, f"{bench} --repeats 1 --no-profile --no-memory"):
@@ -51,20 +55,15 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
         model.decode(TEXTS, **given)
         for given in ({}, {"mode": "greedy"}, {"beam": 1}, {"max_len_b": 5})
     )
-    assert [outputs[f"D-{number}"] for number in range(3)] == [one.text for one in own]
-    assert (
-        [one.text for one in alone]
-        == [one.text for one in greedy]
-        != [one.text for one in own]
-    )
+    assert [outputs[f"D-{number}"] for number in range(3)] == texts_of(own)
+    assert texts_of(alone) == texts_of(greedy) != texts_of(own)
     assert max(len(one.sentences[0].tokens) for one in short) == 5
     stock = [
-        [one.text for one in load.hub("bart").decode(TEXTS, "beam", beam=beam)]
+        texts_of(load.hub("bart").decode(TEXTS, "beam", beam=beam))
         for beam in (1, 3, 1)
     ]
     assert stock == [
-        [one.text for one in model.decode(TEXTS, "beam", beam=beam)]
-        for beam in (1, 3, 1)
+        texts_of(model.decode(TEXTS, "beam", beam=beam)) for beam in (1, 3, 1)
     ]
     data = DataBin.find(Path("data-bin"))
     recipe = Recipe(Path("bart/model.pt"), 128, 2, 5, torch.device("cpu"), bf16=False)
@@ -91,9 +90,7 @@ def test_the_commands_that_an_import_prints_run_and_search_as_load_hub_does(
             pair["target"] if expected is None else pair["target"].tolist()
         ) == expected
         config.num_batch_buckets = 2
-        with pytest.raises(
-            AggdecError, match=r"^--num-batch-buckets: cannot be used on an imp"
-        ):
+        with refused_with(r"^--num-batch-buckets: cannot be used on an imp"):
             task.load_dataset("test")
 
 
@@ -103,44 +100,26 @@ def test_languages_go_by_name_and_processes_import_once(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with ThreadPoolExecutor(2) as threads:
         assert len({*threads.map(imported, 2 * [MODELS / "nllb"])}) == 1
-    aggdec(
-        [
-            "translate",
-            "--model",
-            f"{MODELS / 'nllb'}",
-            "-s",
-            PAIR[0],
-            "-t",
-            PAIR[1],
-            "--mode",
-            "iad",
-            TEXTS[1],
-        ]
-    )
+    command = f"translate --model {MODELS}/nllb -s {PAIR[0]} -t {PAIR[1]} --mode iad"
+    aggdec([*command.split(), TEXTS[1]])
     found = load.hub(MODELS / "nllb", *PAIR).decode(TEXTS[1], "greedy")
     assert capsys.readouterr().out == f"{found.text}\n"
     assert (found.sentences[0].tokens[0], PAIR[1] in found.text) == (PAIR[1], False)
-    with pytest.raises(
-        AggdecError, match=r"^-t deu: the model has no such language; .*deu_Latn"
-    ):
+    with refused_with(r"^-t deu: the model has no such language; .*deu_Latn"):
         load.hub(MODELS / "nllb", PAIR[0], "deu")
-    with pytest.raises(AggdecError, match=r"several languages \(.*\): give -t \(serve"):
+    with refused_with(r"several languages \(.*\): give -t \(serve"):
         load.hub(MODELS / "m2m_100", "en")
-    with pytest.raises(
-        AggdecError,
-        match=r"^-t en: the model has no such language; its only one is de$",
-    ):
+    with refused_with(r"^-t en: the model has no such language; its only one is de$"):
         load.hub(MODELS / "marian_two", "de", "en")
     monkeypatch.setenv("XDG_CACHE_HOME", f"{__file__}")
-    with pytest.raises(
-        AggdecError,
-        match=r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$",
+    with refused_with(
+        r"cannot be written \(.*\); set XDG_CACHE_HOME to another folder$"
     ):
         load.hub(MODELS / "nllb", *PAIR)
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    "name, changes",
     [
         ("bart", {"config.json": {"task_specific_params": {"summarization_cnn": {}}}}),
         ("pegasus", {}),
@@ -208,7 +187,7 @@ def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_b
             "'>>xyz<< .*': the model has no such language; of its 2 .* deu",
         ),
     ):
-        with pytest.raises(AggdecError, match=message):
+        with refused_with(message):
             model.decode(untagged)
     # of a large file such lines are listed, and the others decoded
     (tmp_path / "text").write_text(

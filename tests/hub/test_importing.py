@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.hub.settings import Settings
 from tests.hub.imported_models import copied
+from tests.support.helpers import refused_with
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
@@ -65,14 +65,11 @@ def test_weights_keep_their_precision_and_older_files_have_the_search_in_config_
                 ours[name.removeprefix("model.")], weight, rtol=0, atol=0
             )
     assert {path.name for path in tmp_path.iterdir()} == {"bart", "out"}
-    with pytest.raises(
-        AggdecError,
-        match="out: is an imported model already: use it, or name a new folder",
+    with refused_with(
+        "out: is an imported model already: use it, or name a new folder"
     ):
         import_checkpoint(folder, out)
-    with pytest.raises(
-        AggdecError, match="out: is an imported model already; use it by --model"
-    ):
+    with refused_with("out: is an imported model already; use it by --model"):
         import_checkpoint(out, tmp_path / "other")
 
 
@@ -92,7 +89,7 @@ def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_p
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "message"),
+    "name, changes, message",
     [
         (
             "bart",
@@ -168,7 +165,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(AggdecError, match=message) as error:
+    with refused_with(message) as error:
         import_checkpoint(copied(name, tmp_path / name, changes), tmp_path / "out")
     assert "\n" not in str(error.value)
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
