@@ -53,10 +53,8 @@ def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_la
 ) -> None:
     """By a shipped model, which fairseq can read without this plugin, too."""
     model = PLUGIN / "demo" / "mt"
-    sentences = (model / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
-    (tmp_path / "input").write_text(
-        "".join(line + "\n" for line in sentences), encoding="utf-8"
-    )
+    sentences = (model / "sentences.txt").read_text("utf-8").splitlines()[:4]
+    (tmp_path / "input").write_text("".join(line + "\n" for line in sentences), "utf-8")
     command = (
         f"{model} -s en -t de --path {model}/model.pt --cpu --input {tmp_path}/input"
     )
@@ -80,7 +78,7 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     """By a model that corrects and copies: most drafts are accepted, and some sentences take one iteration."""
     stats = tmp_path / "stats.jsonl"
     # of an earlier run, and replaced
-    stats.write_text('{"id": 999}\n', encoding="utf-8")
+    stats.write_text('{"id": 999}\n', "utf-8")
     options = f"--print-step --retain-iter-history --decoding-stats {stats} --batch-size 1 --drafts whole"
     process = generate(correction_model, "iad", *options.split())
     assert_same_hypotheses(process.stdout, beam_one.stdout)
@@ -88,7 +86,7 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     assert "Generate test with beam=1: BLEU" in process.stdout
     records = {
         record["id"]: record
-        for record in map(json.loads, stats.read_text(encoding="utf-8").splitlines())
+        for record in map(json.loads, stats.read_text("utf-8").splitlines())
     }
     traces = {trace.number: trace for trace in read_traces(stats)}
     sentences = parse_generate(process.stdout)
@@ -133,18 +131,8 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
     )
 
 
-def test_results_path_moves_all_output_to_a_file(
-    correction_model: ToyModel, beam_one: Process, tmp_path: Path
-) -> None:
-    process = generate(correction_model, "greedy", "--results-path", tmp_path)
-    results = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
-    assert_same_hypotheses(results, beam_one.stdout)
-    assert not parse_generate(process.stdout)
-    assert "Generate test with beam=1: BLEU" in results
-
-
 @pytest.mark.parametrize(
-    ("decoding", "options", "longest", "accepted"),
+    "decoding, options, longest, accepted",
     [
         ("gad", "--drafter-path DRAFTER --drafts whole", BLOCK_SIZE, 1.3),
         ("speculative", "--drafter-path SMALL --drafts whole", 4, 1.5),
@@ -180,7 +168,7 @@ def test_a_drafter_gives_the_hypotheses_of_beam_one_and_its_drafts_are_told(
 
 
 @pytest.mark.parametrize(
-    ("decoding", "options"),
+    "decoding, options",
     [
         ("gad++", "--drafter-path DRAFTER --top-beta 1 --tolerance 9"),
         (None, "--path HEADS"),  # to stock fairseq an ordinary Transformer

@@ -12,11 +12,10 @@ from torch import Tensor
 from fairseq_aggdec.decoding import top_k
 from fairseq_aggdec.decoding.search_rules import (
     Places,
-    RepeatedNgrams,
     Rule,
     SearchRules,
 )
-from fairseq_aggdec.decoding.tokens import Block, Ragged
+from fairseq_aggdec.decoding.tokens import Block
 from fairseq_aggdec.decoding.top_k import best, best_entries
 from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block, ranked
 from tests.support.scripted_decoding import EOS, PAD, UNK, examples
@@ -171,34 +170,6 @@ def test_an_unknown_word_may_win_where_the_source_ends() -> None:
     block = Block.of(torch.tensor([[EOS]]), [2])
     chosen = choose_block([torch.zeros(1, VOCABULARY)], PLAIN, block, rules, 0, None)
     assert chosen.tokens.tolist() == [UNK]
-
-
-@examples(70)
-@given(
-    st.lists(
-        st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3
-    ),
-    st.integers(2, 5),
-    st.integers(0, 7),
-    st.data(),
-)
-def test_repeated_ngrams_are_banned(
-    rows: list[list[int]], size: int, width: int, data: st.DataObject
-) -> None:
-    starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
-    every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
-    scores = torch.zeros(every.size, 4)
-    positions = torch.tensor(starts)[every.rows] + every.columns
-    RepeatedNgrams(size).apply(
-        scores, Places(positions, 0, 7, torch.tensor(rows)[every.rows])
-    )
-    scores = scores.unflatten(0, (len(rows), -1))
-    for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
-        for column in range(width + 1):
-            banned = {
-                token for token in range(4) if scores[row, column, token] == -math.inf
-            }
-            assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
 
 
 @examples(25)
