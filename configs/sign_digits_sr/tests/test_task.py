@@ -39,9 +39,7 @@ def task(data: object, decoding: str = "beam", **options: Any) -> SuperResolutio
 
 def model_for(made: SuperResolutionTask) -> Any:
     dictionary = made.source_dictionary
-    model = random_blockwise(
-        "pre-norm sinusoidal", "identity", 1, dictionary, heads=4
-    )
+    model = random_blockwise("pre-norm sinusoidal", "identity", 1, dictionary, heads=4)
     model.decoder.max_target_positions = TOKENS + 1
     return model
 
