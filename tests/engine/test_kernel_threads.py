@@ -100,9 +100,8 @@ def test_openmp_is_kept_from_waiting_awake_while_an_engine_is_made(
 ) -> None:
     for variable in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(variable, raising=False)
-    words = dictionary(30)
     shorten_waits(False)
-    Engines().decoder(model_of_shape(ENGINE_SHAPES[0], 1, words, words).decoder)
+    Engines().decoder(model_of_shape(ENGINE_SHAPES[0], 1, dictionary(30)).decoder)
     names = [thread.name for thread in threading.enumerate()]
     shorten_waits(False)
     assert "aggdec-openmp" in names
