@@ -213,7 +213,6 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
 @pytest.mark.parametrize(
     ("prefix", "max_len", "common"),
     [
-        ([[5, 6], [5, 7]], 9, [(5, 6), (5, 7)]),
         ([[5, 6], [5, PAD]], 9, [(5,), (5,)]),
         ([[5, EOS, 6]], 9, [(5,)]),
         ([[5, 6, 7]], 2, [(5, 6)]),
