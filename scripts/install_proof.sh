@@ -2,7 +2,7 @@
 # Install without a compiler, and time it: from an empty folder to the first corrected sentence, by the wheel and by a checkout.
 # usage: bash scripts/install_proof.sh [PYTHON ...]      default: python3.11 and python3.12, of the path or of pyenv
 # Linux on x86_64 with user namespaces. In one, /usr/bin and /usr/local/bin have no C or C++ compiler. What is timed
-# begins with this plugin's wheel (dist/, made if missing) and with PyTorch's downloaded; all else is downloaded while the clock runs.
+# begins with this plugin's wheel and with PyTorch's downloaded; all else is downloaded while the clock runs.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 root=$PWD downloads=$PWD/work/install_proof
@@ -86,7 +86,7 @@ if ((${#pythons[@]} == 0)); then
         done
     done
 fi
-compgen -G "dist/*manylinux*.whl" >/dev/null || PYTHON=${pythons[0]} bash scripts/wheel.sh
+PYTHON=${pythons[0]} bash scripts/wheel.sh # not one of an earlier checkout
 for python in "${pythons[@]}"; do
     "$python" -m pip --quiet download --dest "$downloads" --constraint scripts/constraints.txt torch
     unshare --map-root-user --mount bash scripts/install_proof.sh --within "$python"
