@@ -29,6 +29,7 @@ def register() -> None:
     import fairseq_aggdec.hub.tokenizers
     import fairseq_aggdec.models.architectures
     import fairseq_aggdec.models.blockwise_transformer
+    import fairseq_aggdec.models.hub_t5
     import fairseq_aggdec.models.hub_transformer
     import fairseq_aggdec.models.nar_drafter
     import fairseq_aggdec.tasks.aggressive_translation

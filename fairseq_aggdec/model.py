@@ -53,7 +53,7 @@ _SUBWORD_FILES = (
 """(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
 _OF_TOKENS = (None, "", "subword_nmt", "fastbpe")
 """values of --bpe that do not read running text"""
-_READ_LINES = ("bart", "pegasus")
+_READ_LINES = ("bart", "pegasus", "t5", "mt5")
 """families that read a line of several sentences as one input, unless they correct"""
 
 

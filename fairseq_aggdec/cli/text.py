@@ -182,16 +182,18 @@ class Correct(Translate):
 @dataclass(kw_only=True)
 class ImportHf(Verb):
     """Make a folder that fairseq reads out of a model in Hugging Face's format (BART, mBART, M2M-100,
-    NLLB, OPUS-MT, Pegasus), and print the commands for it."""
+    NLLB, OPUS-MT, Pegasus, T5, mT5), and print the commands for it."""
 
     folder: Positional[Path]  # with config.json, weights and tokenizer, as downloaded
     out: Path  # folder to make
+    prompt: str = ""  # what a T5 reads before each text, as 'Fix grammar: '
 
     def run(self) -> None:
         options.start()
         from fairseq_aggdec.hub.importing import commands, import_checkpoint
 
-        print(commands(self.out, import_checkpoint(self.folder, self.out)))
+        settings = import_checkpoint(self.folder, self.out, self.prompt)
+        print(commands(self.out, settings))
 
 
 @dataclass(kw_only=True)

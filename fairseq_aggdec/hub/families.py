@@ -76,14 +76,15 @@ FAMILIES = {
     ),
     "marian": Family("hub_transformer", pre_norm=False, language=">>.+<<"),
     "pegasus": Family("hub_transformer", pre_norm=True),
+    **dict.fromkeys(("t5", "mt5"), Family("hub_t5", pre_norm=True, forces_eos=False)),
 }
-"""by config.json's `model_type`; M2M-100 and NLLB are one"""
+"""by config.json's `model_type`; M2M-100 and NLLB are one, and so are T5, Flan-T5, ByT5 and MADLAD-400"""
 
 EOS = FIRST.index("</s>")
-_NEVER = -1e4
+NEVER = -1e4
 """bias of a symbol whose probability is 0; half precision has the value, too"""
 
-_WITHOUT_EFFECT = frozenset(
+WITHOUT_EFFECT = frozenset(
     "activation_dropout architectures attention_dropout bos_token_id chunk_size_feed_forward classif_dropout "
     "classifier_dropout decoder_layerdrop decoder_vocab_size dropout dtype encoder_layerdrop eos_token_ids "
     "extra_pos_embeddings finetuning_task gradient_checkpointing hidden_size id2label init_std is_decoder label2id "
@@ -132,7 +133,7 @@ def _check(config: Fields, family: Family, is_joined: bool) -> None:
         "share_encoder_decoder_embeddings": (is_joined,),
         "static_position_embeddings": (not family.is_bart,),
     }
-    known = {*supported, *_SIZES, *_NEEDED, *GENERATION, *_WITHOUT_EFFECT}
+    known = {*supported, *_SIZES, *_NEEDED, *GENERATION, *WITHOUT_EFFECT}
     for field, value in config.items():
         if field in supported and value not in supported[field]:
             values = " or ".join(map(repr, supported[field]))
@@ -181,7 +182,7 @@ def _options(config: Fields, family: Family, is_joined: bool) -> Fields:
     }
 
 
-def _fitted(tokens: list[str], rows: int) -> list[str]:
+def fitted(tokens: list[str], rows: int) -> list[str]:
     """fairseq's symbol of each row of the embeddings. Up to 127 rows at the end may have no token, and `<mask>` no row.
 
     Raises `AggdecError` where there are more or fewer.
@@ -197,7 +198,7 @@ def _fitted(tokens: list[str], rows: int) -> list[str]:
     return symbols + [symbol("", index) for index in range(len(symbols), rows)]
 
 
-def _matrix(weights: Weights, names: list[str], rows: int) -> Tensor:
+def matrix_of(weights: Weights, names: list[str], rows: int) -> Tensor:
     """Take a matrix of embeddings, and its copies, out of a model's weights.
 
     Raises `AggdecError` where there is none, its copies differ, or it has more or fewer rows.
@@ -254,8 +255,8 @@ def _side(
     rows: int,
 ) -> _Side:
     """Take the embeddings of these names, of `rows` tokens, out of a model's weights."""
-    symbols = _fitted(tokens, rows)
-    matrix = _matrix(weights, names, rows)
+    symbols = fitted(tokens, rows)
+    matrix = matrix_of(weights, names, rows)
     if family.has_bias:  # these have no <s>
         symbols.append("<s>")
         matrix = F.pad(matrix, (0, 0, 0, 1))
@@ -317,6 +318,8 @@ def convert(
         embeddings = target.matrix.clone()
         embeddings[EOS] = target.matrix[first]
         weights["decoder.embed_tokens.weight"] = embeddings
+    # else fairseq drops norms
+    weights |= {f"{side}.version": torch.tensor([3.0]) for side in _SIDES}
     # the bias of outputs
     bias = weights.pop("final_logits_bias", torch.zeros(1, rows))
     is_wrong = bias.shape != (1, rows) if family.has_bias else bool(bias.any())
@@ -325,7 +328,7 @@ def convert(
             f"final_logits_bias: is not 1 x {rows}, or not zero in a {config['model_type']}"
         )
     if family.has_bias:
-        bias = F.pad(bias[0], (0, 1), value=_NEVER)
+        bias = F.pad(bias[0], (0, 1), value=NEVER)
         weights["decoder.output_projection.bias"] = bias[target.order]
         # the positions of both sides, which begin after the index of <pad> in fairseq
         sizes = config["max_position_embeddings"], config["d_model"]

@@ -24,11 +24,12 @@ from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole, locked
 from fairseq_aggdec.generation.modes import AGGRESSIVE_BEAM, BEAM, GREEDY, IAD
+from fairseq_aggdec.hub import t5
 from fairseq_aggdec.hub.families import EOS, FAMILIES, Family, convert
 from fairseq_aggdec.hub.files import Fields, Weights, read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, flags, search_options
 from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
-from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
+from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer, symbol
 
 # a program that imports this module before fairseq has all tasks and models, too
 register()
@@ -44,15 +45,17 @@ inputs and the original model's search.
 """
 
 
-def import_checkpoint(source: Path, out: Path) -> Settings:
+def import_checkpoint(source: Path, out: Path, prompt: str = "") -> Settings:
     """Make a folder that fairseq reads of a checkpoint in Hugging Face's format. Where it fails, `out` is not made.
 
     Args:
         source: a folder with config.json, weights and the files of a tokenizer.
         out: the new folder.
+        prompt: what a T5 reads before each text, such as "Fix grammar: ".
 
     Raises:
-        AggdecError: the checkpoint is damaged or incomplete, or of a model that fairseq does not have; `out` exists.
+        AggdecError: the checkpoint is damaged or incomplete, or of a model that fairseq does not have; it reads no
+            prompt; `out` exists.
         OSError: a file cannot be read or written.
     """
     if out.exists():
@@ -69,18 +72,29 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     config = read_json(source, "config.json")
     family = str(config.get("model_type"))
     if family not in FAMILIES:
-        known = (
-            "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT) and Pegasus can be imported"
-        )
+        known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT), Pegasus, T5 and mT5 can be imported"
         raise AggdecError(
             f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}"
         )
+    is_t5 = FAMILIES[family].arch == "hub_t5"
+    if prompt and not is_t5:
+        raise AggdecError(
+            f"--prompt: is for T5 and mT5, and not for {family}; leave it out"
+        )
+    if (source / "adapter_config.json").is_file():
+        raise AggdecError(
+            f"{source}: holds an adapter (LoRA), which is not applied: merge it into its model's weights first, and "
+            "delete adapter_config.json"
+        )
     # read all that is there, and convert it
     tokenizer = read_tokenizer(source)
-    settings, start = _usage(source, config, tokenizer)
+    settings, start = _usage(source, config, tokenizer, prompt)
     weights = read_weights(source)
     sides = tokenizer.tokens, tokenizer.target_tokens
-    converted = convert(FAMILIES[family], config, start, weights, *sides)
+    if is_t5:
+        converted = t5.convert(config, start, weights, tokenizer.tokens)
+    else:
+        converted = convert(FAMILIES[family], config, start, weights, *sides)
     dictionaries = {
         name: _dictionary(symbols) for name, symbols in converted.symbols.items()
     }
@@ -88,12 +102,7 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     options = argparse.Namespace(**converted.options)
     # with fairseq's defaults, which what builds on it reads
     ARCH_CONFIG_REGISTRY[options.arch](options)
-    # else fairseq drops norms
-    versions = {
-        f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")
-    }
-    weights = converted.weights | versions
-    _check(weights, options, [*dictionaries.values()])
+    _check(converted.weights, options, [*dictionaries.values()])
     languages = {
         "source_lang": settings.source_lang,
         "target_lang": settings.target_lang,
@@ -105,7 +114,7 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     # write it
     with folder_written_whole(out) as folder:
         torch.save(
-            without_training({"args": None, "cfg": cfg, "model": weights}),
+            without_training({"args": None, "cfg": cfg, "model": converted.weights}),
             folder / MODEL,
         )
         for name, dictionary in dictionaries.items():
@@ -120,7 +129,9 @@ def import_checkpoint(source: Path, out: Path) -> Settings:
     return settings
 
 
-def _usage(source: Path, config: Fields, tokenizer: Tokenizer) -> tuple[Settings, int]:
+def _usage(
+    source: Path, config: Fields, tokenizer: Tokenizer, prompt: str
+) -> tuple[Settings, int]:
     """How the model is used, and the first input of its decoder, by the tokenizer's index."""
     name = config["model_type"]
     family = FAMILIES[name]
@@ -172,6 +183,14 @@ def _usage(source: Path, config: Fields, tokenizer: Tokenizer) -> tuple[Settings
         template = "<s> {text} </s>" if family.is_bart else "{text} </s>"
         if languages:
             template = "{target} {text} </s>"
+    if prompt:
+        # where tokens are pieces, the text's first one has the space before it
+        written = prompt if tokenizer.kind == "bytes" else prompt.rstrip()
+        before = (
+            symbol(tokenizer.tokens[index], index)
+            for index in tokenizer.encode(written)
+        )
+        template = " ".join([*before, template])
     tasks = config.get("task_specific_params", {})
     settings = Settings(
         name,
@@ -189,20 +208,23 @@ def _usage(source: Path, config: Fields, tokenizer: Tokenizer) -> tuple[Settings
 
 def _generation(source: Path, config: Fields, family: Family) -> Fields:
     """The fields of generation_config.json, which older files have in config.json."""
-    if fields := read_json(source, "generation_config.json", optional=True):
-        return fields
-    fields = {name: value for name, value in config.items() if name in GENERATION}
-    if fields.get("force_bos_token_to_be_generated"):
-        fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
-    if family.forces_eos:
-        fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
+    fields = read_json(source, "generation_config.json", optional=True)
+    if not fields:
+        fields = {name: value for name, value in config.items() if name in GENERATION}
+        if fields.get("force_bos_token_to_be_generated"):
+            fields.setdefault("forced_bos_token_id", config.get("bos_token_id"))
+        if family.forces_eos:
+            fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
+    # most T5 name no length, and transformers' 20 tokens would end texts in the middle
+    if family.arch == "hub_t5" and "max_length" not in fields:
+        fields.setdefault("max_new_tokens", t5.LONGEST // 2)
     return fields
 
 
 def _dictionary(symbols: list[str]) -> Dictionary:
     dictionary = Dictionary()
-    for symbol in symbols[dictionary.nspecial :]:
-        dictionary.add_symbol(symbol)
+    for name in symbols[dictionary.nspecial :]:
+        dictionary.add_symbol(name)
     return dictionary
 
 

@@ -15,16 +15,19 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.files import Fields, read_json
+from fairseq_aggdec.hub.settings import FILE
 
 KINDS: dict[str, list[str]] = {
     "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
     "sentencepiece_vocab": ["sentencepiece.bpe.model", "vocab.json"],  # M2M-100
     "tokenizer_json": ["tokenizer.json"],
     "sentencepiece_fairseq": ["sentencepiece.bpe.model"],  # mBART, NLLB
+    "sentencepiece_t5": ["spiece.model"],
     "sentencepiece_pegasus": ["spiece.model"],
     "bpe": ["vocab.json", "merges.txt"],  # BART
+    "bytes": ["tokenizer_config.json"],  # ByT5, which has no other file
 }
-"""{kind: the files that it needs}; a folder has the first kind whose files are there"""
+"""{kind: the files that it needs}; a folder has the first kind whose files are there, of a model that has such ones"""
 CONFIG = "tokenizer_config.json", "special_tokens_map.json"
 MORE_FILES = *CONFIG, "added_tokens.json", "target_vocab.json"
 """files that some folders have"""
@@ -45,6 +48,8 @@ SPECIAL = {
         UNKNOWN,
     ],
     "bpe": [*FIRST, "<mask>"],
+    "sentencepiece_t5": FIRST[1:],
+    "bytes": FIRST[1:],
 }
 """special tokens that a folder need not name; where it has no vocab.json, all but the last have the first indices"""
 M2M_LANGUAGES = {
@@ -133,8 +138,21 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         AggdecError: a file is missing or damaged, or a library is not installed.
     """
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    model = read_json(folder, "config.json", FILE, optional=True)
+    others = set()
+    if model.get("model_type", model.get("family")) not in ("t5", "mt5"):
+        others.add("sentencepiece_t5")
+    if "ByT5" not in read_json(folder, *CONFIG, optional=True).get(
+        "tokenizer_class", ""
+    ):
+        others.add("bytes")
     kind = next(
-        (kind for kind, files in KINDS.items() if there.issuperset(files)), None
+        (
+            kind
+            for kind, files in KINDS.items()
+            if there.issuperset(files) and kind not in others
+        ),
+        None,
     )
     if kind is None:
         known = "; ".join(
@@ -142,6 +160,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         )
         raise AggdecError(f"{folder}: no tokenizer with its files; known are {known}")
     files = KINDS[kind] + [name for name in MORE_FILES if name in there]
+    if kind == "bytes":
+        return _bytes(folder, files)
     library = "sentencepiece" if kind.startswith("sentencepiece") else "tokenizers"
     try:
         make = _sentencepiece if library == "sentencepiece" else _tokenizers
@@ -211,8 +231,17 @@ def _sentencepiece(
         library.SentencePieceProcessor(model_file=str(folder / name)) for name in names
     ]
     # the vocabulary: pieces, then added tokens and languages
+    specials = SPECIAL[kind]
+    sentinels: dict[str, Fields] = {}
     if "vocab.json" in files:
         indices = read_json(folder, "vocab.json")
+    elif kind == "sentencepiece_t5":  # all pieces, then sentinels, the last first
+        pieces = models[0].id_to_piece([*range(len(models[0]))])
+        specials = [token for token in specials if token in pieces]
+        sentinels = _sentinels(config, 100, strips=True)
+        indices = {
+            token: index for index, token in enumerate([*pieces, *reversed(sentinels)])
+        }
     else:
         # of the pieces that are not special in SentencePiece
         first = 2 if kind == "sentencepiece_pegasus" else 3
@@ -220,9 +249,9 @@ def _sentencepiece(
             models[0].id_to_piece(index) for index in range(first, len(models[0]))
         ]
         indices = {
-            token: index for index, token in enumerate([*SPECIAL[kind][:-1], *pieces])
+            token: index for index, token in enumerate([*specials[:-1], *pieces])
         }
-    added = _added_tokens(folder, config, SPECIAL[kind])
+    added = _added_tokens(folder, config, specials) | sentinels
     languages: list[str] = []
     if kind == "sentencepiece_vocab":
         codes = str(config.get("language_codes", "m2m100"))
@@ -252,19 +281,13 @@ def _sentencepiece(
     # reading and writing texts
     tokens, target_tokens = map(_by_index, sides)
     unknown = [side[UNKNOWN] for side in sides]
-    patterns = [  # the longest first; some take the spaces before them
-        rf"(?<!\s)\s*{re.escape(token)}"
-        if added[token].get("lstrip")
-        else re.escape(token)
-        for token in sorted(added, key=len, reverse=True)
-    ]
-    split = re.compile(f"({'|'.join(patterns)})")
+    split = _splitter(added)
 
     def encode(text: str, is_target: bool = False) -> list[int]:
         pieces: list[str] = []
         for place, part in enumerate(split.split(text)):
             if place % 2:  # an added token
-                pieces.append(part.lstrip())
+                pieces.append(part.strip())
                 continue
             if kind == "sentencepiece_pair" and (
                 language := re.match(">>.*?<<", part, re.DOTALL)
@@ -272,6 +295,8 @@ def _sentencepiece(
                 pieces.append(language.group())
                 part = part[language.end() :]
             pieces += models[-1 if is_target else 0].encode(part, out_type=str)
+        if kind == "sentencepiece_t5":
+            _drop_end(pieces)
         return [sides[is_target].get(piece, unknown[is_target]) for piece in pieces]
 
     def joined(tokens: list[str]) -> str:
@@ -284,6 +309,76 @@ def _sentencepiece(
     return Tokenizer(
         kind, files, tokens, target_tokens, special, cleans, encode, joined
     )
+
+
+def _bytes(folder: Path, files: list[str]) -> Tokenizer:
+    """The tokenizer of ByT5, whose tokens are bytes, named as the character of this number."""
+    config = read_json(folder, *CONFIG, optional=True)
+    specials = SPECIAL["bytes"]
+    sentinels = _sentinels(config, 125, strips=False)
+    tokens = [*specials, *map(chr, range(256)), *sentinels]
+    added = _added_tokens(folder, config, specials) | sentinels
+    # unless the folder says otherwise, these take the spaces around them
+    described = [
+        value["content"]
+        for value in config.values()
+        if isinstance(value, dict) and "content" in value
+    ]
+    for token in specials:
+        if token not in described and "index" not in added[token]:
+            added[token] |= {"lstrip": True, "rstrip": True}
+    indices = {token: index for index, token in enumerate(tokens)}
+    for token, entry in added.items():
+        indices.setdefault(token, entry.get("index", len(indices)))
+    tokens = _by_index(indices)
+    split = _splitter(added)
+
+    def encode(text: str, is_target: bool = False) -> list[int]:
+        pieces: list[str] = []
+        for place, part in enumerate(split.split(text)):
+            # an added token, or a text
+            pieces += [part.strip()] if place % 2 else map(chr, part.encode())
+        _drop_end(pieces)
+        return [indices[piece] for piece in pieces]
+
+    def joined(tokens: list[str]) -> str:
+        parts = (
+            bytes([ord(token)]) if len(token) == 1 else token.encode()
+            for token in tokens
+        )
+        return b"".join(parts).decode(errors="ignore")
+
+    special = {token for token, entry in added.items() if entry.get("special")}
+    cleans = config.get("clean_up_tokenization_spaces", False)
+    return Tokenizer("bytes", files, tokens, tokens, special, cleans, encode, joined)
+
+
+def _sentinels(config: Fields, count: int, strips: bool) -> dict[str, Fields]:
+    """T5's tokens for parts that were left out of a text, in their order, as `_added_tokens` returns them.
+
+    `count`: their number where the folder does not say it; `strips`: they take the spaces around them.
+    """
+    names = [f"<extra_id_{number}>" for number in range(config.get("extra_ids", count))]
+    return {
+        name: {"content": name, "special": True, "lstrip": strips, "rstrip": strips}
+        for name in names
+    }
+
+
+def _drop_end(pieces: list[str]) -> None:
+    """T5's tokenizers do not add an EOS to a text that ends with one."""
+    if pieces[-1:] == [FIRST[2]]:
+        pieces.pop()
+
+
+def _splitter(added: dict[str, Fields]) -> re.Pattern[str]:
+    """Splits a text at added tokens, the longest first; some take the spaces before or after them."""
+    patterns = []
+    for token in sorted(added, key=len, reverse=True):
+        before = r"(?:(?<!\s)\s*)?" if added[token].get("lstrip") else ""
+        after = r"\s*" if added[token].get("rstrip") else ""
+        patterns.append(before + re.escape(token) + after)
+    return re.compile(f"({'|'.join(patterns)})")
 
 
 def _added_tokens(

@@ -39,6 +39,9 @@ LANGUAGES = {
 }
 """of source and target, by transformers' names; the others have none"""
 FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
+T5 = ("byt5", "flan_t5", "mt5", "t5")
+PROMPT = {"flan_t5": "Fix typos: "}
+"""before each text, as users of instructed models write it"""
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -130,9 +133,11 @@ def make_tokenizer(name: str, folder: Path) -> None:
         bpe.train_from_iterator(english, 1000, 2, False, FIRST)
         bpe.save_model(str(folder))
         write(folder / "vocab.json", bpe.get_vocab() | {"<mask>": bpe.get_vocab_size()})
-    elif name == "pegasus":
+    elif name == "byt5":
+        pass  # its tokens are bytes
+    elif name == "pegasus" or name in T5:
         pieces(
-            english,
+            both if name in T5 else english,
             900,
             folder / "spiece.model",
             pad_id=0,
@@ -181,7 +186,7 @@ def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
             "target_lang": target,
             "output": german,
         }
-        if name == "bart":
+        if name in ("bart", "flan_t5"):
             row |= {"text": typos(english, chance), "output": english}
         elif name == "pegasus":
             row |= {"text": f"{english} {some[number - 1][0]}", "output": english}
@@ -200,8 +205,8 @@ def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
     return rows
 
 
-def encoder_input(tokenizer: Any, row: dict[str, Any]) -> list[int]:
-    """What the published tokenizer makes of a text: with its language, or behind the wanted one (Marian)."""
+def encoder_input(name: str, tokenizer: Any, row: dict[str, Any]) -> list[int]:
+    """What the published tokenizer makes of a text: with its language, the wanted one (Marian) or a prompt."""
     if row["source_lang"]:
         tokenizer.src_lang = row["source_lang"]
     before = (
@@ -209,7 +214,7 @@ def encoder_input(tokenizer: Any, row: dict[str, Any]) -> list[int]:
         if ">>" in row["target_lang"]
         else []
     )
-    return before + tokenizer(row["text"]).input_ids
+    return before + tokenizer(PROMPT.get(name, "") + row["text"]).input_ids
 
 
 def forced(name: str, tokenizer: Any, row: dict[str, Any]) -> int | None:
@@ -235,7 +240,7 @@ def train(name: str, model: Any, tokenizer: Any, steps: int) -> None:
         target = [first] * (first is not None) + words + [config.eos_token_id]
         data.append(
             (
-                encoder_input(tokenizer, row),
+                encoder_input(name, tokenizer, row),
                 [config.decoder_start_token_id, *target[:-1]],
                 target,
             )
@@ -306,9 +311,11 @@ def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
     rows = examples(name, pairs()[-count:])
     for row in rows:
         del row["output"]
-        row["input"] = encoder_input(tokenizer, row)
+        row["input"] = encoder_input(name, tokenizer, row)
         first = forced(name, tokenizer, row)
         given = {} if first is None else {"forced_bos_token_id": first}
+        if name in T5:  # whose configurations name no length
+            given = {"max_new_tokens": 512}
         found = model.generate(torch.tensor([row["input"]]), num_beams=1, do_sample=False, return_dict_in_generate=True,
                                output_logits=True, **given)  # fmt: skip
         row["output"] = found.sequences[0].tolist()
@@ -325,11 +332,34 @@ def expected(name: str, folder: Path, count: int) -> list[dict[str, Any]]:
 def hostile_input(name: str, folder: Path, count: int) -> list[list[int]]:
     """The encoder's inputs of hostile lines."""
     # version 4's by SentencePiece itself
-    python = {"use_fast": False} if name == "mbart50" else {}
+    python = {"use_fast": False} if name in ("mbart50", "mt5") else {}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **python)
     source, target = LANGUAGES.get(name, ("", ""))
-    return [encoder_input(tokenizer, {"text": line, "source_lang": source, "target_lang": target})
+    return [encoder_input(name, tokenizer, {"text": line, "source_lang": source, "target_lang": target})
             for line in hostile_lines(count)]  # fmt: skip
+
+
+def logits(folder: Path) -> dict[str, Any]:
+    """Of random texts, longer than the distances that T5 tells apart, a few logits here and there in fp32."""
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        folder, dtype=torch.float32
+    ).eval()
+    chance = random.Random(SEED)
+    inputs = [
+        [*chance.choices(range(3, 300), k=length), model.config.eos_token_id]
+        for length in (200, 30)
+    ]
+    outputs = [[0, *chance.choices(range(3, 300), k=160)] for _ in inputs]
+    padded = torch.zeros(2, 201, dtype=torch.long)
+    for row, tokens in zip(padded, inputs, strict=True):
+        row[: len(tokens)] = torch.tensor(tokens)
+    found = model(
+        input_ids=padded,
+        attention_mask=padded != 0,
+        decoder_input_ids=torch.tensor(outputs),
+    ).logits
+    few = found[:, ::32, 3:9].tolist()
+    return {"inputs": inputs, "outputs": outputs, "logits of 3 to 8, each 32nd": few}
 
 
 def write(path: Path, content: Any) -> None:
@@ -348,7 +378,7 @@ def make_model(name: str, files: Path, steps: int) -> None:
     )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     # as transformers 5 saves them: tokenizer.json alone
-    if name in ("mbart25", "nllb_legacy"):
+    if name in ("mbart25", "nllb_legacy", "flan_t5"):
         shutil.rmtree(folder)
         tokenizer.save_pretrained(folder)
     config = transformers.AutoConfig.from_pretrained(shipped)
@@ -359,6 +389,12 @@ def make_model(name: str, files: Path, steps: int) -> None:
     ).eval()
     if config.model_type == "marian":
         model.final_logits_bias.normal_(0, 0.5)[0, config.pad_token_id] = 0
+    if not json.loads((shipped / "config.json").read_text("utf-8")).get(
+        "tie_word_embeddings", True
+    ):  # which version 5 ties until a checkpoint has both
+        model.lm_head.weight = torch.nn.Parameter(
+            0.2 * torch.randn_like(model.lm_head.weight)
+        )
     train(name, model, tokenizer, steps)
     save(model.to(precision), shipped, folder)
     for file in ("config.json", "generation_config.json"):
@@ -366,6 +402,8 @@ def make_model(name: str, files: Path, steps: int) -> None:
         if (shipped / file).exists():  # mbart25 has the search in config.json
             shutil.copy(shipped / file, folder)
     write(folder / "expected.json", expected(name, folder, 5))
+    if name in T5:
+        write(folder / "logits.json", logits(folder))
     # else it is of transformers 4, which wrote these files
     if not (folder / "hostile.json").exists():
         write(folder / "hostile.json", hostile_input(name, folder, 60))

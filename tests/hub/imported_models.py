@@ -15,6 +15,9 @@ from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 MODELS = Path(__file__).parent / "models"
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
 ENGLISH = ("en_XX", "en", "eng_Latn", ">>eng<<")
+T5 = ("byt5", "flan_t5", "mt5", "t5")
+PROMPTS = {"flan_t5": "Fix typos: "}
+"""of models that read one before each text"""
 LOG_PROBABILITY = 1e-4
 """largest difference of a token's, in nats"""
 
@@ -45,7 +48,7 @@ class Imported:
 
     def __init__(self, name: str, folder: Path) -> None:
         """`folder`: to be made."""
-        import_checkpoint(MODELS / name, folder)
+        import_checkpoint(MODELS / name, folder, PROMPTS.get(name, ""))
         self.name = name
         self.folder = folder
         self.rows: list[dict[str, Any]] = json.loads(

@@ -18,7 +18,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.tasks.loading import batches_of
 from tests.fuzzing.checking import mended_ngram_blocker
-from tests.hub.imported_models import MODELS, NAMES, Imported, differences
+from tests.hub.imported_models import MODELS, NAMES, T5, Imported, differences
 from tests.support.helpers import PLUGIN, generate_here, parse_generate
 
 TEXTS = (
@@ -55,6 +55,62 @@ def test_encoder_inputs_of_hostile_lines_are_those_of_transformers(
         lines, imported.of(imported.forward[0]).inputs(lines), inputs, strict=True
     ):
         assert tokens == theirs, line[:80]
+
+
+@pytest.mark.parametrize("name", T5)
+def test_logits_of_long_texts_are_those_of_transformers(
+    name: str, tmp_path: Path
+) -> None:
+    """Padded texts, and outputs, longer than the distances that T5 tells apart, all at once and token by token."""
+    ours = Imported(name, tmp_path / "imported").of(
+        {"source_lang": "", "target_lang": ""}
+    )
+    theirs = json.loads((MODELS / name / "logits.json").read_text("utf-8"))
+    model = ours.model.models[0]
+    symbols = model.encoder.dictionary
+    number = {place: symbols.index(token) for token, place in ours.source.items()}
+    texts, outputs = (
+        [torch.tensor([number[token] for token in row]) for row in theirs[side]]
+        for side in ("inputs", "outputs")
+    )
+    read = torch.stack(outputs)
+    read[:, 0] = symbols.eos()
+    encoded = model.encoder(collate_tokens(texts, symbols.pad(), left_pad=True))
+    state: dict[Any, Any] = {}
+    steps = [
+        model.decoder(read[:, :end], encoded, state)[0]
+        for end in range(1, read.size(1) + 1)
+    ]
+    few = [number[token] for token in range(3, 9)]
+    wanted = torch.tensor(theirs["logits of 3 to 8, each 32nd"])
+    for found in (model.decoder(read, encoded)[0], torch.cat(steps, 1)):
+        torch.testing.assert_close(found[:, ::32, few], wanted, rtol=1e-5, atol=5e-5)
+
+
+@pytest.mark.parametrize("name", T5)
+def test_t5_keeps_the_keys_of_each_hypothesis_of_a_beam(
+    name: str, tmp_path: Path
+) -> None:
+    """Their scores, token by token, are those of a forced decoder that reads them at once."""
+    imported = Imported(name, tmp_path / "imported")
+    ours = imported.of(imported.rows[0]).model
+    [model] = ours.models
+    texts = [ours.encode(row["text"]) for row in imported.rows]
+    (batch,) = batches_of(ours.task, texts, len(texts))
+    search = Namespace(beam=4, nbest=4, max_len_b=20)
+    decoding = ours.task.decoding.with_mode("beam")
+    generator = ours.task.build_generator(ours.models, search, decoding=decoding)
+    found = ours.task.inference_step(generator, ours.models, batch)
+    for text, hypotheses in zip(batch["net_input"]["src_tokens"], found, strict=True):
+        assert len(hypotheses) == 4
+        encoded = model.encoder(text[None])
+        for one in hypotheses:
+            read = one["tokens"].roll(1)  # EOS first
+            scores = model.decoder(read[None], encoded)[0][0].log_softmax(-1)
+            chosen = scores.gather(1, one["tokens"][:, None])[:, 0]
+            torch.testing.assert_close(
+                one["positional_scores"], chosen, rtol=1e-4, atol=1e-4
+            )
 
 
 def by_fairseq(
@@ -99,15 +155,19 @@ def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_draft
     (batch,) = batches_of(task, texts, len(texts))
     order = batch["id"].tolist()
     searches = {
-        beam: {**model.search, "beam": beam, "max_len_b": 40} for beam in (1, 4)
+        beam: {**model.search, "beam": beam, "max_len_b": 60} for beam in (1, 4)
     }
     stock = {
         beam: by_fairseq(ours, [rows[number] for number in order], searches[beam])
         for beam in searches
     }
     half = sum(len(tokens) for (tokens,) in stock[1]) // 2
-    # BART's copies its input
-    least = {"iad": imported.name == "bart", "speculative": half, "aggressive-beam": 1}
+    # these copy their input
+    copies = imported.name in ("bart", "flan_t5")
+    least = {"iad": copies, "speculative": half, "aggressive-beam": 1}
+    # fairseq's own search decodes it
+    if imported.name in T5:
+        del least["aggressive-beam"]
     for mode, beam in {
         "greedy": 1,
         "iad": 1,
@@ -176,6 +236,7 @@ def test_fairseq_generate_has_the_same_outputs(
         ("marian_multi", "-s eng -t deu"),
         ("marian_two", ""),
         ("nllb", "-s eng_Latn -t deu_Latn"),
+        ("byt5", ""),
     ],
 )
 def test_verify_compares_a_download_with_transformers_or_says_what_to_install(

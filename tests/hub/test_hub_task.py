@@ -15,6 +15,8 @@ from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
 from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.hub.tokenizers import read_tokenizer
+from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.text.results import Result
 from fairseq_aggdec.text.sentences import split_text
 from fairseq_aggdec.train.drafter.plan import Measured
@@ -155,6 +157,25 @@ def test_a_line_is_one_input_and_with_whole_which_the_import_of_a_summarizer_pri
         aggdec(words)
     alone = "\n".join(model.decode(line).text for line in lines)
     assert capsys.readouterr().out == f"{alone}{whole.text}{of_example.text}\n"
+
+
+@pytest.mark.parametrize("name", ["byt5", "mt5", "t5"])
+def test_a_prompt_is_read_before_each_text_as_if_it_were_written_there(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompt = "translate English to German: "
+    out = tmp_path / "out"
+    aggdec(["import-hf", str(MODELS / name), "--out", str(out), "--prompt", prompt])
+    tokenizer = read_tokenizer(MODELS / name)
+    ours = InTheirIds(MODELS / name, load.hub(out))
+    assert [*ours.inputs(TEXTS)] == [
+        [*tokenizer.encode(prompt + text), 1] for text in TEXTS
+    ]
+    # a corrector's text is not its prompt
+    row = Imported("flan_t5", tmp_path / "flan").rows[-1]
+    capsys.readouterr()
+    aggdec(["correct", "--model", str(tmp_path / "flan"), row["text"]])
+    assert capsys.readouterr().out == f"{row['decoded']}\n"
 
 
 def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(

@@ -88,13 +88,27 @@ def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_p
     assert ours["decoder.output_projection.bias"].half().isfinite().all()
 
 
+def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
+    tmp_path: Path,
+) -> None:
+    folder = copied("flan_t5", tmp_path / "lora", {})
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(AggdecError, match=r"lora: holds an adapter .*: merge it into"):
+        import_checkpoint(folder, tmp_path / "out")
+    bart = copied("bart", tmp_path / "bart", {})
+    with pytest.raises(
+        AggdecError, match="--prompt: is for T5 and mT5, and not for bart"
+    ):
+        import_checkpoint(bart, tmp_path / "out", "Fix typos: ")
+
+
 @pytest.mark.parametrize(
     "name, changes, message",
     [
         (
             "bart",
-            {CONFIG: {"model_type": "t5"}},
-            r"config.json: model_type: 't5' is not supported; BART, mBART, ",
+            {CONFIG: {"model_type": "umt5"}},
+            r"config.json: model_type: 'umt5' is not supported; BART, mBART, ",
         ),
         ("bart", {CONFIG: {"rope": 1}}, r"config.json: rope: is not known"),
         (
@@ -155,6 +169,31 @@ def test_marians_own_table_of_positions_is_read_and_its_bias_is_finite_in_half_p
             r"activation_function: 'tanh' is not supported for mar",
         ),
         ("marian", {CONFIG: {"rotary": True}}, r"config.json: rotary: is not known"),
+        (
+            "t5",
+            {
+                CONFIG: {
+                    "feed_forward_proj": "gated-silu",
+                    "quantization_config": {"bits": 4},
+                }
+            },
+            r"feed_forward_proj: 'gated-silu' is not supported, .*; quantization_config: is not known",
+        ),
+        (
+            "t5",
+            {CONFIG: {"architectures": ["T5EncoderModel"], "d_kv": "16"}},
+            r"architectures: .*T5EncoderModel.* is not supported, .*; d_kv: is missing, or no number",
+        ),
+        (
+            "flan_t5",
+            {CONFIG: {"tie_word_embeddings": True}},
+            r"lm_head differs from shared, and config.json says that they are one",
+        ),
+        (
+            "mt5",
+            {CONFIG: {"num_decoder_layers": 3}},
+            r"do not fit config.json: Missing key.*decoder.layers.2.*; download",
+        ),
     ],
 )
 def test_what_cannot_be_imported_is_refused_in_one_line_and_leaves_nothing(

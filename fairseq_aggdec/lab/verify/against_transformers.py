@@ -102,7 +102,9 @@ def differences(
         ours.target[model.task.target_dictionary[token]]
         for token in model.task.form.forced
     ]
-    first = {"forced_bos_token_id": forced[0]} if forced else {}
+    given = {"forced_bos_token_id": forced[0]} if forced else {}
+    if settings.family in ("t5", "mt5"):  # most name no length
+        given["max_new_tokens"] = settings.generation["max_len_b"]
     lines = []
     for text, tokens, found in zip(
         texts, ours.inputs(texts), ours.outputs(texts, size), strict=True
@@ -114,7 +116,7 @@ def differences(
             )
             continue
         ids = torch.tensor([expected])
-        output = theirs.generate(ids, num_beams=1, do_sample=False, **first)
+        output = theirs.generate(ids, num_beams=1, do_sample=False, **given)
         wanted = output[0, 1:].tolist()
         # fairseq ends an output that its limit cuts short
         if wanted not in (found["output"], found["output"][:-1]):
