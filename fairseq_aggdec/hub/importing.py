@@ -316,13 +316,16 @@ def commands(folder: Path, settings: Settings) -> str:
         if settings.languages
         else ""
     )
-    return "\n".join(
-        (
-            f"aggdec translate --model {name} {pair} {text}{example}",
-            f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
-            f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
-            f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{words}",
-            f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{words}",
-            f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
+    lines = [
+        f"aggdec translate --model {name} {pair} {text}{example}",
+        f"aggdec binarize {name} data-bin {pair} --test text.txt --train train.txt --valid valid.txt",
+        f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
+        f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{words}",
+        f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{words}",
+    ]
+    # which has the layers of its verifier, and not those of T5
+    if FAMILIES[settings.family].arch != "hub_t5":
+        lines.append(
+            f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter"
         )
-    )
+    return "\n".join(lines)
