@@ -93,12 +93,10 @@ def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
 ) -> None:
     folder = copied("flan_t5", tmp_path / "lora", {})
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(AggdecError, match=r"lora: holds an adapter .*: merge it into"):
+    with refused_with("lora: holds an adapter .*: merge it into"):
         import_checkpoint(folder, tmp_path / "out")
     bart = copied("bart", tmp_path / "bart", {})
-    with pytest.raises(
-        AggdecError, match="--prompt: is for T5 and mT5, and not for bart"
-    ):
+    with refused_with("--prompt: is for T5 and mT5, and not for bart"):
         import_checkpoint(bart, tmp_path / "out", "Fix typos: ")
 
 
