@@ -84,16 +84,18 @@ check_compiler() {
             "on Debian and Ubuntu: apt install build-essential python3-dev"
 }
 
-# Two builds of fairseq have the same files: with the first that is removed the second loses them, and so all are.
+# Two builds of fairseq have the same files: with the first that is removed the other loses them, and so all are.
 remove_other_fairseq() {
-    local wanted=fairseq_fixed found others=()
+    local wanted=fairseq_fixed found names=() other=
     [[ -n $compiles || $(python_version "$venv/bin/python") != 3.11 ]] || wanted=ve_fairseq
+    [[ -z $compiles || -e $compiled ]] || other=yes # its wheel
     for found in "$venv"/lib/python*/site-packages/{fairseq,fairseq_fixed,ve_fairseq}-*.dist-info; do
-        [[ ! -e $found || ${found##*/} == "$wanted"-* ]] || others+=("$found")
+        [[ -e $found ]] || continue
+        found=${found##*/}
+        names+=("${found%%-*}")
+        [[ ${found%%-*} == "$wanted" ]] || other=yes
     done
-    if ((${#others[@]})) || [[ -n $compiles && ! -e $compiled ]]; then
-        "$venv/bin/python" -m pip uninstall --yes --quiet fairseq fairseq-fixed ve-fairseq
-    fi
+    [[ -z $other ]] || ((${#names[@]} == 0)) || "$venv/bin/python" -m pip uninstall --yes --quiet "${names[@]}"
 }
 
 compiles=
