@@ -48,7 +48,8 @@ install_by_wheel() { # install_by_wheel PYTHON
     mkdir "$scratch/empty"
     cd "$scratch/empty"
     timed "a virtual environment" "$1" -m venv .venv
-    timed "pip install WHEEL" .venv/bin/python -m pip install --constraint "$root/scripts/constraints.txt" "$root"/dist/*manylinux*.whl
+    timed "pip install WHEEL" .venv/bin/python -m pip install --no-compile --constraint "$root/scripts/constraints.txt" \
+        "$root"/dist/*manylinux*.whl
     timed "aggdec correct" corrects .venv
     timed "aggdec correct, again" corrects .venv
     .venv/bin/aggdec --version
