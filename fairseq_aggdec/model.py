@@ -8,6 +8,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, overload
@@ -41,6 +42,7 @@ from fairseq_aggdec.tasks.draft_file import draft_tokens
 from fairseq_aggdec.text.encoders import Encoders
 from fairseq_aggdec.text.pipeline import Outputs, Part, TextPipeline
 from fairseq_aggdec.text.results import Result
+from fairseq_aggdec.text.session import Session
 
 Texts = str | Sequence[str]
 Results = Result | list[Result]
@@ -53,6 +55,8 @@ _SUBWORD_FILES = (
 """(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
 _OF_TOKENS = (None, "", "subword_nmt", "fastbpe")
 """values of --bpe that do not read running text"""
+_OF_BATCHES = ("nbest", "max_tokens", "batch_size", "progress")
+"""arguments of `Model.decode` that are no options of the search"""
 _READ_LINES = ("bart", "pegasus", "t5", "mt5")
 """families that read a line of several sentences as one input, unless they correct"""
 
@@ -134,29 +138,25 @@ class Model(TextPipeline):
         """
         several = [texts] if isinstance(texts, str) else list(texts)
         guesses = _one_each(drafts, len(several))
-        counts = {
-            "beam": beam,
-            "nbest": nbest,
-            "max_tokens": max_tokens,
-            "batch_size": batch_size,
-        }
-        check_least(Namespace(**counts), 1, *counts)
         if whole and self.shipped:
             raise AggdecError(
                 "whole (--whole): the shipped models have learnt single sentences; leave it out"
             )
-        decoding, search = self._search(mode, beam, drafts is not None, options)
         parts = [
             self.parts(text, guess, whole)
             for text, guess in zip(several, guesses, strict=True)
         ]
-        # the parts of all texts, in batches
-        with self._lock:
-            generator = self._generator_for(decoding, **search, nbest=nbest)
-            every = [part for some in parts for part in some]
-            outputs = _decoded(
-                self, generator, every, nbest, max_tokens, batch_size, progress
-            )
+        outputs = self.outputs(
+            [part for some in parts for part in some],
+            mode,
+            has_drafts=drafts is not None,
+            beam=beam,
+            nbest=nbest,
+            max_tokens=max_tokens,
+            batch_size=batch_size,
+            progress=progress,
+            **options,
+        )
         results = [
             self.result(text, some, outputs)
             for text, some in zip(several, parts, strict=True)
@@ -165,6 +165,75 @@ class Model(TextPipeline):
         if self.shipped and self.corrects:
             results = list(map(self.shipped.after_decoding, several, results))
         return results[0] if isinstance(texts, str) else results
+
+    def outputs(
+        self,
+        parts: Sequence[Part],
+        mode: str | None = None,
+        *,
+        has_drafts: bool = False,
+        beam: int | None = None,
+        nbest: int = 1,
+        max_tokens: int = 4000,
+        batch_size: int | None = None,
+        progress: bool = False,
+        **options: Any,
+    ) -> Outputs:
+        """The hypotheses of the parts of texts, decoded in batches of similar length.
+
+        `has_drafts`: whether they may have drafts; the others, and errors, are those of `decode`.
+        """
+        counts = {
+            "beam": beam,
+            "nbest": nbest,
+            "max_tokens": max_tokens,
+            "batch_size": batch_size,
+        }
+        check_least(Namespace(**counts), 1, *counts)
+        decoding, search = self._search(mode, beam, has_drafts, options)
+        with self._lock:
+            generator = self._generator_for(decoding, **search, nbest=nbest)
+            return _decoded(
+                self, generator, parts, nbest, max_tokens, batch_size, progress
+            )
+
+    def session(self, mode: str | None = None, **options: Any) -> Session:
+        """For a text that grows: `session.update(text)` has the result of `translate(text, mode, **options)`, sooner.
+
+        Sentences that stay are not decoded again, and where `reads_drafts` says so, the last output of a sentence that
+        changes is its draft.
+
+        Args:
+            mode: as in `decode`.
+            options: others of `decode`, but `drafts` and `whole`.
+
+        Raises:
+            AggdecError: the mode or an option cannot be used.
+        """
+        reads_drafts = self.reads_drafts(mode, **options)
+        decode = partial(self.outputs, mode=mode, has_drafts=reads_drafts, **options)
+        shipped = self.shipped
+        if shipped is None:
+            return Session(self, decode, reads_drafts, {}, lambda text, result: result)
+        return Session(
+            self, decode, reads_drafts, shipped.characters, shipped.after_decoding
+        )
+
+    def reads_drafts(
+        self, mode: str | None = None, beam: int | None = None, **options: Any
+    ) -> bool:
+        """Whether an older output as draft (`drafts`) saves passes in these settings of `decode`, and changes nothing.
+
+        It does where `iad` translates: a model that drafts guesses better than an older output, and a corrector's
+        source is the better draft. In lossy modes and with a beam an output may depend on its draft.
+        """
+        of_search = {
+            name: value for name, value in options.items() if name not in _OF_BATCHES
+        }
+        decoding, _ = self._search(mode, beam, False, of_search)
+        heads = next(filter(None, map(proposal_heads, self.models)), 0)
+        copies = decoding.resolved(heads).copies
+        return copies and decoding.is_lossless and not self.corrects
 
     def _search(
         self, mode: str | None, beam: int | None, has_drafts: bool, options: Any
@@ -309,7 +378,9 @@ def _decoded(
             sample = utils.apply_to_sample(
                 lambda tensor: tensor.to(device, non_blocking=True), sample
             )
-            sample["drafts"] = [_draft(model, draft) for _, draft in keys]
+            sample["drafts"] = [
+                draft_tokens(draft, task.target_dictionary) for _, draft in keys
+            ]
             found = task.inference_step(generator, model.models, sample)
             for key, hypotheses in zip(keys, found, strict=True):
                 if not hypotheses:
@@ -320,12 +391,6 @@ def _decoded(
             _bring([one for key in keys for one in outputs[key]])
             bar.update(size)
     return outputs
-
-
-def _draft(model: Model, text: str) -> list[int]:
-    """A draft in the dictionary indices of an output; [] for none."""
-    subwords = model.encoders.encode(text, is_target=True) if text else ""
-    return draft_tokens(subwords, model.task.target_dictionary) if text else []
 
 
 def _bring(hypotheses: Sequence[dict[str, Any]]) -> None:

@@ -197,7 +197,8 @@ def schedule_of(drafting: Drafting, batch: Batch) -> DraftSchedule:
     )
     if not is_auto or drafting.verifiers.backend(batch.device).sync_is_costly:
         return VERIFY_ALL
-    drafting.lengths.start(encoded_length(batch))
+    has_guesses = any(batch.sample.get("drafts", ()))
+    drafting.lengths.start(encoded_length(batch), has_guesses)
     return drafting.lengths
 
 

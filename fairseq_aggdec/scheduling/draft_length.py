@@ -54,8 +54,13 @@ class DraftLengths(DraftSchedule):
         self._drafts = False  # whether there may be drafts in this iteration
         self._paid = False  # whether drafts paid when this batch began
 
-    def start(self, source_length: int) -> None:
-        """Begin a batch with sources of so many positions, padding included."""
+    def start(self, source_length: int, has_guesses: bool = False) -> None:
+        """Begin a batch with sources of so many positions, padding included.
+
+        `has_guesses`: whether some have a user's draft, which is tried however those of other sentences have failed.
+        """
+        if has_guesses:
+            self._paused = 0
         # so that few lengths are computed
         self._attention = round(2 * self._costs.position * source_length) / 2
 

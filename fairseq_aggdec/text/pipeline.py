@@ -46,7 +46,7 @@ class Part:
     read: str
     """what the model reads: the source, after its target language where the model wants that"""
     draft: str
-    """a guess of the output; "" for none"""
+    """a guess of the output, in subwords; "" for none"""
     tokens: Tensor
     """dictionary indices of what is read, EOS included"""
     note: str | None
@@ -136,13 +136,17 @@ class TextPipeline:
         drafts = [] if draft is None else self._drafts(text, draft, whole)
         if len(drafts) != len(spans):
             drafts = [" ".join(drafts)] * len(spans)
+        encoded = {
+            guess: self.encoders.encode(guess, is_target=True) if guess else ""
+            for guess in set(drafts)
+        }
         tag = ""  # holds for the sentences that follow, too
         parts: list[Part] = []
         for (start, end), guess in zip(spans, drafts, strict=True):
             sentence = text[start:end]
             tag = self.tag(sentence, tag)
             is_cut = self.splits and not whole
-            parts += self._parts(sentence, start, tag, guess, is_cut)
+            parts += self._parts(sentence, start, tag, encoded[guess], is_cut)
         return parts
 
     def _drafts(self, text: str, draft: str, whole: bool) -> list[str]:
