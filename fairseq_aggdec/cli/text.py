@@ -229,6 +229,8 @@ class Serve(Verb):
     translator_bpe: Maybe[str] = None  # as in fairseq-interactive's --bpe
     #: FROM-TO, of its dictionaries, or languages of an imported model (default: as trained)
     translator_languages: Maybe[str] = None
+    # mode that translates; iad: the output of --beam 1, for texts that grow (default: as translate)
+    translator_mode: Maybe[str] = None
 
     def run(self) -> None:
         if self.demo and self.translator:
@@ -254,6 +256,7 @@ class Serve(Verb):
                 translator,
                 self.language,
                 settings,
+                self.translator_mode,
             )
 
     def _loaded(self, name: str, shipped: str) -> Model:

@@ -42,6 +42,7 @@ def make_app(
     language: str | None = None,
     seconds: float = 30,
     hosts: Collection[str] = (),
+    translator_mode: str | None = None,
     **settings: Any,
 ) -> Starlette:
     """The application; one thread decodes for all of its requests.
@@ -52,11 +53,14 @@ def make_app(
         language: ISO code of what the corrector corrects; None: its `source_lang`.
         seconds: the most that a request takes, from its first byte to its answer.
         hosts: by which it may be asked, as in `OriginGuard`.
+        translator_mode: as in `Model.translate`.
         settings: other arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
     correcting = Batcher(corrector, worker, language, **settings)
-    translating = Batcher(translator, worker) if translator else None
+    translating = None
+    if translator is not None:
+        translating = Batcher(translator, worker, mode=translator_mode)
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; "
@@ -167,6 +171,7 @@ def serve(
     translator: Model | None,
     language: str | None,
     settings: dict[str, Any],
+    translator_mode: str | None = None,
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C.
 
@@ -174,7 +179,7 @@ def serve(
         listening: as by `listen`.
         host: its address, as it was given.
         further: other names by which it is asked.
-        corrector, translator, language, settings: as in `make_app`.
+        corrector, translator, language, settings, translator_mode: as in `make_app`.
 
     Raises:
         AggdecError: an option of the models cannot be used, or the GPU has failed.
@@ -184,10 +189,17 @@ def serve(
     # a wrong option is refused now; the first request is fast
     corrector.decode("This is ready.", **settings)
     if translator is not None:
-        translator.translate("This is ready.")
+        translator.translate("This is ready.", translator_mode)
     address, port = listening.getsockname()[:2]
     hosts = known_as(host, address, further)
-    app = make_app(corrector, translator, language, hosts=hosts, **settings)
+    app = make_app(
+        corrector,
+        translator,
+        language,
+        hosts=hosts,
+        translator_mode=translator_mode,
+        **settings,
+    )
     shown = f"[{host}]" if ":" in host else host
     print(
         f"http://{shown}:{port} (no authentication: not for the open net)", flush=True

@@ -15,9 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, in_thread
+from fairseq_aggdec.serve.sessions import Growing, Sessions, sentences_of
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import Span, cut_at_clauses, split_text
+from fairseq_aggdec.text.session import counterparts
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
@@ -68,6 +70,10 @@ class Batcher:
         self.worker = worker
         self.language: str = language or model.source_lang
         self._settings = settings
+        self._reads_drafts = model.reads_drafts(**settings)
+        # the drafts of sentences of the queue
+        self._drafts: dict[str, str] = {}
+        self.sessions = Sessions()
         # the queue: of each sentence the characters that its request has had before
         self._turns: dict[str, int] = {}
         self._turn = 0  # of the sentences that are decoded now
@@ -120,28 +126,51 @@ class Batcher:
         finally:
             self._taken -= counted
 
-    async def decode_texts(self, texts: list[str]) -> list[Result]:
+    async def decode_texts(
+        self, texts: list[str], growing: Growing | None = None
+    ) -> list[Result]:
         """The results of a request's texts, as `Model.decode` gives them.
+
+        `growing`: their last outputs, which are drafts where the settings read any; no output depends on them.
 
         Raises:
             HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
-        spans = await in_thread(
-            sum(map(len, texts)), lambda: [self._spans(text) for text in texts]
-        )
+        size = sum(map(len, texts))
+        spans = await in_thread(size, lambda: [self._spans(text) for text in texts])
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
         parts = [
-            text[start:end]
+            [re.sub(r"[^\S\t]", " ", text[start:end]) for start, end in found]
             for text, found in zip(texts, spans, strict=True)
-            for start, end in found
         ]
-        results = iter(
-            await self._decode([re.sub(r"[^\S\t]", " ", part) for part in parts])
-        )
+        sentences = [part for some in parts for part in some]
+        if growing is None or not self._reads_drafts:
+            decoded = await self._decode(sentences, {})
+        else:
+            size += sum(map(len, growing.drafts))
+            drafts = await in_thread(size, self._drafts_of, parts, growing)
+            decoded = await self._decode(sentences, drafts)
+            if growing.session:
+                outputs = zip(sentences, map(_written, decoded), strict=True)
+                self.sessions.keep(growing.session, dict(outputs))
+        results = iter(decoded)
         return [
             self._joined(text, found, results)
             for text, found in zip(texts, spans, strict=True)
         ]
+
+    def _drafts_of(self, parts: list[list[str]], growing: Growing) -> dict[str, str]:
+        """The drafts of sentences, by `growing`; `parts`: the sentences of each text."""
+        last = self.sessions.last(growing.session) if growing.session else {}
+        sentences = {part for some in parts for part in some}
+        gone = last.keys() - sentences
+        was = counterparts(gone, sentences - last.keys())
+        drafts = {sentence: last[before] for sentence, before in was.items()}
+        # those that the request has itself are nearer
+        language = self.model.target_lang or "en"
+        for some, draft in zip(parts, growing.drafts, strict=False):
+            drafts |= zip(some, sentences_of(draft, language), strict=False)
+        return drafts
 
     def _spans(self, text: str) -> list[Span]:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""
@@ -172,7 +201,9 @@ class Batcher:
             ]
         return result_of(text, sentences, edits if self.model.corrects else None)
 
-    async def _decode(self, sentences: list[str]) -> list[Result]:
+    async def _decode(
+        self, sentences: list[str], drafts: dict[str, str]
+    ) -> list[Result]:
         # what has been decoded before
         known = {
             sentence: self._cache[sentence]
@@ -201,6 +232,7 @@ class Batcher:
             elif turn >= self._turns.get(sentence, 0):
                 continue  # it is decoded now, or another request has it decoded sooner
             self._turns[sentence] = turn
+            self._drafts[sentence] = drafts.get(sentence, "")
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._decode_queue())
         # wait for those of this request
@@ -224,13 +256,14 @@ class Batcher:
             if not self._requests[sentence]:
                 del self._requests[sentence]
                 if self._turns.pop(sentence, None):
-                    del self._asked[sentence]
+                    del self._asked[sentence], self._drafts[sentence]
 
     async def _decode_queue(self) -> None:
         loop = asyncio.get_running_loop()
         while sentences := self._next_batch():
+            drafts = [self._drafts.pop(sentence) for sentence in sentences]
             results = await loop.run_in_executor(
-                self.worker, self._decode_batch, sentences
+                self.worker, self._decode_batch, sentences, drafts
             )
             for sentence, result in zip(sentences, results, strict=True):
                 future = self._asked.pop(sentence)
@@ -257,16 +290,26 @@ class Batcher:
             room -= len(sentence)
         return batch
 
-    def _decode_batch(self, sentences: list[str]) -> list[Result | Exception]:
+    def _decode_batch(
+        self, sentences: list[str], drafts: list[str]
+    ) -> list[Result | Exception]:
         """The result of each sentence, or what the model raised for it; one that fails spoils no other."""
+        settings = self._settings
+        if self._reads_drafts:
+            settings = {**settings, "drafts": drafts}
         try:
             decode = self.model.decode if self.model.corrects else self.model.translate
-            return list(decode(sentences, **self._settings))
+            return list(decode(sentences, **settings))
         except Exception as error:
             if len(sentences) == 1:
                 return [error]
             return [
                 result
-                for sentence in sentences
-                for result in self._decode_batch([sentence])
+                for sentence, draft in zip(sentences, drafts, strict=True)
+                for result in self._decode_batch([sentence], [draft])
             ]
+
+
+def _written(result: Result) -> str:
+    """What the model wrote for a sentence, whatever was made of it; "" where it was not decoded."""
+    return " ".join(part.nbest[0].text for part in result.sentences if part.nbest)

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.requests import FORM, JSON, NAMES, read_fields, while_wanted
+from fairseq_aggdec.serve.sessions import growing
 
 
 def libretranslate_routes(translator: Batcher | None) -> list[Route]:
@@ -48,7 +49,8 @@ def libretranslate_routes(translator: Batcher | None) -> list[Route]:
                 raise HTTPException(
                     400, f"format {fields['format']} is not supported: send text"
                 )
-            results = await while_wanted(request, translator.decode_texts(texts))
+            decoding = translator.decode_texts(texts, growing(request, fields, q))
+            results = await while_wanted(request, decoding)
         # the answer has the form of the question
         translations = [result.text for result in results]
         answer: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.applications import Starlette
 
 from fairseq_aggdec.serve.app import listen, make_server
-from fairseq_aggdec.text.results import Result, Sentence
+from fairseq_aggdec.text.results import Hypothesis, Result, Sentence
 
 
 @contextmanager
@@ -36,19 +36,29 @@ class Shouting:
     corrects = False
     longest = 50
 
-    def __init__(self, seconds: float = 0) -> None:
+    def __init__(self, seconds: float = 0, reads: bool = False) -> None:
         self.seconds = seconds
+        self.reads = reads
         self.batches: list[list[str]] = []
+        self.drafts: dict[str, str] = {}
 
     def decode(self, texts: list[str], **settings: Any) -> list[Result]:
         """A batch takes `seconds`."""
         self.batches.append(texts)
+        if self.reads:
+            self.drafts |= zip(texts, settings["drafts"], strict=True)
         time.sleep(self.seconds)
         if any("bad" in text for text in texts):
             raise ValueError(f"cannot decode {texts}")
-        return [
-            Result(text, text.upper(), [Sentence(text, 0, len(text), text.upper())])
-            for text in texts
-        ]
+        return [self._result(text) for text in texts]
 
     translate = decode
+
+    def _result(self, text: str) -> Result:
+        loud = text.upper()
+        nbest = [Hypothesis(loud, loud.split(), 0)]
+        return Result(text, loud, [Sentence(text, 0, len(text), loud, nbest=nbest)])
+
+    def reads_drafts(self, **settings: Any) -> bool:
+        """Whether it was made so."""
+        return self.reads
