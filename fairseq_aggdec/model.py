@@ -201,23 +201,11 @@ class Model(TextPipeline):
         """For a text that grows: `session.update(text)` has the result of `translate(text, mode, **options)`, sooner.
 
         Sentences that stay are not decoded again, and where `reads_drafts` says so, the last output of a sentence that
-        changes is its draft.
-
-        Args:
-            mode: as in `decode`.
-            options: others of `decode`, but `drafts` and `whole`.
-
-        Raises:
-            AggdecError: the mode or an option cannot be used.
+        changes is its draft. The mode, the options and the errors are those of `decode`, but `drafts` and `whole`.
         """
         reads_drafts = self.reads_drafts(mode, **options)
         decode = partial(self.outputs, mode=mode, has_drafts=reads_drafts, **options)
-        shipped = self.shipped
-        if shipped is None:
-            return Session(self, decode, reads_drafts, {}, lambda text, result: result)
-        return Session(
-            self, decode, reads_drafts, shipped.characters, shipped.after_decoding
-        )
+        return Session(self, decode, reads_drafts, self.shipped)
 
     def reads_drafts(
         self, mode: str | None = None, beam: int | None = None, **options: Any

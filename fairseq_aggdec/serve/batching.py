@@ -15,11 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairseq_aggdec.serve.requests import MOST_BYTES, SHORT, in_thread
-from fairseq_aggdec.serve.sessions import Growing, Sessions, sentences_of
+from fairseq_aggdec.serve.sessions import Growing, Sessions, drafts_of
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import Span, cut_at_clauses, split_text
-from fairseq_aggdec.text.session import counterparts
 
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
@@ -148,7 +147,11 @@ class Batcher:
             decoded = await self._decode(sentences, {})
         else:
             size += sum(map(len, growing.drafts))
-            drafts = await in_thread(size, self._drafts_of, parts, growing)
+            last = self.sessions.last(growing.session) if growing.session else {}
+            language = self.model.target_lang or "en"
+            drafts = await in_thread(
+                size, drafts_of, parts, growing.drafts, language, last
+            )
             decoded = await self._decode(sentences, drafts)
             if growing.session:
                 outputs = zip(sentences, map(_written, decoded), strict=True)
@@ -158,19 +161,6 @@ class Batcher:
             self._joined(text, found, results)
             for text, found in zip(texts, spans, strict=True)
         ]
-
-    def _drafts_of(self, parts: list[list[str]], growing: Growing) -> dict[str, str]:
-        """The drafts of sentences, by `growing`; `parts`: the sentences of each text."""
-        last = self.sessions.last(growing.session) if growing.session else {}
-        sentences = {part for some in parts for part in some}
-        gone = last.keys() - sentences
-        was = counterparts(gone, sentences - last.keys())
-        drafts = {sentence: last[before] for sentence, before in was.items()}
-        # those that the request has itself are nearer
-        language = self.model.target_lang or "en"
-        for some, draft in zip(parts, growing.drafts, strict=False):
-            drafts |= zip(some, sentences_of(draft, language), strict=False)
-        return drafts
 
     def _spans(self, text: str) -> list[Span]:
         """Where the sentences of a text are, or their parts; a word that is too long for the model is left out."""

@@ -2,8 +2,9 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from sys import getsizeof
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairseq_aggdec.text.sentences import split_text
+from fairseq_aggdec.text.session import counterparts
 
 SECONDS = 600
 """for which the outputs of a session are kept after its last request"""
@@ -63,10 +65,29 @@ def growing(request: Request, fields: dict[str, Any], q: str | list[str]) -> Gro
     return Growing(drafts, key)
 
 
-def sentences_of(draft: str, language: str) -> Iterator[str]:
-    """The drafts of a text's sentences, in their order, "" for one that is too long."""
-    for start, end in split_text(draft, language):
-        yield draft[start:end] if end - start <= LONGEST_DRAFT else ""
+def drafts_of(
+    sentences: list[list[str]], drafts: list[str], language: str, last: dict[str, str]
+) -> dict[str, str]:
+    """The drafts of a request's sentences.
+
+    Args:
+        sentences: of each of its texts.
+        drafts: of its texts, as in `Growing`.
+        language: ISO code of the drafts' language.
+        last: what its session kept.
+    """
+    now = set(chain.from_iterable(sentences))
+    was = counterparts(last.keys() - now, now - last.keys())
+    found = {sentence: last[before] for sentence, before in was.items()}
+    # those that the request has itself, in their order
+    for some, draft in zip(sentences, drafts, strict=False):
+        pieces = [draft[start:end] for start, end in split_text(draft, language)]
+        found |= {
+            sentence: piece
+            for sentence, piece in zip(some, pieces, strict=False)
+            if len(piece) <= LONGEST_DRAFT
+        }
+    return found
 
 
 class Sessions:

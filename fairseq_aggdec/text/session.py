@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from fairseq_aggdec.text.pipeline import Outputs, Part, TextPipeline
 from fairseq_aggdec.text.results import Result
@@ -12,6 +12,18 @@ from fairseq_aggdec.text.spacing import common_start
 
 Hypotheses = dict[str, list[dict[str, Any]]]
 """fairseq's of each `Part.read`, best first"""
+
+
+class Guard(Protocol):
+    """What a shipped model may be trusted with (`demo.shipped.ShippedModel`)."""
+
+    @property
+    def characters(self) -> Mapping[int, int]:
+        """A text is read with these replaced."""
+
+    @property
+    def after_decoding(self) -> Callable[[str, Result], Result]:
+        """(source, result): the result that may be trusted."""
 
 
 class Session:
@@ -22,22 +34,20 @@ class Session:
         model: TextPipeline,
         decode: Callable[[Sequence[Part]], Outputs],
         reads_drafts: bool,
-        characters: Mapping[int, int],
-        after_decoding: Callable[[str, Result], Result],
+        guard: Guard | None = None,
     ) -> None:
         """
         Args:
             model: cuts texts into parts.
             decode: the outputs of parts.
             reads_drafts: whether it reads their drafts, which change no output.
-            characters, after_decoding: as in `demo.shipped.ShippedModel`.
+            guard: None: results are what the model says.
         """
         self.reads_drafts = reads_drafts
         """whether last outputs are drafts; else unchanged sentences alone profit"""
         self._model = model
         self._decode = decode
-        self._characters = characters
-        self._after_decoding = after_decoding
+        self._guard = guard
         self._last: Hypotheses = {}
 
     def update(self, text: str) -> Result:
@@ -48,7 +58,8 @@ class Session:
         Raises:
             AggdecError: as `Model.translate`.
         """
-        plain = text.translate(self._characters)
+        guard = self._guard
+        plain = text if guard is None else text.translate(guard.characters)
         parts = self._model.parts(plain)
         decoded = {part.read: part for part in parts if part.is_decoded}
         last = self._last
@@ -61,7 +72,8 @@ class Session:
         self._last = kept | new
         outputs = {(read, ""): found for read, found in (kept | new).items()}
         result = self._model.result(plain, parts, outputs)
-        result = self._after_decoding(text, result)
+        if guard is not None:
+            result = guard.after_decoding(text, result)
         sentences = [
             replace(one, iterations=0, drafted=0, accepted=0)
             if part.read in kept

@@ -164,6 +164,17 @@ def test_a_batch_that_begins_in_a_pause_drafts_after_it() -> None:
     assert drafts[-1]
 
 
+def test_a_users_draft_is_tried_however_others_have_failed() -> None:
+    decoding = Decoding()
+    while any(decoding.run([0], [], iterations=1)):
+        pass
+    drafts = []
+    for has_guesses in (False, True):
+        decoding.schedule.start(1, has_guesses)
+        drafts.append(any(decoding.schedule.limits(outputs_of([[]]))))
+    assert drafts == [False, True]
+
+
 def test_rows_that_read_long_sources_get_drafts_in_batches_too() -> None:
     schedule = DraftLengths(Costs(1.0, 4.0, position=0.01))
     outputs = outputs_of([[]] * 8)

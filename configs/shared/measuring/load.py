@@ -1,10 +1,14 @@
 """Puts load on a running `aggdec serve`.
 
-usage: python configs/shared/measuring/load.py http://127.0.0.1:8081 [--seconds 10] [--pid PID]
+usage: python configs/shared/measuring/load.py http://127.0.0.1:8081 [--seconds 10] [--pid PID] [--growing]
 
 First 1, 8 and 32 clients send texts of three sentences that no one has sent before. An answer is wrong where it is
 about another's sentences or does not correct this one's. Then one client types: every 300 ms it sends a text of 40
 sentences, of which one has changed.
+
+--growing: instead, 64 clients translate texts that grow by a word in each request with sessions, beside 64 without;
+their server needs a translator that reads drafts (aggdec serve --translator CKPT). Whether answers are right:
+growing.py.
 """
 
 from __future__ import annotations
@@ -78,6 +82,42 @@ def typist(url: str, seconds: float, numbers: count[int]) -> list[float]:
     return taken
 
 
+def captions(url: str, until: float, session: str) -> list[float]:
+    """The seconds of each request of a client that translates texts that grow; `session`: "" for none."""
+    taken = []
+    with requests.Session() as connection:
+        while time.perf_counter() < until:
+            words = random.choice(ERRONEOUS).format(random.random()).split()
+            for count in range(1, len(words) + 1):
+                fields = {"q": " ".join(words[:count]), "session": session}
+                start = time.perf_counter()
+                answer = connection.post(
+                    f"{url}/translate",
+                    data={"source": "en", "target": "de", **fields},
+                    timeout=60,
+                )
+                answer.raise_for_status()
+                taken.append(time.perf_counter() - start)
+    return taken
+
+
+def growing(url: str, duration: float, pid: int | None) -> None:
+    """Prints a line for the clients with sessions, and one for those without."""
+    start = time.perf_counter()
+    with ThreadPoolExecutor(128) as pool:
+        runs = {
+            kind: [
+                pool.submit(captions, url, start + duration, f"{kind} {number}" * used)
+                for number in range(64)
+            ]
+            for kind, used in (("sessions", True), ("without", False))
+        }
+        for kind, clients in runs.items():
+            seconds = [taken for client in clients for taken in client.result()]
+            wall = time.perf_counter() - start
+            print(row(f"64 {kind}", seconds, wall, 0, pid), flush=True)
+
+
 def row(
     name: str, seconds: list[float], wall: float, wrong: int, pid: int | None
 ) -> str:
@@ -102,9 +142,15 @@ def main() -> None:
     parser.add_argument(
         "--pid", type=int, help="the server's process, to show its memory"
     )
+    parser.add_argument(
+        "--growing", action="store_true", help="texts that grow, with sessions"
+    )
     args = parser.parse_args()
     numbers = count(random.randrange(10**6, 9 * 10**6))
     print("clients     requests   wrong      /s  p50 ms  p95 ms  RSS MiB load avg")
+    if args.growing:
+        growing(args.url, args.seconds, args.pid)
+        return
     # clients that send new sentences
     for clients in (1, 8, 32):
         start = time.perf_counter()
