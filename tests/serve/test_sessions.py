@@ -36,7 +36,7 @@ def translator() -> Model:
 
 @pytest.fixture(scope="module")
 def url(translator: Model) -> Iterator[str]:
-    with serving(make_app(translator, translator)) as address:
+    with serving(make_app(translator, translator, seconds=300)) as address:
         yield address
 
 
@@ -72,8 +72,9 @@ def test_a_growing_text_is_answered_as_without_a_draft_in_fewer_passes(
     with mock.patch.object(translator, "translate", recording):
         for part in growing:
             last = {"draft": written[-1], "session": kind}[kind]
-            answer = translate(url, part, **{kind: last}).json()
-            written.append(answer["translatedText"])
+            answer = translate(url, part, **{kind: last})
+            assert answer.status_code == 200, answer.text
+            written.append(answer.json()["translatedText"])
     assert written[1:] == [result.text for result in plain(growing)]
     again = [plain(result.source) for result in decoded]
     assert passes(decoded) < 0.8 * passes(again)

@@ -1,10 +1,11 @@
 """Replays texts that grow, word by word or with words that are first cut in the middle, with a session and without.
 
 usage: python configs/shared/measuring/growing.py [--texts 20] [--data help|tatoeba] [--cut] [--mode MODE]
-           [--model mt|gec|CHECKPOINT|FOLDER] [--seed 1]
+           [--model mt|gec|CHECKPOINT|FOLDER] [--whole] [--seed 1]
   --model: a CHECKPOINT is decoded with the tokeniser of the shipped translator; a FOLDER is in Hugging Face's format,
   and decoded with a beam of one. The texts are paragraphs of LibreOffice's help, or three sentences of Tatoeba, of 10
   to 40 words. Passes are the verifier's; "kept alone": a session that gives no drafts to sentences that have changed.
+  --whole: drafts are verified whole (--drafts whole), which spares the most passes, and not the most time.
 """
 
 import argparse
@@ -49,13 +50,13 @@ def updates(text: str, cut: bool) -> Iterator[str]:
         yield now
 
 
-def loaded(name: str) -> Model:
+def loaded(name: str, **options: str) -> Model:
     """A shipped model, one in Hugging Face's format, or a checkpoint."""
     if name in SHIPPED:
-        return load.shipped(name)
+        return load.shipped(name, **options)
     if Path(name).is_dir():
-        return load.hub(Path(name))
-    return load(name, **SHIPPED["mt"].options)
+        return load.hub(Path(name), **options)
+    return load(name, **SHIPPED["mt"].options, **options)
 
 
 Update = Callable[[str], Result]
@@ -93,9 +94,10 @@ def main() -> None:
     parser.add_argument("--cut", action="store_true")
     parser.add_argument("--model", default="mt")
     parser.add_argument("--mode")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    model = loaded(args.model)
+    model = loaded(args.model, **({"drafts": "whole"} if args.whole else {}))
     folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
     found = texts(folder, args.data, args.texts, args.seed)
     growing = [list(updates(text, args.cut)) for text in found]
@@ -113,6 +115,8 @@ def main() -> None:
         "kept alone": kept,
         "session": lambda: model.session(**settings).update,
     }
+    if args.whole:
+        del ways["greedy"]  # which reads no --drafts
     count = sum(map(len, growing))
     print(f"{args.model}: {len(growing)} texts, {count} updates")
     print("              passes   ms an update   outputs that differ")
