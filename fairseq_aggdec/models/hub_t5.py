@@ -38,13 +38,17 @@ def buckets(distances: Tensor, count: int, longest: int, both_ways: bool) -> Ten
     """
     if both_ways:
         count = count // 2
-    apart = distances.abs() if both_ways else (-distances).clamp(min=0)
+        apart = distances.abs()
+    else:
+        apart = (-distances).clamp(min=0)
     single = count // 2
     # in single precision, as T5 was trained: its rounding decides at a range's end
     growth = torch.log(apart.float() / single) / math.log(longest / single)
     ranges = (single + (growth * (count - single)).long()).clamp(max=count - 1)
     rows = torch.where(apart < single, apart, ranges)
-    return rows + count * (distances > 0) if both_ways else rows
+    if both_ways:
+        rows = rows + count * (distances > 0)
+    return rows
 
 
 class DistanceBias(nn.Module):
@@ -108,10 +112,12 @@ class Attention(nn.Module):
                 values = torch.cat([saved[1], values], dim=2)
         if state is not None:
             state[self] = keys, values
-        scores = self._by_head(self.q_proj(x)) @ keys.transpose(2, 3) + bias
+        queries = self._by_head(self.q_proj(x))
+        scores = queries @ keys.transpose(2, 3) + bias
         # in half precision the sum of many probabilities would be rough
         weights = scores.float().softmax(-1).type_as(scores)
-        return self.out_proj((weights @ values).transpose(1, 2).flatten(2))
+        read = (weights @ values).transpose(1, 2)
+        return self.out_proj(read.flatten(2))
 
     def reorder_incremental_state(self, state: State, order: Tensor) -> None:
         """Keep the rows `order` of the batch, in this order."""
@@ -165,7 +171,8 @@ class Layer(nn.Module):
         if self.gate is None:
             inner = F.relu(self.fc1(read))
         else:
-            inner = F.gelu(self.fc1(read), approximate="tanh") * self.gate(read)
+            inner = F.gelu(self.fc1(read), approximate="tanh")
+            inner = inner * self.gate(read)
         return x + self.fc2(inner)
 
 
@@ -196,7 +203,8 @@ class T5Encoder(FairseqEncoder):
         """
         padding = src_tokens.eq(self.dictionary.pad())
         x = self.embed_tokens(src_tokens)
-        bias = self.distance_bias(x.size(1), x.size(1)) + _hidden(padding, x)
+        bias = self.distance_bias(x.size(1), x.size(1))
+        bias = bias + _hidden(padding, x)
         for layer in self.layers:
             x = layer(x, bias)
         return {

@@ -70,8 +70,7 @@ class Batcher:
         self.language: str = language or model.source_lang
         self._settings = settings
         self._reads_drafts = model.reads_drafts(**settings)
-        # the drafts of sentences of the queue
-        self._drafts: dict[str, str] = {}
+        self._drafts: dict[str, str] = {}  # of sentences of the queue
         self.sessions = Sessions()
         # the queue: of each sentence the characters that its request has had before
         self._turns: dict[str, int] = {}
@@ -284,12 +283,10 @@ class Batcher:
         self, sentences: list[str], drafts: list[str]
     ) -> list[Result | Exception]:
         """The result of each sentence, or what the model raised for it; one that fails spoils no other."""
-        settings = self._settings
-        if self._reads_drafts:
-            settings = {**settings, "drafts": drafts}
+        given = {"drafts": drafts} if self._reads_drafts else {}
         try:
             decode = self.model.decode if self.model.corrects else self.model.translate
-            return list(decode(sentences, **settings))
+            return list(decode(sentences, **self._settings, **given))
         except Exception as error:
             if len(sentences) == 1:
                 return [error]
