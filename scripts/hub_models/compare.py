@@ -1,7 +1,7 @@
 """Compares small models with transformers: `python -m scripts.hub_models.compare --sentences 200`.
 
-transformers 5 reads the tokenizers of mBART-50, NLLB and Pegasus otherwise than 4, which wrote them, and than
-SentencePiece: it leaves a piece for each odd space. Those are the differences of hostile lines that it prints.
+transformers 5 reads the tokenizers of mBART-50, NLLB, Pegasus, T5 and mT5 otherwise than 4, which wrote them, and
+than SentencePiece: it leaves or drops a piece for odd spaces. It prints those differences.
 """
 
 import argparse

@@ -85,6 +85,7 @@ def test_logits_of_long_texts_are_those_of_transformers(
     wanted = torch.tensor(theirs["logits of 3 to 8, each 32nd"])
     for found in (model.decoder(read, encoded)[0], torch.cat(steps, 1)):
         torch.testing.assert_close(found[:, ::32, few], wanted, rtol=1e-5, atol=5e-5)
+        assert (found.argmin(-1) == symbols.bos()).all(), "which they do not have"
 
 
 @pytest.mark.parametrize("name", T5)
