@@ -283,7 +283,7 @@ class Batcher:
         self, sentences: list[str], drafts: list[str]
     ) -> list[Result | Exception]:
         """The result of each sentence, or what the model raised for it; one that fails spoils no other."""
-        given = {"drafts": drafts} if self._reads_drafts else {}
+        given: dict[str, Any] = {"drafts": drafts} if self._reads_drafts else {}
         try:
             decode = self.model.decode if self.model.corrects else self.model.translate
             return list(decode(sentences, **self._settings, **given))
