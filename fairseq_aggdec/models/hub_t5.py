@@ -116,8 +116,8 @@ class Attention(nn.Module):
         scores = queries @ keys.transpose(2, 3) + bias
         # in half precision the sum of many probabilities would be rough
         weights = scores.float().softmax(-1).type_as(scores)
-        read = (weights @ values).transpose(1, 2)
-        return self.out_proj(read.flatten(2))
+        read = weights @ values
+        return self.out_proj(read.transpose(1, 2).flatten(2))
 
     def reorder_incremental_state(self, state: State, order: Tensor) -> None:
         """Keep the rows `order` of the batch, in this order."""
@@ -171,8 +171,7 @@ class Layer(nn.Module):
         if self.gate is None:
             inner = F.relu(self.fc1(read))
         else:
-            inner = F.gelu(self.fc1(read), approximate="tanh")
-            inner = inner * self.gate(read)
+            inner = F.gelu(self.fc1(read), approximate="tanh") * self.gate(read)
         return x + self.fc2(inner)
 
 
@@ -203,8 +202,7 @@ class T5Encoder(FairseqEncoder):
         """
         padding = src_tokens.eq(self.dictionary.pad())
         x = self.embed_tokens(src_tokens)
-        bias = self.distance_bias(x.size(1), x.size(1))
-        bias = bias + _hidden(padding, x)
+        bias = self.distance_bias(x.size(1), x.size(1)) + _hidden(padding, x)
         for layer in self.layers:
             x = layer(x, bias)
         return {
@@ -276,7 +274,9 @@ class T5Decoder(FairseqIncrementalDecoder):
         for layer in self.layers:
             x = layer(x, bias, source, source_bias, incremental_state)
         x = self.layer_norm(x) * self._scale
-        return x if features_only else self.output_projection(x), {"attn": [None]}
+        if not features_only:
+            x = self.output_projection(x)
+        return x, {"attn": [None]}
 
     def max_positions(self) -> int:
         return self._longest
