@@ -429,7 +429,7 @@ class Loader:
             longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer
                 sentences are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
             splits: whether a line can hold several sentences. None: where a tokeniser or subwords read running text,
-                but for imported models of BART and Pegasus that do not correct. Otherwise a line is one input.
+                but for an imported BART, Pegasus or T5 that does not correct. Otherwise a line is one input.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
             task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.

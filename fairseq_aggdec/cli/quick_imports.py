@@ -3,6 +3,7 @@
 import gc
 import pkgutil
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -38,7 +39,10 @@ def quick_imports() -> Iterator[None]:
     sys.modules.update(later)
     gc.disable()
     try:
-        yield
+        # of fairseq's code, when Python compiles it
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            yield
     finally:
         for name in later:
             del sys.modules[name]

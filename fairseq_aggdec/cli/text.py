@@ -235,6 +235,10 @@ class Serve(Verb):
     def run(self) -> None:
         if self.demo and self.translator:
             raise AggdecError("give --translator or --demo, not both")
+        if self.translator_mode and not (self.demo or self.translator):
+            raise AggdecError(
+                "--translator-mode: there is no translator; give --translator or --demo, too"
+            )
         from fairseq_aggdec.serve.app import listen, serve
 
         options.start(self.threads)

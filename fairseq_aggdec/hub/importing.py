@@ -69,6 +69,11 @@ def import_checkpoint(source: Path, out: Path, prompt: str = "") -> Settings:
         raise AggdecError(
             f"{source}: is an imported model already; use it by --model, or load.hub"
         )
+    if (source / "adapter_config.json").is_file():
+        raise AggdecError(
+            f"{source}: holds an adapter (LoRA), which is not applied: merge it into its model's weights first, and "
+            "delete adapter_config.json"
+        )
     config = read_json(source, "config.json")
     family = str(config.get("model_type"))
     if family not in FAMILIES:
@@ -80,11 +85,6 @@ def import_checkpoint(source: Path, out: Path, prompt: str = "") -> Settings:
     if prompt and not is_t5:
         raise AggdecError(
             f"--prompt: is for T5 and mT5, and not for {family}; leave it out"
-        )
-    if (source / "adapter_config.json").is_file():
-        raise AggdecError(
-            f"{source}: holds an adapter (LoRA), which is not applied: merge it into its model's weights first, and "
-            "delete adapter_config.json"
         )
     # read all that is there, and convert it
     tokenizer = read_tokenizer(source)

@@ -113,6 +113,8 @@ def _renamed(name: str) -> str | None:
     if found is None:
         return name.replace(".final_layer_norm.", ".layer_norm.")
     side, layer, place, weight = found.groups()
+    if int(place) >= len(_PARTS[side]):
+        return name
     part = _PARTS[side][int(place)]
     # in the decoder's attention to the encoder, in old files
     if weight == "EncDecAttention.relative_attention_bias":

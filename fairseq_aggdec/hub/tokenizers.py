@@ -132,7 +132,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a folder; its kind is found out by its files.
 
     Its indices are those that the files define, and that transformers 4 gives. transformers 5 makes the tokenizers of
-    mBART, NLLB and Pegasus anew from their vocabulary, and so reads some texts otherwise: "a " ends with a piece "▁".
+    mBART, NLLB, Pegasus, T5 and mT5 anew from their vocabulary, and so reads some texts otherwise: "a " ends with a
+    piece "▁".
 
     Raises:
         AggdecError: a file is missing or damaged, or a library is not installed.

@@ -93,6 +93,7 @@ def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
 ) -> None:
     folder = copied("flan_t5", tmp_path / "lora", {})
     (folder / "adapter_config.json").write_text("{}")
+    (folder / CONFIG).unlink()
     with refused_with("lora: holds an adapter .*: merge it into"):
         import_checkpoint(folder, tmp_path / "out")
     bart = copied("bart", tmp_path / "bart", {})

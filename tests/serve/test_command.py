@@ -15,6 +15,7 @@ import torch
 
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.errors import AggdecError
+from tests.support.helpers import refused_with
 
 
 def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
@@ -72,9 +73,16 @@ def test_a_lost_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         aggdec(["serve", "--port", "0"])
 
 
-def test_the_shipped_translator_is_no_second_one() -> None:
-    with pytest.raises(AggdecError, match="give --translator or --demo, not both"):
-        aggdec(["serve", "--demo", "--translator", "model.pt"])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("--demo --translator model.pt", "give --translator or --demo, not both"),
+        ("--translator-mode iad", "--translator-mode: there is no translator"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: str, message: str) -> None:
+    with refused_with(message):
+        aggdec(["serve", *options.split()])
 
 
 def test_without_the_extra_it_says_what_to_install(
