@@ -115,11 +115,11 @@ def growing(url: str, duration: float, pid: int | None) -> None:
         for kind, clients in runs.items():
             seconds = [taken for client in clients for taken in client.result()]
             wall = time.perf_counter() - start
-            print(row(f"64 {kind}", seconds, wall, 0, pid), flush=True)
+            print(row(f"64 {kind}", seconds, wall, "-", pid), flush=True)
 
 
 def row(
-    name: str, seconds: list[float], wall: float, wrong: int, pid: int | None
+    name: str, seconds: list[float], wall: float, wrong: int | str, pid: int | None
 ) -> str:
     """A line of the table; `pid` is the server's, for its memory."""
     seconds.sort()
@@ -129,7 +129,7 @@ def row(
         f"{pages * os.sysconf('SC_PAGE_SIZE') / 2**20:9.0f}" if pid else "        -"
     )
     load = os.getloadavg()[0]
-    return f"{name:12}{len(seconds):8}{wrong:8}{len(seconds) / wall:8.1f}{p50:8.0f}{p95:8.0f}{memory}{load:8.1f}"
+    return f"{name:12}{len(seconds):8}{wrong:>8}{len(seconds) / wall:8.1f}{p50:8.0f}{p95:8.0f}{memory}{load:8.1f}"
 
 
 def main() -> None:
