@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.plain.products import Product
-from fairseq_aggdec.engine.weights import head_by_head
+from fairseq_aggdec.engine.weights import head_by_head, width_of
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 
@@ -46,6 +46,8 @@ class Parts:
             decoder.project_in_dim is None and decoder.layernorm_embedding is None
         )
         """whether the input of the first layer is a sum of embeddings"""
+        self._first = getattr(decoder, "first_input", None)
+        self._eos = decoder.dictionary.eos()
         self._embedding = None
         if self.adds_embeddings:
             self._embedding = backend.embedding(
@@ -77,8 +79,15 @@ class Parts:
         found = self._cross(states)  # B x S x (layers 2D)
         return found.unflatten(-1, (layers, heads, -1)).permute(2, 0, 3, 1, 4)
 
+    def inputs(self, tokens: Tensor) -> Tensor:
+        """What is read for tokens: the symbol with which a text begins may be another than EOS."""
+        if self._first is None:
+            return tokens
+        return tokens.masked_fill(tokens.eq(self._eos), self._first)
+
     def embed(self, tokens: Tensor) -> Tensor:
         """Scaled token embeddings without positions, ... -> ... x D."""
+        tokens = self.inputs(tokens)
         if self.extra_embeddings is None:
             return self._embed(tokens)
         extra = tokens - self._words.size(0)  # places among the extra symbols
@@ -99,7 +108,7 @@ class Parts:
     ) -> Tensor:
         """The input of the first layer, ... -> ... x D, for tokens at these positions, all below `end`."""
         if self._embedding is not None:
-            return self._embedding(tokens, positions, end)
+            return self._embedding(self.inputs(tokens), positions, end)
         return self.placed(self.embed(tokens), positions, end)
 
     def placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
@@ -134,7 +143,7 @@ def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> 
     for index, layer in enumerate(layers_of(decoder)):
         attention = layer.encoder_attn
         projections += [attention.k_proj, attention.v_proj]
-        order.append(2 * attention.embed_dim * index + head_by_head(attention))
+        order.append(2 * width_of(attention) * index + head_by_head(attention))
     return backend.fused(*projections, order=torch.cat(order))
 
 

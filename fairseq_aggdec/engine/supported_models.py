@@ -41,6 +41,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models import hub_t5
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder, ProposalHeads
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 from fairseq_aggdec.models.nar_drafter_decoder import TransitionHead
@@ -52,8 +53,13 @@ STOCK_DECODERS: tuple[type, ...] = (
     TransformerDecoderScriptable,  # of speech: returns less beside the same scores
     TransformerDecoderNoExtra,
 )
-VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
+VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder, hub_t5.T5Decoder)
 DECODERS: tuple[type, ...] = (*VERIFIERS, NarDrafterDecoder)
+ENCODERS: tuple[type, ...] = (
+    TransformerEncoder,
+    TransformerEncoderBase,
+    hub_t5.T5Encoder,
+)
 _PARTS: tuple[type, ...] = (
     TransformerDecoderLayer,
     TransformerDecoderLayerBase,
@@ -71,6 +77,10 @@ _PARTS: tuple[type, ...] = (
     LayerDropModuleList,
     ProposalHeads,
     TransitionHead,
+    hub_t5.Layer,
+    hub_t5.Attention,
+    hub_t5.DistanceBias,
+    nn.RMSNorm,
 )
 """classes of a stack's parts that the engine computes itself; a class derived from one of them may compute otherwise"""
 
@@ -90,7 +100,7 @@ def unsupported_decoder(
 
 def unsupported_encoder(encoder: Any) -> str | None:
     """All reasons why the engine cannot run an encoder, or None."""
-    if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
+    if type(encoder) not in ENCODERS:
         return f"{type(encoder).__name__}, which is not fairseq's plain Transformer encoder"
     return _in_words(_faults_of_stack(encoder))
 

@@ -37,15 +37,20 @@ def _concatenated(parts: list[Tensor], order: Tensor | None) -> Tensor:
     return whole
 
 
+def width_of(attention: Any) -> int:
+    """The elements of all heads of an attention together; in T5 they may be more or fewer than the model's."""
+    return attention.num_heads * attention.head_dim
+
+
 def head_by_head(attention: Any) -> Tensor:
-    """The permutation of concatenated keys and values, 2D, that groups them by head, each head's keys first."""
-    outputs = torch.arange(2 * attention.embed_dim)
+    """The permutation of concatenated keys and values that groups them by head, each head's keys first."""
+    outputs = torch.arange(2 * width_of(attention))
     of_heads = outputs.view(2, attention.num_heads, -1)
     return of_heads.transpose(0, 1).flatten()
 
 
 def queries_and_heads(attention: Any) -> Tensor:
-    """The permutation of concatenated queries, keys and values, 3D: queries first, the others `head_by_head`."""
-    queries = torch.arange(attention.embed_dim)
-    others = attention.embed_dim + head_by_head(attention)
+    """The permutation of concatenated queries, keys and values: queries first, the others `head_by_head`."""
+    queries = torch.arange(width_of(attention))
+    others = len(queries) + head_by_head(attention)
     return torch.cat([queries, others])

@@ -184,6 +184,9 @@ def convert(
         for name, weight in weights.items()
         if (ours := _renamed(name)) is not None
     }
+    # where the output is scaled, the last norm scales it
+    if scales and (last := "decoder.layer_norm.weight") in converted:
+        converted[last] = converted[last] * config["d_model"] ** -0.5
     converted |= {
         "encoder.embed_tokens.weight": matrix,
         "decoder.embed_tokens.weight": matrix,
@@ -208,7 +211,6 @@ def convert(
         "norm_eps": config["layer_norm_epsilon"],
         "is_gated": config["feed_forward_proj"] != "relu",
         "share_all_embeddings": is_shared,
-        "scales_output": scales,
         "first_input": order.index(start),
         "max_source_positions": LONGEST,
         "max_target_positions": LONGEST,

@@ -21,6 +21,12 @@ from fairseq.models import (
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The GELU of T5 1.1, by tanh in place of the error function."""
+    return F.gelu(x, approximate="tanh")
+
+
 State = dict[Any, Any]
 """fairseq's incremental state: each layer of attention keeps its keys and values there, batch x heads x tokens x dim"""
 
@@ -62,14 +68,18 @@ class DistanceBias(nn.Module):
         self.longest = args.longest_distance
         self.is_causal = is_causal
 
+    def of(self, distances: Tensor) -> Tensor:
+        """Of each distance, see `buckets`: heads x the shape of `distances`."""
+        rows = buckets(
+            distances, self.table.num_embeddings, self.longest, not self.is_causal
+        )
+        return self.table(rows).movedim(-1, 0)
+
     def forward(self, queries: int, keys: int) -> Tensor:
         """1 x heads x queries x keys, where the queries are at the last places of the keys."""
         places = torch.arange(keys, device=self.table.weight.device)
         distances = places - places[keys - queries :, None]
-        rows = buckets(
-            distances, self.table.num_embeddings, self.longest, not self.is_causal
-        )
-        bias = self.table(rows).permute(2, 0, 1)
+        bias = self.of(distances)
         if self.is_causal:
             bias = bias.masked_fill(distances > 0, -math.inf)
         return bias[None]
@@ -78,13 +88,16 @@ class DistanceBias(nn.Module):
 class Attention(nn.Module):
     """Attention whose scores are not scaled. Its heads together may be wider or narrower than the model."""
 
+    scaling = 1.0
+
     def __init__(self, args: Namespace, reads_encoder: bool) -> None:
         """`reads_encoder`: keys and values are those of the encoder's output, computed once."""
         super().__init__()
-        self.heads = args.encoder_attention_heads
+        self.num_heads = args.encoder_attention_heads
+        self.head_dim = args.head_dim
         self.reads_encoder = reads_encoder
-        dim = args.encoder_embed_dim
-        inner = self.heads * args.head_dim
+        dim = self.kdim = args.encoder_embed_dim
+        inner = self.num_heads * self.head_dim
         self.q_proj = nn.Linear(dim, inner, bias=False)
         self.k_proj = nn.Linear(dim, inner, bias=False)
         self.v_proj = nn.Linear(dim, inner, bias=False)
@@ -126,11 +139,13 @@ class Attention(nn.Module):
 
     def _by_head(self, x: Tensor) -> Tensor:
         """batch x tokens x inner as batch x heads x tokens x head dim."""
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
 
 
 class Layer(nn.Module):
     """A layer of either stack; each part reads what a norm of its own has scaled, and adds to it."""
+
+    normalize_before = True
 
     def __init__(self, args: Namespace, reads_encoder: bool) -> None:
         super().__init__()
@@ -144,6 +159,7 @@ class Layer(nn.Module):
         self.final_layer_norm = nn.RMSNorm(dim, args.norm_eps)
         self.fc1 = nn.Linear(dim, inner, bias=False)
         self.gate = nn.Linear(dim, inner, bias=False) if args.is_gated else None
+        self.activation_fn = gelu_tanh if args.is_gated else F.relu
         self.fc2 = nn.Linear(inner, dim, bias=False)
 
     def forward(
@@ -168,20 +184,32 @@ class Layer(nn.Module):
             read = self.encoder_attn_layer_norm(x)
             x = x + self.encoder_attn(read, encoder_out, encoder_bias, state)
         read = self.final_layer_norm(x)
-        if self.gate is None:
-            inner = F.relu(self.fc1(read))
-        else:
-            inner = F.gelu(self.fc1(read), approximate="tanh") * self.gate(read)
+        inner = self.activation_fn(self.fc1(read))
+        if self.gate is not None:
+            inner = inner * self.gate(read)
         return x + self.fc2(inner)
 
 
-class T5Encoder(FairseqEncoder):
+class _WithoutPositions:
+    """Between tokens and layers, and behind the layers, T5 has none of the parts of fairseq's Transformer."""
+
+    embed_scale = 1.0
+    embed_positions = None
+    layernorm_embedding = None
+    project_in_dim = None
+    project_out_dim = None
+    adaptive_softmax = None
+    cross_self_attention = False
+
+
+class T5Encoder(_WithoutPositions, FairseqEncoder):
     """The encoder, whose output is of the same form as that of fairseq's Transformer."""
 
     def __init__(
         self, args: Namespace, dictionary: Any, embed_tokens: nn.Module
     ) -> None:
         super().__init__(dictionary)
+        self.padding_idx = dictionary.pad()
         self.embed_tokens = embed_tokens
         self.distance_bias = DistanceBias(args, is_causal=False)
         self.layers = nn.ModuleList(
@@ -226,13 +254,14 @@ class T5Encoder(FairseqEncoder):
         return self._longest
 
 
-class T5Decoder(FairseqIncrementalDecoder):
+class T5Decoder(_WithoutPositions, FairseqIncrementalDecoder):
     """The decoder. Its outputs have a bias, which forbids symbols that a checkpoint does not have."""
 
     def __init__(
         self, args: Namespace, dictionary: Any, embed_tokens: nn.Module
     ) -> None:
         super().__init__(dictionary)
+        self.padding_idx = dictionary.pad()
         dim = args.encoder_embed_dim
         self.embed_tokens = embed_tokens
         self.distance_bias = DistanceBias(args, is_causal=True)
@@ -241,8 +270,8 @@ class T5Decoder(FairseqIncrementalDecoder):
         )
         self.layer_norm = nn.RMSNorm(dim, args.norm_eps)
         self.output_projection = nn.Linear(dim, len(dictionary))
-        self._scale = dim**-0.5 if args.scales_output else 1.0
-        self._first = args.first_input
+        self.first_input = args.first_input
+        """the symbol that is read in place of EOS"""
         self._longest = args.max_target_positions
 
     def forward(
@@ -266,14 +295,16 @@ class T5Decoder(FairseqIncrementalDecoder):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         is_first = prev_output_tokens.eq(self.dictionary.eos())
-        x = self.embed_tokens(prev_output_tokens.masked_fill(is_first, self._first))
+        x = self.embed_tokens(
+            prev_output_tokens.masked_fill(is_first, self.first_input)
+        )
         # what is added to scores
         bias = self.distance_bias(x.size(1), length)
         source = encoder_out["encoder_out"][0].transpose(0, 1)
         source_bias = _hidden(encoder_out["encoder_padding_mask"][0], x)
         for layer in self.layers:
             x = layer(x, bias, source, source_bias, incremental_state)
-        x = self.layer_norm(x) * self._scale
+        x = self.layer_norm(x)
         if not features_only:
             x = self.output_projection(x)
         return x, {"attn": [None]}

@@ -107,7 +107,7 @@ class Passes:
         # the input of the first layer
         by_kernels = kernels is not None and kernels.computes(shape.tokens)
         if by_kernels and parts.adds_embeddings:
-            x = kernels.embedded(tokens, positions, shape.keys)
+            x = kernels.embedded(parts.inputs(tokens), positions, shape.keys)
         else:
             x = parts.placed(parts.embed(tokens), positions, shape.keys)
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.tokens import Ragged, RowSelection
 from fairseq_aggdec.engine.plain.products import Product
-from fairseq_aggdec.engine.weights import queries_and_heads
+from fairseq_aggdec.engine.weights import queries_and_heads, width_of
+from fairseq_aggdec.models import hub_t5
 from fairseq_aggdec.models.transformer_parts import (
     additive_mask,
     layers_of,
@@ -31,18 +33,20 @@ _CAPACITY_STEP = 64
 class Norm:
     """A layer's normalisation, without the module around it; nothing where a model has none."""
 
-    def __init__(self, module: nn.LayerNorm | None) -> None:
-        self._arguments = None
-        if module is not None:
-            self._arguments = (
-                module.normalized_shape,
-                module.weight,
-                module.bias,
-                module.eps,
-            )
+    def __init__(self, module: nn.LayerNorm | nn.RMSNorm | None) -> None:
+        self._norm: Callable[..., Tensor] | None = None
+        if module is None:
+            return
+        shape = module.normalized_shape
+        weights = {"weight": module.weight, "eps": module.eps}
+        if isinstance(module, nn.RMSNorm):
+            self._norm = partial(torch.rms_norm, normalized_shape=shape, **weights)
+        else:
+            weights["bias"] = module.bias
+            self._norm = partial(torch.layer_norm, normalized_shape=shape, **weights)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x if self._arguments is None else torch.layer_norm(x, *self._arguments)
+        return x if self._norm is None else self._norm(x)
 
 
 def with_residual(
@@ -57,8 +61,14 @@ def with_residual(
     return norm(part(x).add_(x))
 
 
-def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Scaled dot-product attention, B x H x W x D/H -> B x W x D; `mask`: additive."""
+def attend(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    scale: float,
+) -> Tensor:
+    """Dot-product attention, B x H x W x D/H -> B x W x D; `mask`: added to products, which `scale` multiplies."""
     head_dim = query.size(-1)
     missing = _MIN_HEAD_DIM - head_dim
     if missing > 0:
@@ -68,7 +78,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
         keys,
         values,
         attn_mask=mask,
-        scale=1.0 / math.sqrt(head_dim),
+        scale=scale,
     )
     if missing > 0:
         found = found[..., :head_dim]
@@ -104,6 +114,31 @@ class Positions:
         if end > self._table.size(0):
             self._table = position_table(self._module, end, self._table).detach()
         return self._table
+
+
+class DistanceBias:
+    """What is added to a stack's scores of self-attention, by head and distance, in tables of a few sizes."""
+
+    def __init__(self, module: hub_t5.DistanceBias) -> None:
+        self._module = module
+        # none is ever freed: a graph reads its own where it is
+        self._tables: dict[int, Tensor] = {}
+
+    def reaching(self, length: int) -> Tensor:
+        """For a key's distance from its query, from 1 - N up, N >= `length`: H x (2N - 1)."""
+        size = max(_CAPACITY_STEP, 1 << (length - 1).bit_length())
+        if size not in self._tables:
+            device = self._module.table.weight.device
+            distances = torch.arange(1 - size, size, device=device)
+            self._tables[size] = self._module.of(distances).detach().contiguous()
+        return self._tables[size]
+
+    def of(self, distances: Tensor) -> Tensor:
+        """Of distances, B x W x L: B x H x W x L. Keys are L positions or slots, and so no distance is L or more."""
+        table = self.reaching(distances.size(-1))
+        places = distances + table.size(1) // 2
+        # a query in padding may be far behind its keys
+        return table[:, places.clamp_(min=0)].transpose(0, 1)
 
 
 class KVCache:
@@ -187,8 +222,10 @@ class Layer:
     def __init__(self, layer: Any, linear: Callable[..., Product]) -> None:
         """`layer`: fairseq's; `linear`: `PlainBackend.fused`."""
         attention = layer.self_attn
+        width = width_of(attention)
         self._heads = attention.num_heads
-        self._sizes = (attention.embed_dim, 2 * attention.embed_dim)
+        self._scale = attention.scaling
+        self._sizes = (width, 2 * width)
         """of the fused projection: queries; keys and values"""
         self._norm_first = layer.normalize_before
         self._self_qkv = linear(
@@ -205,6 +242,8 @@ class Layer:
             self._cross_out = linear(cross.out_proj)
             self._cross_norm = Norm(layer.encoder_attn_layer_norm)
         self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
+        gate = getattr(layer, "gate", None)
+        self._gate = None if gate is None else linear(gate)
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
 
@@ -223,7 +262,7 @@ class Layer:
         Args:
             x: B x W x D; ragged, N x D.
             memory: the layer's cached keys and values; those of the block are added; None: x attends to itself alone.
-            mask: additive mask of the keys, B x 1 x W x L or B x 1 x 1 x L.
+            mask: added to the scores of keys, B or 1 x H or 1 x W or 1 x L.
             cross: the source's keys and values, B x H x S x D/H; None in an encoder.
             cross_mask: additive, B x 1 x 1 x S.
             ragged: the valid entries of the block; None: all B x W.
@@ -260,10 +299,16 @@ class Layer:
         # the feed-forward part
         return with_residual(
             x,
-            lambda x: self._fc2(self._fc1(x)),
+            self._feed_forward,
             self._final_norm,
             self._norm_first,
         )
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        inner = self._fc1(x)
+        if self._gate is not None:
+            inner = inner.mul_(self._gate(x))
+        return self._fc2(inner)
 
     def _attended(
         self,
@@ -276,7 +321,7 @@ class Layer:
         """Attention of queries, B x W x D or N x D, to keys and values, B x H x L x D/H; the shape of the queries."""
         if ragged is not None:
             query = ragged.spread(query)
-        found = attend(split_heads(query, self._heads), keys, values, mask)
+        found = attend(split_heads(query, self._heads), keys, values, mask, self._scale)
         return found if ragged is None else ragged.pack(found)
 
 
@@ -291,6 +336,7 @@ class DecoderLayers:
         """`linear`: `PlainBackend.fused`."""
         self._layers = [Layer(layer, linear) for layer in layers_of(decoder)]
         self._final_norm = Norm(decoder.layer_norm)
+        self._bias = distance_bias(decoder)
         # the source's keys and values by layer, B x H x S x D/H
         self._cross: list[tuple[Tensor, Tensor]] = []
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
@@ -327,6 +373,9 @@ class DecoderLayers:
         if positions.size(1) < width:
             positions = positions + torch.arange(width, device=x.device)
         mask = _hide_after(positions if reach is None else reach, end, x)
+        if self._bias is not None:
+            keys = torch.arange(end, device=x.device)
+            mask = mask + self._bias.of(keys - positions[..., None])
         if ragged is not None:
             positions = ragged.pack(positions)
         return self._run(x, cache, positions, mask, ragged, wanted)
@@ -350,7 +399,16 @@ class DecoderLayers:
         mask = additive_mask(everything.scatter(-1, paths, False), x)
         if ragged is not None:
             mask = ragged.spread(mask)
-        return self._run(x, cache, slots, mask[:, None], ragged)
+        mask = mask[:, None]
+        if self._bias is not None:
+            # the distance of each slot's token; of its own slot, which is at all places of the path from its own on, 0
+            places = torch.arange(paths.size(-1), device=x.device)
+            apart = (places - positions[..., None]).clamp_(max=0)
+            apart = paths.new_zeros(everything.shape).scatter(-1, paths, apart)
+            if ragged is not None:
+                apart = ragged.spread(apart)
+            mask = mask + self._bias.of(apart)
+        return self._run(x, cache, slots, mask, ragged)
 
     def _run(
         self,
@@ -361,7 +419,7 @@ class DecoderLayers:
         ragged: Ragged | None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """`slots`: B x W or N, where the tokens are written; `mask`: B x 1 x W x L, of the first L entries."""
+        """`slots`: B x W or N, where the tokens are written; `mask`: B x H or 1 x W x L, of the first L entries."""
         batch_size, _, _, end = mask.shape
         rows = torch.arange(batch_size, device=x.device)[:, None]
         if ragged is not None:
@@ -395,13 +453,24 @@ class EncoderLayers:
         """`linear`: `PlainBackend.fused`."""
         self._layers = [Layer(layer, linear) for layer in layers_of(encoder)]
         self._final_norm = Norm(encoder.layer_norm)
+        self._bias = distance_bias(encoder)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
         mask = _padding_mask(padding, x)
+        if self._bias is not None:
+            places = torch.arange(x.size(1), device=x.device)
+            bias = self._bias.of((places - places[:, None])[None])
+            mask = bias if mask is None else mask + bias
         for layer in self._layers:
             x = layer(x, None, mask)
         return self._final_norm(x)
+
+
+def distance_bias(stack: Any) -> DistanceBias | None:
+    """What an encoder or a decoder adds by distance; None: nothing."""
+    module = getattr(stack, "distance_bias", None)
+    return None if module is None else DistanceBias(module)
 
 
 def _hide_after(last: Tensor, end: int, like: Tensor) -> Tensor:
