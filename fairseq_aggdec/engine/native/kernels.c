@@ -48,7 +48,7 @@ typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alia
 typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-enum { NO_ACTIVATION, RELU, GELU, SILU };
+enum { NO_ACTIVATION, RELU, GELU, SILU, GELU_TANH };
 enum { SINGLE, HALF, BFLOAT }; /* storage types of weights; inputs, sums and outputs are in single precision */
 
 typedef struct {
@@ -68,7 +68,7 @@ typedef struct {
 } Levels;
 
 typedef struct {
-    const float *gain, *bias; /* D, or both NULL */
+    const float *gain, *bias; /* D, or both NULL; `bias` alone NULL: of an RMS norm, which does not subtract the mean */
     double epsilon;
 } Norm;
 
@@ -76,13 +76,21 @@ typedef struct {
     Norm self_norm, cross_norm, final_norm;
     Product self_qkv; /* queries, then keys and values head by head, each head's keys first */
     Product self_out, cross_q, cross_out, fc1, fc2; /* cross_*: of a decoder only */
+    Product gate;                                   /* multiplies the output of fc1; weight NULL: there is none */
 } Layer;
 
 typedef struct {
     const Layer *layers;
     const Norm *last; /* behind all layers, or NULL */
-    int64_t count, dim, heads, inner, activation, norm_first;
+    int64_t count, dim, heads, size, inner, activation, norm_first; /* `size`: of a head */
+    double scale;                                                   /* multiplies scores of attention */
 } Stack;
+
+/* What is added to scores of self-attention: for each head `step` numbers. */
+typedef struct {
+    const float *own; /* that of the first head at distance 0; later keys have the next numbers; or NULL: nothing */
+    int64_t step;
+} Bias;
 
 /* the input and output of a decoder's layers */
 typedef struct {
@@ -98,6 +106,7 @@ typedef struct {
     float *memory;          /* layers x B x H x capacity x 2D/H, keys first */
     const float *cross;     /* layers x B x H x S x 2D/H, keys and values of the source */
     const uint8_t *padding; /* B x S, the hidden positions of the source; or NULL */
+    Bias bias;
     int64_t tokens, width, longest, wanted_columns;
     int64_t memory_layer, memory_row, capacity; /* strides in numbers; positions */
     int64_t cross_layer, cross_row, source;
@@ -327,16 +336,18 @@ static inline vec gelu(vec x) {
     return 0.5f * x * (1.0f + (vec)((ivec)erf | ((ivec)x & INT32_MIN)));
 }
 
-/* SiLU, x / (1 + e^-x), by e^-|x|, which does not overflow */
-static inline vec silu(vec x) {
+/* 1 / (1 + e^-x), by e^-|x|, which does not overflow */
+static inline vec sigmoid(vec x) {
     vec small = exponential((vec)((ivec)x | INT32_MIN)), large = 1.0f / (1.0f + small);
     ivec below = x < 0;
-    return x * (vec)((below & (ivec)(small * large)) | (~below & (ivec)large));
+    return (vec)((below & (ivec)(small * large)) | (~below & (ivec)large));
 }
 
 static inline vec activated(vec x, int64_t activation) {
     if (activation == RELU) return (vec)((ivec)x & (x > 0));
-    if (activation == SILU) return silu(x);
+    if (activation == SILU) return x * sigmoid(x);
+    /* x/2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and 1 + tanh(z) is twice the sigmoid of 2 z */
+    if (activation == GELU_TANH) return x * sigmoid(x * (1.59576912f + 0.07135481f * x * x));
     return activation == GELU ? gelu(x) : x;
 }
 
@@ -434,9 +445,9 @@ static void panel_of(const Product *p, int64_t first, const float *x, int64_t x_
         for (int half = 0; half < 2; half++) found[r][half] += bias[half];
 }
 
-/* y = activation(x W^T + b) (+ residual, which may be y) */
+/* y = x W^T + b (+ other, a residual), or y = activation(x W^T + b) (* other, a gate); `other` may be y */
 static void product(const Product *p, const float *x, int64_t x_stride, int64_t rows, float *y, int64_t y_stride,
-                    int64_t activation, const float *residual, Levels *levels) {
+                    int64_t activation, const float *other, Levels *levels) {
     int64_t panels = (p->outputs + PANEL - 1) / PANEL, tiles = (rows + TILE - 1) / TILE;
     if (p->scales) quantise(x, x_stride, rows, p->inputs, levels);
     SHARED(panel, panels) {
@@ -449,8 +460,11 @@ static void product(const Product *p, const float *x, int64_t x_stride, int64_t 
                 float values[PANEL], *to_y = y + r * y_stride + first;
                 for (int half = 0; half < 2; half++)
                     *(vec *)(values + half * LANES) = activated(found[r - from][half], activation);
-                const float *added = residual ? residual + r * y_stride + first : NULL;
-                for (int64_t j = 0; j < wide; j++) to_y[j] = added ? added[j] + values[j] : values[j];
+                const float *from = other ? other + r * y_stride + first : NULL;
+                if (from && activation)
+                    for (int64_t j = 0; j < wide; j++) to_y[j] = from[j] * values[j];
+                else
+                    for (int64_t j = 0; j < wide; j++) to_y[j] = from ? from[j] + values[j] : values[j];
             }
         }
     }
@@ -464,10 +478,13 @@ static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t di
         float *to = y + r * stride;
         int64_t whole = dim - dim % LANES, i;
         vec sum = {0}, squares = {0};
-        for (i = 0; i < whole; i += LANES) sum += *(const vec *)(from + i);
-        float mean = sum_of(sum), variance;
-        for (; i < dim; i++) mean += from[i];
-        mean /= dim;
+        float mean = 0, variance;
+        if (norm->bias || !norm->gain) {
+            for (i = 0; i < whole; i += LANES) sum += *(const vec *)(from + i);
+            mean = sum_of(sum);
+            for (; i < dim; i++) mean += from[i];
+            mean /= dim;
+        }
         for (i = 0; i < whole; i += LANES) {
             vec away = *(const vec *)(from + i) - mean;
             squares += away * away;
@@ -477,20 +494,21 @@ static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t di
         float scale = 1 / sqrtf(variance / dim + (float)norm->epsilon);
         for (i = 0; i < dim; i++) {
             float value = (from[i] - mean) * scale;
-            to[i] = norm->gain ? value * norm->gain[i] + norm->bias[i] : value;
+            if (norm->gain) value *= norm->gain[i];
+            to[i] = norm->bias ? value + norm->bias[i] : value;
         }
     }
 }
 
 /* Attention of one query of a head to `keys` keys; `memory` has the key and the value of a position, `size` numbers each,
-   every `step` numbers. `places`: the position of each key; NULL: the first positions. `hidden`: which positions are
-   hidden; or NULL. */
-static void attend(const float *restrict query, const float *restrict memory, int64_t size, int64_t step, int64_t keys,
-                   const int64_t *restrict places, const uint8_t *restrict hidden, float *restrict scores,
-                   float *restrict found) {
+   every `step` numbers. `scale`: of scores. `places`: the position of each key; NULL: the first positions. `hidden`: which
+   positions are hidden; or NULL. `bias`: added to the score of each key; or NULL. */
+static void attend(const float *restrict query, const float *restrict memory, int64_t size, int64_t step, float scale,
+                   int64_t keys, const int64_t *restrict places, const uint8_t *restrict hidden, const float *restrict bias,
+                   float *restrict scores, float *restrict found) {
 #define PLACE(j) (memory + (places ? places[j] : (j)) * step)
     int64_t whole = size - size % LANES;
-    float scale = 1 / sqrtf((float)size), highest = -INFINITY;
+    float highest = -INFINITY;
     for (int64_t first = 0; first < keys; first += LANES) {
         vec sums[LANES] = {0};
         int64_t count = keys - first < LANES ? keys - first : LANES;
@@ -505,7 +523,7 @@ static void attend(const float *restrict query, const float *restrict memory, in
                 const float *key = PLACE(j);
                 for (int64_t i = whole; i < size; i++) scores[j] += query[i] * key[i];
             }
-            scores[j] = j >= keys || (hidden && hidden[j]) ? -INFINITY : scores[j] * scale;
+            scores[j] = j >= keys || (hidden && hidden[j]) ? -INFINITY : scores[j] * scale + (bias ? bias[j] : 0);
             highest = scores[j] > highest ? scores[j] : highest;
         }
     }
@@ -537,8 +555,8 @@ static void attend(const float *restrict query, const float *restrict memory, in
 
 /* ---- memory for the work on a block ---- */
 
-/* One allocation: the caller frees `x`, which is NULL where there is not enough memory. The strides of x, normed and
-   attended are D + GAP, of qkv 3 D + GAP, of inner its width + GAP. */
+/* One allocation: the caller frees `x`, which is NULL where there is not enough memory. The strides of x and normed are
+   D + GAP, of attended the width of all heads + GAP, of qkv three times this width + GAP, of inner its width + GAP. */
 typedef struct {
     float *x, *normed, *attended, *qkv, *inner;
     float *scores; /* `each` numbers for each thread */
@@ -547,14 +565,16 @@ typedef struct {
 } Work;
 
 static Work work_for(const Stack *s, int64_t tokens, int64_t keys, int64_t threads) {
-    int64_t stride = s->dim + GAP, wide = 3 * s->dim + GAP, inner = s->inner + GAP, each = keys + 2 * LANES;
+    int64_t width = s->heads * s->size, found = width + GAP;
+    int64_t stride = s->dim + GAP, wide = 3 * width + GAP, inner = s->inner + GAP, each = keys + 2 * LANES;
     int64_t widest = (s->inner > s->dim ? s->inner : s->dim) + 64;
-    int64_t floats = tokens * (3 * stride + wide + inner + 1) + threads * each;
+    if (widest < width + 64) widest = width + 64;
+    int64_t floats = tokens * (2 * stride + found + wide + inner + 1) + threads * each;
     Work work = {.x = malloc(sizeof(float) * floats + tokens * widest), .each = each};
     if (work.x) {
         work.normed = work.x + tokens * stride;
         work.attended = work.normed + tokens * stride;
-        work.qkv = work.attended + tokens * stride;
+        work.qkv = work.attended + tokens * found;
         work.inner = work.qkv + tokens * wide;
         work.scores = work.inner + tokens * inner;
         work.levels.peaks = work.scores + threads * each;
@@ -564,12 +584,32 @@ static Work work_for(const Stack *s, int64_t tokens, int64_t keys, int64_t threa
     return work;
 }
 
+/* inner = activation(fc1(x)), times the gate of x where a layer has one; the stride of x is D + GAP */
+static void feed_forward(const Stack *s, const Layer *layer, const float *x, int64_t rows, Work *work) {
+    const int64_t from = s->dim + GAP, to = s->inner + GAP;
+    float *inner = work->inner, *gate = NULL;
+    if (layer->gate.weight) {
+        product(&layer->gate, x, from, rows, inner, to, NO_ACTIVATION, NULL, &work->levels);
+        gate = inner;
+    }
+    product(&layer->fc1, x, from, rows, inner, to, s->activation, gate, &work->levels);
+}
+
+/* What is added to the scores of a head's keys for a query at this position; NULL: nothing. */
+static inline const float *bias_of(Bias bias, int64_t head, int64_t position) {
+    return bias.own ? bias.own + head * bias.step - position : NULL;
+}
+
 /* ---- a decoder's layers ---- */
 
 static inline int64_t row_of(const Block *b, int64_t token) { return b->rows ? b->rows[token] : token / b->width; }
 static inline int64_t column_of(const Block *b, int64_t token) { return b->columns ? b->columns[token] : token % b->width; }
+static inline int64_t position_of(const Block *b, int64_t token) {
+    return b->paths ? b->depths[token] : b->starts[row_of(b, token)] + column_of(b, token);
+}
 static inline int64_t slot_of(const Block *b, int64_t token) {
-    return b->paths ? b->paths[token * b->longest + b->depths[token]] : b->starts[row_of(b, token)] + column_of(b, token);
+    int64_t position = position_of(b, token);
+    return b->paths ? b->paths[token * b->longest + position] : position;
 }
 /* the number of slots that a token attends to */
 static inline int64_t keys_of(const Block *b, int64_t token) {
@@ -589,7 +629,9 @@ static void run_decoder(const void *decoding) {
     Work work = ((const Decoding *)decoding)->work;
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
     float *scores = work.scores + member * work.each;
-    const int64_t dim = d->dim, heads = d->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
+    const int64_t dim = d->dim, heads = d->heads, size = d->size, width = heads * size;
+    const int64_t stride = dim + GAP, found = width + GAP, wide = 3 * width + GAP;
+    const float scale = (float)d->scale;
     const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
     int64_t tokens = b->tokens; /* tokens with an output of the layer */
     SHARED(n, tokens) memcpy(x + n * stride, b->x + n * dim, dim * sizeof *x);
@@ -608,7 +650,7 @@ static void run_decoder(const void *decoding) {
         SHARED(n, tokens)
             for (int64_t h = 0; h < heads; h++)
                 memcpy(memory + row_of(b, n) * b->memory_row + (h * b->capacity + slot_of(b, n)) * 2 * size,
-                       qkv + n * wide + dim + h * 2 * size, 2 * size * sizeof *memory);
+                       qkv + n * wide + width + h * 2 * size, 2 * size * sizeof *memory);
         if (wanted) tokens = returned;
 #define TOKEN(m) (wanted ? (m) / b->wanted_columns * b->width + wanted[m] : (m))
         if (wanted) { /* other inputs are not read again */
@@ -618,22 +660,23 @@ static void run_decoder(const void *decoding) {
         SHARED(part, tokens * heads) {
             int64_t m = part / heads, h = part % heads, n = TOKEN(m);
             attend(qkv + n * wide + h * size, memory + row_of(b, n) * b->memory_row + h * b->capacity * 2 * size, size,
-                   2 * size, keys_of(b, n), b->paths ? b->paths + n * b->longest : NULL, NULL, scores,
-                   attended + m * stride + h * size);
+                   2 * size, scale, keys_of(b, n), b->paths ? b->paths + n * b->longest : NULL, NULL,
+                   bias_of(b->bias, h, position_of(b, n)), scores, attended + m * found + h * size);
         }
-        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
+        product(&layer->self_out, attended, found, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
 
         normalise(d->norm_first ? &layer->cross_norm : &layer->self_norm, x, tokens, dim, stride, normed);
         product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
         SHARED(part, tokens * heads) {
             int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
-            attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, b->source,
-                   NULL, b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
+            attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, scale,
+                   b->source, NULL, b->padding ? b->padding + row * b->source : NULL, NULL, scores,
+                   attended + m * found + h * size);
         }
-        product(&layer->cross_out, attended, stride, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
+        product(&layer->cross_out, attended, found, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
 
         normalise(d->norm_first ? &layer->final_norm : &layer->cross_norm, x, tokens, dim, stride, normed);
-        product(&layer->fc1, normed, stride, tokens, inner, d->inner + GAP, d->activation, NULL, &work.levels);
+        feed_forward(d, layer, normed, tokens, &work);
         product(&layer->fc2, inner, d->inner + GAP, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
         if (!d->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
@@ -670,6 +713,7 @@ typedef struct {
     const float *x;
     float *y;
     const uint8_t *padding;
+    Bias bias;
     int64_t rows, tokens;
     Work work;
 } Encoding;
@@ -683,7 +727,8 @@ static void run_encoder(const void *encoding) {
     Work work = given->work;
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
     float *scores = work.scores + member * work.each;
-    const int64_t dim = e->dim, heads = e->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
+    const int64_t dim = e->dim, heads = e->heads, size = e->size, width = heads * size;
+    const int64_t stride = dim + GAP, found = width + GAP, wide = 3 * width + GAP;
     SHARED(n, tokens) memcpy(x + n * stride, given->x + text->places[n] * dim, dim * sizeof *x);
     for (int64_t number = 0; number < e->count; number++) {
         const Layer *layer = e->layers + number;
@@ -692,12 +737,12 @@ static void run_encoder(const void *encoding) {
         SHARED(part, tokens * heads) {
             int64_t n = part / heads, h = part % heads;
             const int64_t *row = text->firsts + text->places[n] / text->width;
-            attend(qkv + n * wide + h * size, qkv + row[0] * wide + dim + h * 2 * size, size, wide, row[1] - row[0], NULL, NULL,
-                   scores, attended + n * stride + h * size);
+            attend(qkv + n * wide + h * size, qkv + row[0] * wide + width + h * 2 * size, size, wide, (float)e->scale,
+                   row[1] - row[0], NULL, NULL, bias_of(given->bias, h, n - row[0]), scores, attended + n * found + h * size);
         }
-        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
+        product(&layer->self_out, attended, found, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
         normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
-        product(&layer->fc1, normed, stride, tokens, inner, e->inner + GAP, e->activation, NULL, &work.levels);
+        feed_forward(e, layer, normed, tokens, &work);
         product(&layer->fc2, inner, e->inner + GAP, tokens, x, stride, NO_ACTIVATION, e->norm_first ? x : normed, &work.levels);
         if (!e->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
@@ -709,16 +754,16 @@ static void run_encoder(const void *encoding) {
     SHARED(n, tokens) memcpy(given->y + text->places[n] * dim, x + n * stride, dim * sizeof *x);
 }
 
-/* y = the layers' output for x, both B x S x D; `padding`: B x S, the hidden positions, or NULL; y is 0 there. Returns 0,
-   or 1 where there is not enough memory. */
-int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
-                      int64_t threads) {
+/* y = the layers' output for x, both B x S x D; `padding`: B x S, the hidden positions, or NULL; y is 0 there. `bias`,
+   `step`: see `Bias`. Returns 0, or 1 where there is not enough memory. */
+int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, const float *bias, int64_t step,
+                      int64_t rows, int64_t width, int64_t threads) {
     Text text = text_of(padding, rows, width);
     if (!text.places) return 1;
     const int64_t tokens = text.firsts[rows];
     Work work = work_for(e, tokens, width, threads);
     const int64_t failed = !work.x;
-    if (!failed) in_team(run_encoder, &(Encoding){e, &text, x, y, padding, rows, tokens, work}, threads);
+    if (!failed) in_team(run_encoder, &(Encoding){e, &text, x, y, padding, {bias, step}, rows, tokens, work}, threads);
     free(text.places);
     free(work.x);
     return failed;

@@ -23,8 +23,12 @@ from fairseq_aggdec.engine.native.products import (
     CProduct,
     PackedProduct,
 )
-from fairseq_aggdec.engine.plain.layers import KVCache, Positions
-from fairseq_aggdec.engine.weights import fused_weights, queries_and_heads
+from fairseq_aggdec.engine.plain.layers import KVCache, Positions, distance_bias
+from fairseq_aggdec.engine.weights import (
+    fused_weights,
+    queries_and_heads,
+    width_of,
+)
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 
@@ -38,14 +42,15 @@ class _CNorm(ctypes.Structure):
 class _CLayer(ctypes.Structure):
     _fields_ = (
         *fields(_CNorm, "self_norm cross_norm final_norm"),
-        *fields(CProduct, "self_qkv self_out cross_q cross_out fc1 fc2"),
+        *fields(CProduct, "self_qkv self_out cross_q cross_out fc1 fc2 gate"),
     )
 
 
 class _CStack(ctypes.Structure):
     _fields_ = (
         *fields(ADDRESS, "layers last"),
-        *fields(I64, "count dim heads inner activation norm_first"),
+        *fields(I64, "count dim heads size inner activation norm_first"),
+        *fields(ctypes.c_double, "scale"),
     )
 
 
@@ -54,7 +59,8 @@ class _CBlock(ctypes.Structure):
 
     _fields_ = (
         *fields(ADDRESS, "x y rows columns starts reach depths paths wanted"),
-        *fields(ADDRESS, "memory cross padding"),
+        *fields(ADDRESS, "memory cross padding bias"),
+        *fields(I64, "bias_step"),
         *fields(I64, "tokens width longest wanted_columns"),
         *fields(I64, "memory_layer memory_row capacity"),
         *fields(I64, "cross_layer cross_row source"),
@@ -78,8 +84,11 @@ class _Stack:
         self.narrow = False
         """whether weights are stored in 16 bits"""
         first = model.layers[0]
-        self._dim = first.self_attn.embed_dim
+        attention = first.self_attn
+        self._dim = attention.q_proj.in_features
+        self._width = width_of(attention)
         self._inner = first.fc1.out_features
+        self._bias = distance_bias(model)
         self._alive: list[Any] = []  # objects to which the structures point
         layers = (_CLayer * len(model.layers))(*map(self._layer, layers_of(model)))
         last = self._norm(model.layer_norm)
@@ -89,46 +98,54 @@ class _Stack:
             None if model.layer_norm is None else ctypes.addressof(last),
             len(layers),
             self._dim,
-            first.self_attn.num_heads,
+            attention.num_heads,
+            attention.head_dim,
             self._inner,
             ACTIVATIONS[first.activation_fn],
             first.normalize_before,
+            attention.scaling,
         )
 
     def _layer(self, layer: Any) -> _CLayer:
         attention = layer.self_attn
         cross = getattr(layer, "encoder_attn", None)
+        gate = getattr(layer, "gate", None)
         dim = self._dim
+        width = self._width
         inner = self._inner
         # weights are allocated in the order in which they are read
         of_layer = _CLayer()
         of_layer.self_norm = self._norm(layer.self_attn_layer_norm)
         of_layer.self_qkv = self._product(
-            (3 * dim, dim),
+            (3 * width, dim),
             attention.q_proj,
             attention.k_proj,
             attention.v_proj,
             order=queries_and_heads(attention),
         )
-        of_layer.self_out = self._product((dim, dim), attention.out_proj)
+        of_layer.self_out = self._product((dim, width), attention.out_proj)
         if cross is not None:
             of_layer.cross_norm = self._norm(layer.encoder_attn_layer_norm)
-            of_layer.cross_q = self._product((dim, dim), cross.q_proj)
-            of_layer.cross_out = self._product((dim, dim), cross.out_proj)
+            of_layer.cross_q = self._product((width, dim), cross.q_proj)
+            of_layer.cross_out = self._product((dim, width), cross.out_proj)
         of_layer.final_norm = self._norm(layer.final_layer_norm)
+        if gate is not None:
+            of_layer.gate = self._product((inner, dim), gate)
         of_layer.fc1 = self._product((inner, dim), layer.fc1)
         of_layer.fc2 = self._product((dim, inner), layer.fc2)
         return of_layer
 
-    def _norm(self, module: nn.LayerNorm | None) -> _CNorm:
+    def _norm(self, module: nn.LayerNorm | nn.RMSNorm | None) -> _CNorm:
         if module is None:
             return _CNorm()
         values: list[Tensor] = []
         if module.weight is not None:
-            bias = (
-                torch.zeros_like(module.weight) if module.bias is None else module.bias
-            )
-            values = [module.weight.detach().clone(), bias.detach().clone()]
+            values.append(module.weight.detach().clone())
+        if module.weight is not None and not isinstance(module, nn.RMSNorm):
+            bias = module.bias
+            if bias is None:
+                bias = torch.zeros_like(module.weight)
+            values.append(bias.detach().clone())
         shapes = [module.normalized_shape, *(x.shape for x in values)]
         if any(shape != (self._dim,) for shape in shapes):
             raise ValueError(
@@ -158,6 +175,14 @@ class _Stack:
         self.narrow |= product.as_c.kept != WEIGHT_TYPES[torch.float32]
         return product.as_c
 
+    def _bias_within(self, length: int) -> list[int | None]:
+        """The fields of `Bias` in kernels.c, for texts of this many tokens."""
+        if self._bias is None:
+            return [None, 0]
+        table = self._bias.reaching(length)
+        own = table[0, table.size(1) // 2 :]
+        return [own.data_ptr(), table.stride(0)]
+
     def _check_input(self, x: Tensor) -> None:
         if x.size(-1) != self._dim:
             raise RuntimeError(
@@ -175,10 +200,11 @@ class EncoderStack(_Stack):
         hidden = None if padding is None else padding.contiguous()
         y = torch.empty_like(x)
         stack = ctypes.addressof(self._stack)
+        bias = self._bias_within(x.size(1))
         sizes = (x.size(0), x.size(1), threads())
         check(
             self._kernels.encode(
-                stack, x.data_ptr(), y.data_ptr(), address(hidden), *sizes
+                stack, x.data_ptr(), y.data_ptr(), address(hidden), *bias, *sizes
             )
         )
         return y
@@ -188,9 +214,9 @@ class DecoderStack(_Stack):
     """The layers and the last norm of a `TransformerDecoderBase`, without dropout, as `plain.layers.DecoderLayers`."""
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
-        if cross.size(2) * cross.size(4) != 2 * self._dim:
+        if cross.size(2) * cross.size(4) != 2 * self._width:
             raise RuntimeError(
-                f"keys and values of {tuple(cross.shape)} for layers of {self._dim}"
+                f"keys and values of {tuple(cross.shape)} for heads of {self._width}"
             )
         self._cross = cross
         self._padding = padding
@@ -206,7 +232,9 @@ class DecoderStack(_Stack):
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        return self._run(x, cache, ragged, starts=positions, reach=reach, wanted=wanted)
+        return self._run(
+            x, cache, end, ragged, starts=positions, reach=reach, wanted=wanted
+        )
 
     def tree(
         self,
@@ -217,19 +245,20 @@ class DecoderStack(_Stack):
         end: int,
         ragged: Ragged | None = None,
     ) -> Tensor:
-        return self._run(x, cache, ragged, depths=positions, paths=paths)
+        return self._run(x, cache, end, ragged, depths=positions, paths=paths)
 
     def _run(
         self,
         x: Tensor,
         cache: KVCache,
+        end: int,
         ragged: Ragged | None,
         *,
         wanted: Tensor | None = None,
         paths: Tensor | None = None,
         **others: Tensor | None,
     ) -> Tensor:
-        """Call `aggdec_decode`; `others`: further tensors by their names in `Block`."""
+        """Call `aggdec_decode`; `end`: no position is as large; `others`: further tensors by their names in `Block`."""
         self._check_input(x)
         shape = x.shape if wanted is None else (*wanted.shape, self._dim)
         y = x.new_empty(shape)
@@ -245,12 +274,16 @@ class DecoderStack(_Stack):
             if tensor is not None
         }
 
+        bias, bias_step = self._bias_within(end)
+
         # the arguments by the names of C's fields
         block = _CBlock(
             y=y.data_ptr(),
             memory=memory.data_ptr(),
             cross=cross.data_ptr(),
             padding=address(self._padding),
+            bias=bias,
+            bias_step=bias_step,
             tokens=x.numel() // self._dim,
             width=x.size(1) if ragged is None else ragged.width,
             longest=0 if paths is None else paths.size(1),

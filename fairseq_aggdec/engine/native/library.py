@@ -42,9 +42,7 @@ class Kernels:
 
         # these return 0, or 1 where there is not enough memory
         self.product = function("product", ADDRESS, ADDRESS, ADDRESS, I64, I64, I64)
-        self.encode = function(
-            "encode", ADDRESS, ADDRESS, ADDRESS, ADDRESS, I64, I64, I64
-        )
+        self.encode = function("encode", *[ADDRESS] * 5, *[I64] * 4)
         self.decode = function("decode", ADDRESS, ADDRESS)
 
         # 0, or 1 where a token is not a symbol

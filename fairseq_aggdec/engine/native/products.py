@@ -17,9 +17,17 @@ from fairseq_aggdec.engine.native.library import (
     fields,
     threads,
 )
+from fairseq_aggdec.models.hub_t5 import gelu_tanh
 
 # numbers in kernels.c
-ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2, F.silu: 3}
+ACTIVATIONS: dict[Any, int] = {
+    None: 0,
+    F.relu: 1,
+    torch.relu: 1,
+    gelu: 2,
+    F.silu: 3,
+    gelu_tanh: 4,
+}
 # numbers in kernels.c
 WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 _WEIGHTS_IN_CACHE = 8_000_000
