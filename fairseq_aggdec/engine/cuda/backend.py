@@ -78,9 +78,8 @@ class CudaBackend(PlainBackend):
     ) -> "DecoderKernels":
         """See `DecoderKernels`."""
         self._check_inner(decoder)
-        widest = max(
-            decoder.embed_dim, decoder.layers[0].encoder_attn.k_proj.in_features
-        )
+        attention = decoder.layers[0].encoder_attn
+        widest = max(attention.q_proj.in_features, attention.k_proj.in_features)
         if self._always and widest > _MOST_INPUTS:
             raise ValueError(f"states of {widest} elements, above {_MOST_INPUTS}")
         return DecoderKernels(self.computes, decoder, positions, extra_embeddings)
@@ -130,7 +129,7 @@ class DecoderKernels(TritonDecoderLayers):
         super().__init__(decoder)
         self.computes = computes
         self._words = decoder.embed_tokens.weight.detach()
-        self._scale = float(decoder.embed_scale)
+        self._embed_scale = float(decoder.embed_scale)
         self._positions = positions
         self._extra_embeddings = extra_embeddings
 
@@ -141,7 +140,7 @@ class DecoderKernels(TritonDecoderLayers):
             tokens.flatten().contiguous(),
             positions.flatten().contiguous(),
             self._words,
-            self._scale,
+            self._embed_scale,
             None if self._positions is None else self._positions.reaching(end),
             self._extra_embeddings,
         )

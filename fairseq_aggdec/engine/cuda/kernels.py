@@ -16,9 +16,10 @@ import triton.language as tl
 BLOCK_KEYS = tl.constexpr(64)
 """positions in a tile of attention"""
 RELU = tl.constexpr(1)
-"""as in native.products.ACTIVATIONS, as the next two"""
+"""as in native.products.ACTIVATIONS, as the next three"""
 GELU = tl.constexpr(2)
 SILU = tl.constexpr(3)
+GELU_TANH = tl.constexpr(4)
 _SIZES = [
     "num_rows",
     "width",
@@ -28,9 +29,10 @@ _SIZES = [
     "head_step",
     "position_step",
     "hidden_step",
+    "bias_step",
 ]
 """arguments that change from call to call; a kernel would be compiled anew where one becomes 1 or a multiple of 16"""
-_INDICES = ["starts", "ends", "paths", "hidden"]
+_INDICES = ["starts", "ends", "paths", "hidden", "bias"]
 """arguments that may be parts of a buffer at any address"""
 
 
@@ -88,8 +90,8 @@ def _load_weights(
 ):
     """What a program of a product loads before it waits: weights, a norm's gains and shifts, biases.
 
-    `parameters`: the norm's gain, shift and epsilon, of which the gain is None if there is none; weights as
-    `layers.packed` lays them out; biases or None.
+    `parameters`: the norm's gain, shift and epsilon, of which the gain is None if there is no norm, the shift if it
+    subtracts no mean; weights as `layers.packed` lays them out; biases or None.
     """
     gain, shift, epsilon, weights, bias = parameters
     groups: tl.constexpr = block_size // 8
@@ -117,7 +119,8 @@ def _load_weights(
             column = piece * columns + norm_columns
             mask = column < in_features
             gains = gains + (tl.load(gain + column, mask=mask, other=0.0),)  # noqa: RUF005
-            shifts = shifts + (tl.load(shift + column, mask=mask, other=0.0),)  # noqa: RUF005
+            if shift is not None:
+                shifts = shifts + (tl.load(shift + column, mask=mask, other=0.0),)  # noqa: RUF005
     biases = tl.zeros((block_size,), tl.float32)
     if bias is not None:
         of_block = bias + tl.program_id(0) * block_size
@@ -167,7 +170,7 @@ def _multiply(
         total = parts[0].to(tl.float32)
         for piece in tl.static_range(1, pieces):
             total += parts[piece].to(tl.float32)
-        mean = _row_sums(total) / in_features
+        mean = _row_sums(total) / in_features if len(shifts) > 0 else 0.0
         total = tl.zeros_like(total)
         for piece in tl.static_range(pieces):
             difference = parts[piece].to(tl.float32) - mean
@@ -183,7 +186,9 @@ def _multiply(
                 * scale
                 * gains[piece].to(tl.float32)
             )
-            part = (part + shifts[piece].to(tl.float32)).to(x.dtype.element_ty)
+            if len(shifts) > 0:
+                part += shifts[piece].to(tl.float32)
+            part = part.to(x.dtype.element_ty)
             normed_parts = normed_parts + (part,)  # noqa: RUF005
             if normed is not None:
                 column = piece * (warps * 32) + columns
@@ -205,7 +210,7 @@ def product(
     parameters,
     normed,
     num_rows,
-    residual,
+    other,
     y,
     in_features: tl.constexpr,
     out_features: tl.constexpr,
@@ -215,9 +220,10 @@ def product(
     loaded_rows: tl.constexpr,
     pdl: tl.constexpr,
 ):
-    """y = activation(norm(x) W^T + b) + residual, num_rows x out_features; see `_load_weights` and `_multiply`.
+    """y = norm(x) W^T + b + other, num_rows x out_features, or activation(norm(x) W^T + b) * other; see `_multiply`.
 
-    Grid: out_features / block_size, num_rows / 16. `residual`: num_rows x out_features, or None; it may be y.
+    Grid: out_features / block_size, num_rows / 16. `other`: a residual or a gate, num_rows x out_features, or None; it
+    may be y.
     """
     loaded = _load_weights(parameters, in_features, block_size, warps)
     row = tl.program_id(1) * 16 + tl.arange(0, 16)
@@ -225,8 +231,8 @@ def product(
     offsets = row[:, None] * out_features + column[None, :]
     mask = (row < num_rows)[:, None]
     wait(pdl)
-    if residual is not None:
-        added = tl.load(residual + offsets, mask=mask, other=0.0).to(tl.float32)
+    if other is not None:
+        others = tl.load(other + offsets, mask=mask, other=0.0).to(tl.float32)
     result = _multiply(
         x, loaded, normed, num_rows, loaded_rows, in_features, block_size, warps
     )
@@ -236,8 +242,12 @@ def product(
         result = 0.5 * result * (1.0 + tl.erf(result * 0.7071067811865476))
     elif activation == SILU:
         result = result * tl.sigmoid(result)
-    if residual is not None:
-        result += added
+    elif activation == GELU_TANH:
+        # 1 + tanh(z) is twice the sigmoid of 2 z
+        z = result * (0.7978845608028654 + 0.035677408136300125 * result * result)
+        result = result * tl.sigmoid(2.0 * z)
+    if other is not None:
+        result = result + others if activation == 0 else result * others
     tl.store(y + offsets, result, mask=mask)
 
 
@@ -258,16 +268,19 @@ def projections(
     head_step,
     position_step,
     dim: tl.constexpr,
+    query_dim: tl.constexpr,
     head_dim: tl.constexpr,
     block_size: tl.constexpr,
     warps: tl.constexpr,
     loaded_rows: tl.constexpr,
     pdl: tl.constexpr,
 ):
-    """Queries, keys and values of norm(x), num_rows x dim; see `_multiply`. Grid: 3 dim / block_size, num_rows / 16.
+    """Queries, keys and values of norm(x), num_rows x dim; see `_multiply`.
+
+    Grid: 3 query_dim / block_size, num_rows / 16.
 
     Args:
-        query: num_rows x dim.
+        query: num_rows x query_dim.
         memory: a layer's keys and values, B x H x capacity x 2 head_dim, of each position the key first. Token t of x
             is token t % width of sentence t // width. The three steps are strides in units of 2 head_dim elements.
         starts: B, the position of each sentence's first token; with `paths` the position of each token; None: 0.
@@ -294,14 +307,13 @@ def projections(
     # to the queries or to the memory: a tile lies within a head
     first = tl.program_id(0) * block_size
     column = tl.arange(0, block_size)
-    if first < dim:
+    if first < query_dim:
         column += first
-        tl.store(
-            query + row[:, None] * dim + column[None, :], result, mask=is_row[:, None]
-        )
+        places = row[:, None] * query_dim + column[None, :]
+        tl.store(query + places, result, mask=is_row[:, None])
     else:
-        head = first % dim // head_dim
-        column += first % head_dim + tl.where(first < 2 * dim, 0, head_dim)
+        head = first % query_dim // head_dim
+        column += first % head_dim + tl.where(first < 2 * query_dim, 0, head_dim)
         entry = (
             sentence.to(tl.int64) * row_step + head * head_step + slot * position_step
         )
@@ -317,6 +329,7 @@ def attention(
     ends,
     paths,
     hidden,
+    bias,
     y,
     width,
     path_length,
@@ -325,6 +338,7 @@ def attention(
     head_step,
     position_step,
     hidden_step,
+    bias_step,
     scale,
     dim: tl.constexpr,
     head_dim: tl.constexpr,
@@ -334,13 +348,16 @@ def attention(
     """Attention of B x width tokens. Grid: B * heads, and width / 16 or, with `paths`, width.
 
     Args:
-        query, y: B x width x dim.
+        query, y: B x width x dim, the elements of all heads.
         memory: keys and values as in `projections`.
         ends: the last position that each token attends to, B x width if `per_token`, else B: that of each sentence's
             first token, and one more for each token after it; None: all positions.
         paths: B x width x path_length, the slots of `memory` that a token attends to, position by position; None:
             slots are positions.
         hidden: B x capacity bytes in rows `hidden_step` apart, not 0 at positions that nothing attends to; or None.
+        bias: heads x `bias_step`, added to scores by the distance of a key from its query, 0 in the middle; or None.
+            With it a token's `ends` is its own position.
+        scale: of scores.
     """
     heads: tl.constexpr = dim // head_dim
     sentence = tl.program_id(0) // heads
@@ -368,6 +385,11 @@ def attention(
         end = tl.minimum(end, last.to(tl.int32))
     positions = tl.max(tl.where(is_token, end, 0), 0) + 1
 
+    # a query's own position
+    own = token - sentence * width
+    if ends is not None:
+        own = end
+
     # softmax(q k^T) v, tile by tile
     of_head = (
         memory
@@ -393,6 +415,12 @@ def attention(
         keys = tl.load(entry, mask=is_open[:, None], other=0.0)
         values = tl.load(entry + head_dim, mask=is_open[:, None], other=0.0)
         scores = tl.dot(q, tl.trans(keys)) * scale
+        if bias is not None:
+            middle = bias_step // 2
+            # a token behind the capacity may be further from its keys than the table reaches
+            apart = tl.maximum(position[None, :] - own[:, None], -middle)
+            of_distances = bias + head * bias_step + middle + apart
+            scores += tl.load(of_distances, mask=is_open[None, :], other=0.0)
         attends = is_open[None, :] & (position[None, :] <= end[:, None])
         scores = tl.where(attends, scores, -float("inf"))
         new_peak = tl.maximum(peak, tl.max(scores, 1))
@@ -416,15 +444,23 @@ def norm(
     padded_dim: tl.constexpr,
     pdl: tl.constexpr,
 ):
-    """y = norm(x), rows x dim. Grid: rows. `padded_dim`: a power of two, at least dim."""
+    """y = norm(x), rows x dim; without a shift it subtracts no mean.
+
+    Grid: rows. `padded_dim`: a power of two, at least dim.
+    """
     column = tl.arange(0, padded_dim)
     is_column = column < dim
     gains = tl.load(gain + column, mask=is_column, other=0.0).to(tl.float32)
-    shifts = tl.load(shift + column, mask=is_column, other=0.0).to(tl.float32)
+    if shift is not None:
+        shifts = tl.load(shift + column, mask=is_column, other=0.0).to(tl.float32)
     wait(pdl)
     offsets = tl.program_id(0) * dim + column
     row = tl.load(x + offsets, mask=is_column, other=0.0).to(tl.float32)
-    difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)
+    difference = row
+    if shift is not None:
+        difference = tl.where(is_column, row - tl.sum(row, 0) / dim, 0.0)
     scale = 1.0 / tl.sqrt(tl.sum(difference * difference, 0) / dim + epsilon)
-    result = difference * scale * gains + shifts
+    result = difference * scale * gains
+    if shift is not None:
+        result += shifts
     tl.store(y + offsets, result, mask=is_column)

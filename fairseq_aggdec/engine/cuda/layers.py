@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.products import ACTIVATIONS
-from fairseq_aggdec.engine.weights import fused_weights
+from fairseq_aggdec.engine.plain.layers import DistanceBias, distance_bias
+from fairseq_aggdec.engine.weights import fused_weights, width_of
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
@@ -28,27 +29,30 @@ class Norm(NamedTuple):
     """A layer's normalisation, with a copy of its weights."""
 
     gain: Tensor
-    shift: Tensor
+    shift: Tensor | None
+    """None: of an RMS norm, which subtracts no mean"""
     epsilon: float
 
     @classmethod
     def of(cls, module: Any, like: Tensor) -> "Norm":
-        """`module`: a `LayerNorm` over rows of the size and type of `like`."""
+        """`module`: a `LayerNorm` or an `RMSNorm` over rows of the size and type of `like`."""
         gain = (
             torch.ones_like(like)
             if module.weight is None
             else module.weight.detach().clone()
         )
-        shift = (
-            torch.zeros_like(like)
-            if module.bias is None
-            else module.bias.detach().clone()
-        )
+        shift = None
+        if not isinstance(module, nn.RMSNorm):
+            shift = (
+                torch.zeros_like(like)
+                if module.bias is None
+                else module.bias.detach().clone()
+            )
         return cls(gain, shift, module.eps)
 
 
 class Product:
-    """activation(norm(x) W^T + b) + residual, with a copy of the weights."""
+    """norm(x) W^T + b + a residual, or activation(norm(x) W^T + b) times a gate, with a copy of the weights."""
 
     def __init__(
         self,
@@ -91,16 +95,16 @@ class Product:
         x: Tensor,
         y: Tensor,
         normed: Tensor | None = None,
-        residual: Tensor | None = None,
+        other: Tensor | None = None,
     ) -> Tensor:
         """Write the result to y, ... x I -> ... x O; all are contiguous.
 
-        `normed`: of the shape of x, may be overwritten; `residual`: of the shape of y, may be y. Returns what the
-        residual connection around this product adds: x or norm(x).
+        `normed`: of the shape of x, may be overwritten; `other`: the residual or the gate, of the shape of y, may be y.
+        Returns what the residual connection around this product adds: x or norm(x).
         """
         sizes = (self._inputs, self._outputs)
         return self._launch(
-            kernels.product, x, normed, residual, y, *sizes, self._activation
+            kernels.product, x, normed, other, y, *sizes, self._activation
         )
 
     def project(
@@ -117,12 +121,13 @@ class Product:
         `starts`, `paths`: see `kernels.projections`.
         """
         _, width, dim = x.shape
+        query_dim = query.size(2)
         return self._launch(
             kernels.projections,
             *(x, normed, query, memory, starts, paths),
             *(width, _length(paths), memory.size(2)),
             *_steps(memory),
-            *(dim, memory.size(3) // 2),
+            *(dim, query_dim, memory.size(3) // 2),
         )
 
     def _launch(
@@ -182,7 +187,8 @@ class _Layer:
         """`before`: in post-norm models the norm of the layer's input; None: it needs none."""
         attention = layer.self_attn
         cross = getattr(layer, "encoder_attn", None)
-        dim = attention.embed_dim
+        dim = attention.q_proj.in_features
+        width = width_of(attention)
         inner = layer.fc1.out_features
 
         # the norms in front of the parts; in post-norm models each part's output is normalised where it is read
@@ -200,18 +206,26 @@ class _Layer:
 
         # the products of self-attention, of cross-attention and of the feed-forward part
         self.qkv = Product(
-            (3 * dim, dim),
+            (3 * width, dim),
             *(attention.q_proj, attention.k_proj, attention.v_proj),
             norm=norms[0],
             residual_is_normed=is_post_norm,
             part=attention.head_dim,
         )
-        self.out = Product((dim, dim), attention.out_proj)
+        self.out = Product((dim, width), attention.out_proj)
         if cross is not None:
             self.cross_q = Product(
-                (dim, dim), cross.q_proj, norm=norms[1], residual_is_normed=is_post_norm
+                (width, dim),
+                cross.q_proj,
+                norm=norms[1],
+                residual_is_normed=is_post_norm,
             )
-            self.cross_out = Product((dim, dim), cross.out_proj)
+            self.cross_out = Product((dim, width), cross.out_proj)
+        gate = getattr(layer, "gate", None)
+        self.gate: Product | None = None
+        """what multiplies the output of `fc1`; None: nothing"""
+        if gate is not None:
+            self.gate = Product((inner, dim), gate, norm=norms[-1])
         self.fc1 = Product(
             (inner, dim),
             layer.fc1,
@@ -231,7 +245,11 @@ class _Stack:
         for layer in layers:
             _check(layer, layers[0])
         first = layers[0]
-        self._head_dim = first.self_attn.head_dim
+        attention = first.self_attn
+        self._head_dim = attention.head_dim
+        self._width = width_of(attention)
+        self._scaling = attention.scaling
+        self._bias = distance_bias(model)
         self._inner = first.fc1.out_features
         self._layers: list[_Layer] = []
         after = None
@@ -269,7 +287,8 @@ class _Stack:
             starts, ends, paths: see `kernels.projections` and `kernels.attention`.
         """
         x = x.contiguous()
-        y, query, found, normed = (torch.empty_like(x) for _ in range(4))
+        y, normed = (torch.empty_like(x) for _ in range(2))
+        query, found = (x.new_empty(*x.shape[:-1], self._width) for _ in range(2))
         inner = x.new_empty(*x.shape[:-1], self._inner)
         hidden = None
         if padding is not None:
@@ -280,15 +299,25 @@ class _Stack:
         for layer, memory, cross in zip(self._layers, memories, crosses, strict=True):
             residual = layer.qkv.project(x, normed, query, memory, starts, paths)
             self._attend(
-                query, memory, found, ends, paths, hidden if cross is None else None
+                query,
+                memory,
+                found,
+                ends,
+                paths,
+                hidden if cross is None else None,
+                self._bias,
             )
-            layer.out(found, y, residual=residual)
+            layer.out(found, y, other=residual)
             if cross is not None:
                 residual = layer.cross_q(y, query, normed)
-                self._attend(query, cross, found, None, None, hidden)
-                layer.cross_out(found, y, residual=residual)
-            residual = layer.fc1(y, inner, normed)
-            layer.fc2(inner, y, residual=residual)
+                self._attend(query, cross, found, None, None, hidden, None)
+                layer.cross_out(found, y, other=residual)
+            gate = None
+            if layer.gate is not None:
+                layer.gate(y, inner)
+                gate = inner
+            residual = layer.fc1(y, inner, normed, gate)
+            layer.fc2(inner, y, other=residual)
             x = y
         for norm in self._last:
             _normalise(y, norm)
@@ -302,17 +331,22 @@ class _Stack:
         ends: Tensor | None,
         paths: Tensor | None,
         hidden: Tensor | None,
+        distance_bias: DistanceBias | None,
     ) -> None:
-        """Write to y, B x W x D, what queries find in a layer's memory; see `kernels.attention`."""
+        """Write to y, of the shape of `query`, what queries find in a layer's memory; see `kernels.attention`."""
         batch, width, dim = query.shape
         heads = dim // self._head_dim
         tiles = _tiles(width) if paths is None else width
+        bias = None
+        if distance_bias is not None:
+            bias = distance_bias.reaching(memory.size(2))
         kernels.attention[batch * heads, tiles](
-            *(query, memory, ends, paths, hidden, y),
+            *(query, memory, ends, paths, hidden, bias, y),
             *(width, _length(paths), memory.size(2)),
             *_steps(memory),
             0 if hidden is None else hidden.stride(0),
-            *(self._head_dim**-0.5, dim, self._head_dim),
+            0 if bias is None else bias.stride(0),
+            *(self._scaling, dim, self._head_dim),
             per_token=ends is not None and ends.dim() == 2,
             num_warps=4,
             # the loop mostly runs once: more stages would bring keys and values through shared memory
@@ -379,8 +413,9 @@ class TritonEncoderLayers(_Stack):
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
-        batch, length, dim = x.shape
-        memory = x.new_empty(batch, dim // self._head_dim, length, 2 * self._head_dim)
+        batch, length, _ = x.shape
+        heads = self._width // self._head_dim
+        memory = x.new_empty(batch, heads, length, 2 * self._head_dim)
         layers = len(self._layers)
         return self._run(x, [memory] * layers, [None] * layers, padding)
 
@@ -409,7 +444,7 @@ def _check(layer: Any, first: Any) -> None:
 def _sizes(layer: Any) -> tuple[int, ...]:
     attention = layer.self_attn
     return (
-        attention.embed_dim,
+        attention.q_proj.in_features,
         attention.head_dim,
         layer.fc1.out_features,
         layer.normalize_before,

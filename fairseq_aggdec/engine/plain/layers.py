@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -34,16 +33,13 @@ class Norm:
     """A layer's normalisation, without the module around it; nothing where a model has none."""
 
     def __init__(self, module: nn.LayerNorm | nn.RMSNorm | None) -> None:
-        self._norm: Callable[..., Tensor] | None = None
-        if module is None:
-            return
-        shape = module.normalized_shape
-        weights = {"weight": module.weight, "eps": module.eps}
+        self._norm: Callable[[Tensor], Tensor] | None = None
         if isinstance(module, nn.RMSNorm):
-            self._norm = partial(torch.rms_norm, normalized_shape=shape, **weights)
-        else:
-            weights["bias"] = module.bias
-            self._norm = partial(torch.layer_norm, normalized_shape=shape, **weights)
+            scaling = (module.normalized_shape, module.weight, module.eps)
+            self._norm = lambda x: torch.rms_norm(x, *scaling)
+        elif module is not None:
+            weights = (module.normalized_shape, module.weight, module.bias, module.eps)
+            self._norm = lambda x: torch.layer_norm(x, *weights)
 
     def __call__(self, x: Tensor) -> Tensor:
         return x if self._norm is None else self._norm(x)
