@@ -243,6 +243,15 @@ SHAPES: dict[str, dict[str, Any]] = {
     "no positions": {"no_token_positional_embeddings": True},
     "gelu, three layers": {"activation_fn": "gelu", "decoder_layers": 3},
     "swish, biased logits": {"activation_fn": "swish"},
+    "T5": {
+        "head_dim": 12,
+        "is_gated": True,
+        "distance_buckets": 8,
+        "longest_distance": 12,
+        "norm_eps": 1e-6,
+        "share_all_embeddings": False,
+        "first_input": 1,
+    },
 }
 FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
     "adaptive softmax": _ADAPTIVE,
@@ -259,6 +268,12 @@ LIGHTCONV_SHAPES: dict[str, dict[str, Any]] = {
         "decoder_conv_type": "dynamic",
     },
 }
+ARCHS = {
+    **dict.fromkeys(LIGHTCONV_SHAPES, "lightconv"),
+    "swish, biased logits": "hub_transformer",
+    "T5": "hub_t5",
+}
+"""of those that are no fairseq Transformers"""
 ALL_SHAPES = [*SHAPES, *FALLBACK_SHAPES, *LIGHTCONV_SHAPES]
 ENGINE_SHAPES = list(SHAPES)
 
@@ -267,13 +282,7 @@ def model_of_shape(
     name: str, seed: int, words: Dictionary, eos_share: float = 0.0, **changes: Any
 ) -> FairseqEncoderDecoderModel:
     """A random model of a named shape with one dictionary, with architecture options changed as given."""
-    arch = (
-        "lightconv"
-        if name in LIGHTCONV_SHAPES
-        else "hub_transformer"
-        if "biased" in name
-        else "transformer"
-    )
+    arch = ARCHS.get(name, "transformer")
     shape = {**SHAPES, **FALLBACK_SHAPES, **LIGHTCONV_SHAPES}[name]
     return random_network(arch, seed, words, words, eos_share, **shape | changes)
 
@@ -286,7 +295,7 @@ def random_model(
 
 
 DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
-    **{f"causal, {name}": shape for name, shape in SHAPES.items()},
+    **{f"causal, {name}": SHAPES[name] for name in SHAPES if name != "T5"},
     "causal, source copy": {"mask_source_copy": True},
     "causal, source copy, learned": {
         "mask_source_copy": True,

@@ -10,6 +10,7 @@ import inspect
 import re
 import subprocess
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -44,6 +45,7 @@ from fairseq_aggdec.engine.loops.beams import BeamLoop
 from fairseq_aggdec.engine.loops.loop import Plan
 from fairseq_aggdec.engine.loops.rows import RowLoop, RowSearch
 from fairseq_aggdec.engine.loops.state import new_buffer, parts_of
+from fairseq_aggdec.models.hub_t5 import DistanceBias, Layer
 
 fairseq_aggdec.register()
 
@@ -52,6 +54,17 @@ Size = tuple[int, int, int, str]
 BASE = (512, 2048, 8, "relu")
 UNEVEN = (768, 3072, 6, "swish")
 LARGE = (1024, 4096, 16, "gelu")
+FLAN_T5_SMALL = (512, 1024, 6, "T5")
+T5 = Namespace(
+    encoder_embed_dim=512,
+    encoder_ffn_embed_dim=1024,
+    encoder_attention_heads=6,
+    head_dim=64,
+    is_gated=True,
+    distance_buckets=32,
+    longest_distance=128,
+    norm_eps=1e-6,
+)
 
 
 class AbsentGPU:
@@ -155,14 +168,19 @@ def launch_around(dtype: torch.dtype, dim: int) -> None:
 def launch_layers(dtype: torch.dtype, size: Size) -> None:
     """Of two layers, since the first one's input is already normalised."""
     same = layer(*size).to(dtype)
-    (dim, _, heads, _) = size
-    decoder = TritonDecoderLayers(SimpleNamespace(layers=[same, same], layer_norm=None))
-    read(decoder, heads, torch.zeros(1, 3, dim, dtype=dtype))
-    read(decoder, heads, torch.zeros(1, 9, dim, dtype=dtype))
+    attention = same.self_attn
+    dim = size[0]
+    stack = SimpleNamespace(layers=[same, same], layer_norm=None)
+    if size is FLAN_T5_SMALL:
+        stack.layer_norm = same.final_layer_norm
+        stack.distance_bias = DistanceBias(T5, is_causal=True).to(dtype)
+    decoder = TritonDecoderLayers(stack)
+    read(decoder, attention, torch.zeros(1, 3, dim, dtype=dtype))
+    read(decoder, attention, torch.zeros(1, 9, dim, dtype=dtype))
     compiled = how_many()
     read(
         decoder,
-        heads,
+        attention,
         torch.zeros(16, 16, dim, dtype=dtype),
         capacity=65,
         source=17,
@@ -170,10 +188,10 @@ def launch_layers(dtype: torch.dtype, size: Size) -> None:
     )
     # other sizes and addresses need no other machine code
     assert how_many() == compiled
-    if size is LARGE:
+    if size in (LARGE, FLAN_T5_SMALL):
         read(
             decoder,
-            heads,
+            attention,
             torch.zeros(1, 3, dim, dtype=dtype),
             torch.zeros(1, 3, 5, dtype=torch.long),
         )
@@ -181,6 +199,8 @@ def launch_layers(dtype: torch.dtype, size: Size) -> None:
 
 @cache
 def layer(dim: int, inner: int, heads: int, activation: str) -> Any:
+    if activation == "T5":
+        return Layer(T5, reads_encoder=True)
     config = TransformerConfig(activation_fn=activation)
     for side in (config.encoder, config.decoder):
         side.embed_dim = dim
@@ -191,7 +211,7 @@ def layer(dim: int, inner: int, heads: int, activation: str) -> Any:
 
 def read(
     decoder: Any,
-    heads: int,
+    attention: Any,
     x: Tensor,
     paths: Any = None,
     capacity: int = 64,
@@ -199,9 +219,10 @@ def read(
     offset: int = 0,
 ) -> None:
     """Read a block whose numbers are a part of a buffer, from `offset` on."""
-    rows, _, dim = x.shape
+    rows = len(x)
+    sizes = attention.num_heads, 2 * attention.head_dim
     memory, cross = (
-        x.new_zeros(2, rows, heads, length, 2 * dim // heads)
+        x.new_zeros(2, rows, sizes[0], length, sizes[1])
         for length in (capacity, source)
     )
     positions = (
@@ -277,4 +298,4 @@ if __name__ == "__main__":
     print(triton.__version__)
     compile_all(80, torch.bfloat16, (UNEVEN,))
     # a kernel starts there while the one before it still runs
-    compile_all(90, torch.float16, (BASE, LARGE))
+    compile_all(90, torch.float16, (BASE, LARGE, FLAN_T5_SMALL))
