@@ -22,6 +22,7 @@ from torch import Tensor
 
 import fairseq_aggdec
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from fairseq_aggdec.models.hub_t5 import Attention
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
@@ -133,6 +134,9 @@ def draw_weights(model: Any) -> None:
                 0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2
             )
             module.weight[module.padding_idx] = 0
+        # whose scores are not scaled
+        if isinstance(module, Attention):
+            module.q_proj.weight.mul_(module.head_dim**-0.5)
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.cuda.layers import (
 from fairseq_aggdec.engine.native.products import ACTIVATIONS
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.layers import KVCache
-from tests.support.random_models import dictionary, random_network
+from tests.support.random_models import SHAPES, dictionary, random_network
 
 VOCABULARY = dictionary(4)
 LAYERS = 2
@@ -40,9 +40,10 @@ def network(
     inner: int = INNER,
     heads: int = HEADS,
     layers: int = LAYERS,
+    arch: str = "transformer",
     **options: Any,
 ) -> Any:
-    """A random Transformer whose weights are halves, in single precision."""
+    """A random model whose weights are halves, in single precision."""
     sizes = {
         "embed_dim": dim,
         "ffn_embed_dim": inner,
@@ -54,11 +55,9 @@ def network(
         for side in ("encoder", "decoder")
         for name, size in sizes.items()
     }
-    model = random_network(
-        "transformer", 1, VOCABULARY, VOCABULARY, **of_sides, **options
-    )
+    model = random_network(arch, 1, VOCABULARY, VOCABULARY, **of_sides, **options)
     for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
             module.eps = 0.01
     return model.half().float()
 
@@ -69,11 +68,22 @@ PRE_NORM = {
     "decoder_normalize_before": True,
     "activation_fn": "gelu",
 }
+T5 = {
+    **SHAPES["T5"],
+    "arch": "hub_t5",
+    "head_dim": HEAD_DIM,
+    "dim": DIM + 16,
+}
+KINDS = pytest.mark.parametrize(
+    "options",
+    [POST_NORM, PRE_NORM, T5],
+    ids=["post-norm", "pre-norm and GELU", "T5"],
+)
 
 
 def assert_close(found: Tensor, exact: Tensor) -> None:
-    """Rounding to 11 bits, layer after layer, leaves an error of about a thousandth."""
-    assert float((found.float() - exact).norm() / exact.norm()) < 2e-3
+    """Rounding to 11 bits, layer after layer, leaves an error of one or two thousandths."""
+    assert float((found.float() - exact).norm() / exact.norm()) < 2.5e-3
 
 
 class Rows:
@@ -147,14 +157,13 @@ class Rows:
             assert_close(self.memory[read], self.cache.memory[read])
 
 
-@pytest.mark.parametrize(
-    "options", [POST_NORM, PRE_NORM], ids=["post-norm", "pre-norm and GELU"]
-)
+@KINDS
 def test_a_decoder_computes_what_pytorch_does(options: dict[str, Any]) -> None:
     rows = Rows(network(**options), [9, 5])
-    rows.assert_read_rightly(normal(2, 3, DIM), [0, 0])
+    dim = options.get("dim", DIM)
+    rows.assert_read_rightly(normal(2, 3, dim), [0, 0])
     # the first row is rolled back
-    rows.assert_read_rightly(normal(2, 2, DIM, seed=1), [1, 3])
+    rows.assert_read_rightly(normal(2, 2, dim, seed=1), [1, 3])
 
 
 def test_a_decoder_without_biases_and_gains() -> None:
@@ -179,9 +188,11 @@ def test_tokens_attend_as_far_as_they_are_told() -> None:
     rows.assert_read_rightly(normal(2, 3, DIM, seed=1), [1, 0], reach)
 
 
-def test_tokens_of_trees_attend_to_their_paths() -> None:
-    rows = Rows(network(), [9, 5])
-    rows.assert_read_rightly(normal(2, 4, DIM), [0, 0])
+@pytest.mark.parametrize("options", [POST_NORM, T5], ids=["post-norm", "T5"])
+def test_tokens_of_trees_attend_to_their_paths(options: dict[str, Any]) -> None:
+    rows = Rows(network(**options), [9, 5])
+    dim = options.get("dim", DIM)
+    rows.assert_read_rightly(normal(2, 4, dim), [0, 0])
     depths = torch.tensor([[4, 2, 5], [4, 4, 4]])
     paths = torch.tensor(
         [
@@ -198,25 +209,24 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
             ],
         ]
     )
-    x = normal(2, 3, DIM, seed=1)
+    x = normal(2, 3, dim, seed=1)
     exact = rows.exact.tree(x.float(), rows.cache, depths, paths, 8)
     assert_close(rows.read(x, depths, paths=paths), exact)
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])
 
 
-@pytest.mark.parametrize(
-    "options", [POST_NORM, PRE_NORM], ids=["post-norm", "pre-norm and GELU"]
-)
+@KINDS
 def test_an_encoder_computes_what_fairseq_does(options: dict[str, Any]) -> None:
     encoder = network(**options).encoder
-    x = normal(2, 5, DIM)
-    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-    exact = x.float().transpose(0, 1)
-    for layer in encoder.layers:
-        exact = layer(exact, encoder_padding_mask=padding)
-    if encoder.layer_norm is not None:
-        exact = encoder.layer_norm(exact)
-    found = TritonEncoderLayers(encoder.half())(x, padding)
+    tokens = torch.tensor([[4, 5, 6, 7, 2], [5, 4, 2, 1, 1]])
+    padding = tokens == VOCABULARY.pad()
+    read: list[Tensor] = []
+    encoder.layers[0].register_forward_pre_hook(lambda _, args: read.append(args[0]))
+    (exact,) = encoder(tokens)["encoder_out"]
+    (x,) = read
+    if "T5" not in type(encoder).__name__:
+        x = x.transpose(0, 1)
+    found = TritonEncoderLayers(encoder.half())(x.half(), padding)
     assert_close(found[~padding], exact.transpose(0, 1)[~padding])
 
 
