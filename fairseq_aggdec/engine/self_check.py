@@ -44,6 +44,7 @@ def decoder_objection(engine: Decoder, decoder: Any) -> str | None:
     with _undisturbed(decoder):
         width = min(_WIDTH, int(decoder.max_positions()))
         tokens = _random_tokens(decoder, width)
+        tokens[:, 0] = decoder.dictionary.eos()  # as texts begin
         encoder_out = _random_encoder_out(decoder)
         expected = _log_probs_of_fairseq(decoder, tokens, encoder_out)
         weight = decoder.embed_tokens.weight

@@ -131,7 +131,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("make", [captured, as_on_a_gpu])
-@pytest.mark.parametrize("shape", ENGINE_SHAPES[::2])
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[::3])
 def test_blocks_are_judged_as_by_the_plain_engine(
     shape: str, make: Callable[[Any], Decoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:

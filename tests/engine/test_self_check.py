@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
@@ -51,7 +52,8 @@ def test_an_engine_is_made_once() -> None:
     [
         *((shape, torch.float32) for shape in ENGINE_SHAPES),
         *(
-            (ENGINE_SHAPES[0], kind)
+            (shape, kind)
+            for shape in (ENGINE_SHAPES[0], "T5")
             for kind in (torch.float64, torch.float16, torch.bfloat16)
         ),
     ],
@@ -69,14 +71,18 @@ def test_engines_of_every_shape_and_type_are_trusted(
 @pytest.mark.parametrize("shape", [ENGINE_SHAPES[0], "swish, biased logits"])
 @torch.no_grad()
 def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq(
-    shape: str,
+    shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One whose bias rules a symbol out, too."""
     some = model(shape)
     if some.decoder.output_projection.bias is not None:
         some.decoder.output_projection.bias[0] = -1e4
-    # of the queries, which the engine computes from the size of a head
-    some.decoder.layers[1].self_attn.scaling *= 1.01
+    # as of a derived class
+    monkeypatch.setattr(
+        TransformerDecoderLayerBase,
+        "residual_connection",
+        lambda self, x, residual: residual + 1.01 * x,
+    )
     reason = Engines().unsupported(some.decoder) or ""
     assert reason.startswith("log-probabilities that differ by 0.")
     with pytest.raises(
