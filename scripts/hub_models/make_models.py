@@ -26,6 +26,7 @@ import sentencepiece
 import tokenizers
 import torch
 import transformers  # type: ignore[import-not-found]
+from safetensors.torch import save_file
 
 from scripts.hub_models.hostile import hostile_lines
 
@@ -39,8 +40,8 @@ LANGUAGES = {
 }
 """of source and target, by transformers' names; the others have none"""
 FIRST = ["<s>", "<pad>", "</s>", "<unk>"]
-T5 = ("byt5", "flan_t5", "mt5", "t5")
-PROMPT = {"flan_t5": "Fix typos: "}
+T5 = ("byt5", "flan_t5", "madlad", "mt5", "t5")
+PROMPT = {"flan_t5": "Fix typos: ", "madlad": "<2de> "}
 """before each text, as users of instructed models write it"""
 
 
@@ -135,6 +136,9 @@ def make_tokenizer(name: str, folder: Path) -> None:
         write(folder / "vocab.json", bpe.get_vocab() | {"<mask>": bpe.get_vocab_size()})
     elif name == "byt5":
         pass  # its tokens are bytes
+    elif name == "madlad":
+        user = {"user_defined_symbols": ["<2de>", "<2en>"]}
+        pieces(both, 900, folder / "spiece.model", **user)
     elif name == "pegasus" or name in T5:
         pieces(
             both if name in T5 else english,
@@ -168,10 +172,17 @@ def make_tokenizer(name: str, folder: Path) -> None:
         if name == "m2m_100":
             random.Random(SEED).shuffle(order)
             write_numbers(folder / "vocab.json", *FIRST, *order)
-    if (shipped / "tokenizer.json").exists():
+    path = folder / "tokenizer.json"
+    if (shipped / path.name).exists():
         transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(
-            str(folder / "tokenizer.json")
+            str(path)
         )
+    if name == "madlad":  # published when languages were pieces like others
+        fields = json.loads(path.read_text("utf-8"))
+        fields["added_tokens"] = [
+            token for token in fields["added_tokens"] if token["special"]
+        ]
+        write(path, fields)
 
 
 def examples(name: str, some: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -280,6 +291,10 @@ def train(name: str, model: Any, tokenizer: Any, steps: int) -> None:
 
 def save(model: Any, shipped: Path, folder: Path) -> None:
     """Write the weights to files as those in `shipped`: `save_pretrained`'s, or every tensor in pytorch_model.bin."""
+    if shipped.name == "madlad":  # converted from T5X, without `shared.weight`
+        state = model.state_dict()
+        del state["shared.weight"], state["encoder.embed_tokens.weight"]
+        return save_file(state, folder / "model.safetensors", {"format": "pt"})
     is_sharded = any(shipped.glob("*.index.json"))
     if any(shipped.glob("*.safetensors")):
         return model.save_pretrained(

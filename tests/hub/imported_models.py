@@ -15,8 +15,8 @@ from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 MODELS = Path(__file__).parent / "models"
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/expected.json"))
 ENGLISH = ("en_XX", "en", "eng_Latn", ">>eng<<")
-T5 = ("byt5", "flan_t5", "mt5", "t5")
-PROMPTS = {"flan_t5": "Fix typos: "}
+T5 = ("byt5", "flan_t5", "madlad", "mt5", "t5")
+PROMPTS = {"flan_t5": "Fix typos: ", "madlad": "<2de> "}
 """of models that read one before each text"""
 LOG_PROBABILITY = 1e-4
 """largest difference of a token's, in nats"""

@@ -81,11 +81,12 @@ def test_logits_of_long_texts_are_those_of_transformers(
         model.decoder(read[:, :end], encoded, state)[0]
         for end in range(1, read.size(1) + 1)
     ]
+    missing = symbols.pad() if name == "madlad" else symbols.bos()
     few = [number[token] for token in range(3, 9)]
     wanted = torch.tensor(theirs["logits of 3 to 8, each 32nd"])
     for found in (model.decoder(read, encoded)[0], torch.cat(steps, 1)):
         torch.testing.assert_close(found[:, ::32, few], wanted, rtol=1e-5, atol=5e-5)
-        assert (found.argmin(-1) == symbols.bos()).all(), "which they do not have"
+        assert (found.argmin(-1) == missing).all()
 
 
 @pytest.mark.parametrize("name", T5)

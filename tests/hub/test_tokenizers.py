@@ -76,6 +76,7 @@ UNLISTED = {
         ("bart", {"tokenizer.json": None}, "bpe"),
         ("nllb", {"tokenizer.json": None}, "sentencepiece_fairseq"),
         ("pegasus", {"tokenizer.json": None}, "sentencepiece_pegasus"),
+        ("madlad", {"tokenizer.json": None}, "sentencepiece_t5"),
         ("t5", {"tokenizer.json": None}, "sentencepiece_t5"),
         ("m2m_100", UNLISTED, "sentencepiece_vocab"),
         ("mbart50", UNLISTED, "sentencepiece_fairseq"),
