@@ -33,7 +33,15 @@ from fairseq_aggdec.generation.modes import (
 )
 from fairseq_aggdec.generation.options import Decoding
 from fairseq_aggdec.hub.importing import imported
-from fairseq_aggdec.hub.settings import FILE, MODEL, TAGGED, Settings
+from fairseq_aggdec.hub.settings import (
+    FILE,
+    MODEL,
+    T5,
+    TAGGED,
+    Settings,
+    check_prompted,
+)
+from fairseq_aggdec.hub.tokenizers import read_tokenizer
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.process import log_warnings_only
 from fairseq_aggdec.tasks import loading
@@ -57,7 +65,7 @@ _OF_TOKENS = (None, "", "subword_nmt", "fastbpe")
 """values of --bpe that do not read running text"""
 _OF_BATCHES = ("nbest", "max_tokens", "batch_size", "progress")
 """arguments of `Model.decode` that are no options of the search"""
-_READ_LINES = ("bart", "pegasus", "t5", "mt5")
+_READ_LINES = ("bart", "pegasus", *T5)
 """families that read a line of several sentences as one input, unless they correct"""
 
 
@@ -406,6 +414,7 @@ class Loader:
         corrects: bool | None = None,
         longest: int | None = None,
         splits: bool | None = None,
+        prompt: str | None = None,
         device: str | torch.device | None = None,
         precision: str = "fp32",
         task: str = "translation",
@@ -430,6 +439,8 @@ class Loader:
                 sentences are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
             splits: whether a line can hold several sentences. None: where a tokeniser or subwords read running text,
                 but for an imported BART, Pegasus or T5 that does not correct. Otherwise a line is one input.
+            prompt: what a T5 reads before each text, such as "Fix grammar: "; "": nothing. None: what it was imported
+                with.
             device: None for a GPU where there is one.
             precision: `fp32`, `fp16`, `bf16` or `int8`.
             task: fairseq's name of the model's task, such as `translation_multi_simple_epoch` for NLLB and M2M-100.
@@ -485,6 +496,11 @@ class Loader:
                 options[option] = str(folder / name)
         languages = {"source_lang": source_lang, "target_lang": target_lang}
         encoders = Encoders(tokenizer, bpe or None, options, languages)
+        if prompt is not None:
+            check_prompted("fairseq's models" if hub is None else hub.family)
+            symbols = read_tokenizer(checkpoint.parent).prompt(prompt)
+            before = [*map(loaded.source_dictionary.index, symbols)]
+            loaded.form = loaded.form._replace(before=before)
         if corrects is None:
             corrects = tokenizer == "as_written" or source_lang == target_lang
         if splits is None:

@@ -23,6 +23,9 @@ from fairseq_aggdec.text.results import Result
 if TYPE_CHECKING:
     from fairseq_aggdec.model import Model
 
+_LONGEST_SERVED = 2048
+"""subwords of a sentence"""
+
 
 def _load(
     checkpoint: str | None, shipped: str, corrects: bool | None, **given: Any
@@ -45,6 +48,8 @@ class _OwnModel(options.Encoders, options.Languages):
     # folder with the dictionaries of your model (default: the checkpoint's)
     data: Maybe[str] = None
     drafter_path: Maybe[str] = None  # checkpoint of a drafter for your model
+    #: what a T5 reads before each text, as 'Fix grammar: '; '': nothing (default: what it was imported with)
+    prompt: Maybe[str] = None
 
 
 @dataclass(kw_only=True)
@@ -278,4 +283,7 @@ class Serve(Verb):
                 "source_lang": source or None,
                 "target_lang": target or None,
             }
-        return _load(checkpoint, shipped, name == "corrector", **given)
+        model = _load(checkpoint, shipped, name == "corrector", **given)
+        # T5 takes more, and memory grows by the square of a stranger's sentence
+        model.longest = min(model.longest, _LONGEST_SERVED)
+        return model

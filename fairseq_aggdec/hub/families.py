@@ -15,6 +15,7 @@ from torch import Tensor
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.files import Fields, Weights
 from fairseq_aggdec.hub.generation import GENERATION
+from fairseq_aggdec.hub.settings import T5
 from fairseq_aggdec.hub.tokenizers import FIRST, symbol
 
 
@@ -76,9 +77,9 @@ FAMILIES = {
     ),
     "marian": Family("hub_transformer", pre_norm=False, language=">>.+<<"),
     "pegasus": Family("hub_transformer", pre_norm=True),
-    **dict.fromkeys(("t5", "mt5"), Family("hub_t5", pre_norm=True, forces_eos=False)),
+    **dict.fromkeys(T5, Family("hub_t5", pre_norm=True, forces_eos=False)),
 }
-"""by config.json's `model_type`; M2M-100 and NLLB are one, and so are T5, Flan-T5, ByT5 and MADLAD-400"""
+"""by config.json's `model_type`; M2M-100 and NLLB are one"""
 
 EOS = FIRST.index("</s>")
 NEVER = -1e4

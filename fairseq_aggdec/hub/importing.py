@@ -28,8 +28,15 @@ from fairseq_aggdec.hub import t5
 from fairseq_aggdec.hub.families import EOS, FAMILIES, Family, convert
 from fairseq_aggdec.hub.files import Fields, Weights, read_json, read_weights
 from fairseq_aggdec.hub.generation import GENERATION, flags, search_options
-from fairseq_aggdec.hub.settings import FILE, MODEL, Settings
-from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer, symbol
+from fairseq_aggdec.hub.settings import (
+    FILE,
+    MODEL,
+    T5,
+    T5_LENGTH,
+    Settings,
+    check_prompted,
+)
+from fairseq_aggdec.hub.tokenizers import Tokenizer, read_tokenizer
 
 # a program that imports this module before fairseq has all tasks and models, too
 register()
@@ -81,17 +88,14 @@ def import_checkpoint(source: Path, out: Path, prompt: str = "") -> Settings:
         raise AggdecError(
             f"{source / 'config.json'}: model_type: {family!r} is not supported; {known}"
         )
-    is_t5 = FAMILIES[family].arch == "hub_t5"
-    if prompt and not is_t5:
-        raise AggdecError(
-            f"--prompt: is for T5 and mT5, and not for {family}; leave it out"
-        )
+    if prompt:
+        check_prompted(family)
     # read all that is there, and convert it
     tokenizer = read_tokenizer(source)
     settings, start = _usage(source, config, tokenizer, prompt)
     weights = read_weights(source)
     sides = tokenizer.tokens, tokenizer.target_tokens
-    if is_t5:
+    if family in T5:
         converted = t5.convert(config, start, weights, tokenizer.tokens)
     else:
         converted = convert(FAMILIES[family], config, start, weights, *sides)
@@ -183,14 +187,7 @@ def _usage(
         template = "<s> {text} </s>" if family.is_bart else "{text} </s>"
         if languages:
             template = "{target} {text} </s>"
-    if prompt:
-        # where tokens are pieces, the text's first one has the space before it
-        written = prompt if tokenizer.kind == "bytes" else prompt.rstrip()
-        before = (
-            symbol(tokenizer.tokens[index], index)
-            for index in tokenizer.encode(written)
-        )
-        template = " ".join([*before, template])
+    template = " ".join([*tokenizer.prompt(prompt), template])
     tasks = config.get("task_specific_params", {})
     settings = Settings(
         name,
@@ -216,8 +213,8 @@ def _generation(source: Path, config: Fields, family: Family) -> Fields:
         if family.forces_eos:
             fields.setdefault("forced_eos_token_id", config.get("eos_token_id"))
     # most T5 name no length, and transformers' 20 tokens would end texts in the middle
-    if family.arch == "hub_t5" and "max_length" not in fields:
-        fields.setdefault("max_new_tokens", t5.LONGEST // 2)
+    if config["model_type"] in T5 and "max_length" not in fields:
+        fields.setdefault("max_new_tokens", T5_LENGTH)
     return fields
 
 
@@ -308,6 +305,8 @@ def commands(folder: Path, settings: Settings) -> str:
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's search bans none
         modes.insert(0, f"{BEAM}{beam}")
+    if settings.family in T5:  # fairseq refuses sources of more than 1,024 tokens
+        search["max_source_positions"] = t5.LONGEST
     text = (
         '--whole "A text. It is one input."' if settings.summarizes else '"A sentence."'
     )

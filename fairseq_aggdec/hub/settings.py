@@ -14,9 +14,21 @@ FILE = "hub.json"
 """the file name of an imported model's settings"""
 MODEL = "model.pt"
 """the file name of its checkpoint"""
+T5 = ("t5", "mt5")
+"""families, by config.json's `model_type`, of T5, Flan-T5, ByT5 and MADLAD-400, and of mT5"""
+T5_LENGTH = 512
+"""tokens of the longest texts that T5 was trained on, which is no limit; and of an output where a model names none"""
 TAGGED = ">><<"
 """target language of a model whose texts begin with their own, as `>>deu<< How are you?`"""
 _ADVICE = "import the model again, into a new folder"
+
+
+def check_prompted(family: str) -> None:
+    """Raise `AggdecError` where a model of this family reads no prompt."""
+    if family not in T5:
+        raise AggdecError(
+            f"--prompt: is for T5 and mT5, and not for {family}; leave it out"
+        )
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ _DEFAULTS = {
     "tie_word_embeddings": True,
 }
 """transformers' values of fields that older files lack"""
-LONGEST = 1024
-"""tokens of a source or an output, as fairseq's own default; T5 has no limit, and was trained on 512 or 1024"""
+LONGEST = 100_000
+"""tokens of a source or an output in place of no limit, as positions are relative: more than memory holds"""
 _VALUES: dict[str, tuple[Any, ...]] = {
     "add_cross_attention": (False,),
     "architectures": tuple(

@@ -15,7 +15,7 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.hub.files import Fields, read_json
-from fairseq_aggdec.hub.settings import FILE
+from fairseq_aggdec.hub.settings import FILE, T5, T5_LENGTH
 
 KINDS: dict[str, list[str]] = {
     "sentencepiece_pair": ["source.spm", "target.spm", "vocab.json"],  # Marian
@@ -112,6 +112,17 @@ class Tokenizer:
 
     def text(self, tokens: Iterable[str]) -> str:
         """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`).
+    def prompt(self, text: str) -> list[str]:
+        """The symbols of a text that is read before others. Raises `AggdecError` where they are too many."""
+        # where tokens are pieces, the first one of what follows has the space before it
+        written = text if self.kind == "bytes" else text.rstrip()
+        found = self.encode(written)
+        if len(found) >= T5_LENGTH:
+            raise AggdecError(
+                f"--prompt: has {len(found)} tokens, and T5 was trained on {T5_LENGTH} with the text; give a short one"
+            )
+        return [symbol(self.tokens[index], index) for index in found]
+
 
         A name that is no token is kept as it is.
         """
@@ -141,7 +152,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     model = read_json(folder, "config.json", FILE, optional=True)
     others = set()
-    if model.get("model_type", model.get("family")) not in ("t5", "mt5"):
+    if model.get("model_type", model.get("family")) not in T5:
         others.add("sentencepiece_t5")
     if "ByT5" not in read_json(folder, *CONFIG, optional=True).get(
         "tokenizer_class", ""

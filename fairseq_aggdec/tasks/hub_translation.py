@@ -4,8 +4,10 @@ Data folders hold texts alone, and a `hub.json` beside the dictionaries. `--task
 search on them; this plugin's tasks of translation, and that of training drafters, read them as well.
 """
 
+import logging
+import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,8 +24,10 @@ from torch import Tensor
 from fairseq_aggdec.decoding.drafters.input_guided import PromptTemplate
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import dictionary_file
-from fairseq_aggdec.hub.settings import FILE, Settings
+from fairseq_aggdec.hub.settings import FILE, T5, T5_LENGTH, Settings
 from fairseq_aggdec.tasks.data_folder import Hypothesis, TaskConfig, language_pair
+
+logger = logging.getLogger(__name__)
 
 
 class TemplatedDataset(BaseWrapperDataset):
@@ -65,6 +69,8 @@ class HubTemplateMixin(FairseqTask):
     """None: the data is no imported model's"""
     hidden: frozenset[int] = frozenset()
     """target symbols that are no part of an output's text: languages"""
+    _warns_above: float = math.inf
+    """tokens of a source"""
 
     def __init__(self, cfg: TaskConfig, *rest: Any, **named: Any) -> None:
         super().__init__(cfg, *rest, **named)
@@ -80,6 +86,8 @@ class HubTemplateMixin(FairseqTask):
             self.hidden = frozenset(map(target.index, settings.languages.values())) - {
                 target.unk()
             }
+            if settings.family in T5:
+                self._warns_above = T5_LENGTH
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> FairseqTask:
@@ -127,6 +135,7 @@ class HubTemplateMixin(FairseqTask):
         longest = self.cfg.max_source_positions if self.cfg.truncate_source else None
         data.src = TemplatedDataset(data.src, before, after, longest)
         data.sizes = data.src_sizes = data.src.sizes
+        self._warn_of_long(data.src_sizes.tolist())
         if data.tgt is None or not (self.needs_targets or np.any(data.tgt.sizes > 1)):
             data.tgt = data.tgt_sizes = None  # empty ones would be scored
         else:
@@ -150,6 +159,7 @@ class HubTemplateMixin(FairseqTask):
                 for text in src_tokens
             ]
             src_lengths = list(map(len, src_tokens))
+            self._warn_of_long(src_lengths)
         return super().build_dataset_for_inference(
             src_tokens, src_lengths, *args, **kwargs
         )
@@ -187,6 +197,16 @@ class HubTemplateMixin(FairseqTask):
         return super().inference_step(
             generator, models, sample, prefix_tokens=prefix_tokens, **given
         )
+
+    def _warn_of_long(self, sizes: Iterable[int]) -> None:
+        """Say once where a source is longer than any that the model was trained on."""
+        longest = max(sizes, default=0)
+        if longest > self._warns_above:
+            logger.warning(
+                f"a source of {longest:,} tokens is read whole, and T5 was trained on {T5_LENGTH}: check its output, "
+                "or cut sources (longest of load, --longest; --truncate-source --max-source-positions)"
+            )
+            self._warns_above = math.inf
 
 
 def _between(before: Sequence[int], text: Tensor, after: Sequence[int]) -> Tensor:

@@ -14,7 +14,8 @@ from fairseq_aggdec import load
 from fairseq_aggdec.bulk.data_bin import DataBin
 from fairseq_aggdec.cli.verbs import main as aggdec
 from fairseq_aggdec.cli.verbs import parse
-from fairseq_aggdec.hub.importing import imported
+from fairseq_aggdec.hub.importing import commands, import_checkpoint, imported
+from fairseq_aggdec.hub.settings import Settings
 from fairseq_aggdec.hub.tokenizers import read_tokenizer
 from fairseq_aggdec.lab.verify.against_transformers import InTheirIds
 from fairseq_aggdec.text.results import Result
@@ -22,8 +23,8 @@ from fairseq_aggdec.text.sentences import split_text
 from fairseq_aggdec.train.drafter.plan import Measured
 from fairseq_aggdec.train.drafter.recipe import Recipe
 from fairseq_aggdec.train.drafter.stages import _Stages
-from tests.hub.imported_models import Imported, copied
-from tests.support.helpers import PLUGIN, refused_with, run_cli
+from tests.hub.imported_models import PROMPTS, Imported, copied
+from tests.support.helpers import PLUGIN, generate_here, refused_with, run_cli
 
 MODELS = Path(__file__).parent / "models"
 PAIR = ("eng_Latn", "deu_Latn")
@@ -172,11 +173,62 @@ def test_a_prompt_is_read_before_each_text_as_if_it_were_written_there(
     assert [*ours.inputs(TEXTS)] == [
         [*tokenizer.encode(prompt + text), 1] for text in TEXTS
     ]
-    # a corrector's text is not its prompt
-    row = Imported("flan_t5", tmp_path / "flan").rows[-1]
-    capsys.readouterr()
-    aggdec(["correct", "--model", str(tmp_path / "flan"), row["text"]])
+
+
+def test_a_prompt_given_at_use_replaces_that_of_the_import_and_an_empty_one_takes_it_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flan = Imported("flan_t5", tmp_path / "flan")
+    row = flan.rows[-1]
+    text = row["text"]
+    asked = PROMPTS["flan_t5"]
+    other = tmp_path / "other"
+    import_checkpoint(MODELS / "flan_t5", other, "Summarize: ")
+    alone = [*read_tokenizer(other).encode(text), 1]
+    found = []
+    for folder, prompt, tokens in (
+        (flan.folder, None, row["input"]),
+        (other, asked, row["input"]),
+        (other, "", alone),
+    ):
+        model = load.hub(folder, prompt=prompt)
+        assert [*InTheirIds(MODELS / "flan_t5", model).inputs([text])] == [tokens]
+        found.append(model.decode(text, "iad").sentences[0])
+    assert found[0] == found[1] != found[2], "with as many copied tokens"
+    aggdec(["correct", "--model", str(other), "--prompt", asked, text])
     assert capsys.readouterr().out == f"{row['decoded']}\n"
+    with refused_with(r"^--prompt: has 3000 tokens, and T5 was trained on 512 "):
+        load.hub(other, prompt=1000 * "Fix ")
+    with refused_with(r"^--prompt: is for T5 and mT5, and not for bart; leave it out"):
+        load.hub(Imported("bart", tmp_path / "bart").folder, prompt=asked)
+
+
+def test_a_t5_reads_a_long_text_whole_with_one_warning_and_cuts_it_where_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = Imported("t5", tmp_path / "t5").folder
+    text = 500 * "Tom is here, "
+    model = load.hub(folder)
+    (tokens,) = (len(part.tokens) for part in model.parts(text))
+    warning = f"a source of {tokens:,} tokens is read whole, and T5 was trained on 512"
+    for result in (model.decode(text, "greedy", max_len_b=2) for _ in range(2)):
+        assert (result.sentences[0].note, caplog.text.count(warning)) == (None, 1)
+    whole, cut = (
+        len(load.hub(folder, splits=True, longest=longest).sentences(text))
+        for longest in (None, 100)
+    )
+    assert whole == 1 < cut
+    # a server's strangers cannot fill its memory
+    serve: Any = parse(["serve", "--corrector", str(folder)])
+    assert serve._loaded("corrector", "").longest == 2048
+    # fairseq-generate refuses more than 1,024 tokens unless told otherwise
+    (tmp_path / "text.txt").write_text(text, "utf-8")
+    printed = commands(folder, Settings.read(folder)).splitlines()
+    aggdec(f"binarize {folder} {tmp_path}/data --test {tmp_path}/text.txt".split())
+    words = shlex.split(printed[2].replace("$(aggdec user-dir)", str(PLUGIN)))[1:]
+    words[words.index("data-bin")] = f"{tmp_path}/data"
+    assert "D-0" in generate_here(*words, "--max-len-b", "2")
+    assert caplog.text.count(warning) == 2
 
 
 def test_texts_name_their_language_where_none_is_given_and_keep_their_own_in_a_batch(

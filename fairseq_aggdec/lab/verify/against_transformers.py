@@ -9,7 +9,7 @@ import torch
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import GREEDY
 from fairseq_aggdec.hub.importing import imported
-from fairseq_aggdec.hub.settings import Settings
+from fairseq_aggdec.hub.settings import T5, Settings
 from fairseq_aggdec.hub.tokenizers import read_tokenizer, symbol
 from fairseq_aggdec.lab.bench.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.bench.modes import ModeSpec
@@ -103,7 +103,7 @@ def differences(
         for token in model.task.form.forced
     ]
     given = {"forced_bos_token_id": forced[0]} if forced else {}
-    if settings.family in ("t5", "mt5"):  # most name no length
+    if settings.family in T5:  # most name no length
         given["max_new_tokens"] = settings.generation["max_len_b"]
     lines = []
     for text, tokens, found in zip(
