@@ -22,6 +22,7 @@ _WEIGHTS = (
 )
 """the first that exists is read; an index names the file of each weight"""
 _ADVICE = "download it again"
+_PRECISIONS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 _COMPUTED = (".version", "embed_positions.weights")
 """ends of the names of entries that transformers does not read"""
 
@@ -47,7 +48,8 @@ def read_weights(folder: Path) -> Weights:
     """All weights of a checkpoint in the precision of the file, by their names without `model.`, which not all have.
 
     Raises:
-        AggdecError: there are none, a file is missing or damaged, or holds something other than weights.
+        AggdecError: there are none, a file is missing or damaged, or holds something other than weights; they are
+            quantised.
     """
     name = next((name for name in _WEIGHTS if (folder / name).is_file()), None)
     if name is None:
@@ -68,6 +70,13 @@ def read_weights(folder: Path) -> Weights:
         for file in sorted(files)
         for name, weight in _read(folder / file).items()
     }
+    for name, weight in weights.items():
+        if weight.dtype not in _PRECISIONS:
+            raise AggdecError(
+                f"{folder}: is quantised ({name}: {weight.dtype}); import the original checkpoint"
+            )
+        if weight.isnan().any():
+            raise AggdecError(f"{folder}: {name}: holds NaN; {_ADVICE}")
     return {
         name.removeprefix("model."): weights[name]
         for name in weights

@@ -82,6 +82,10 @@ def import_checkpoint(source: Path, out: Path, prompt: str = "") -> Settings:
             "delete adapter_config.json"
         )
     config = read_json(source, "config.json")
+    if "quantization_config" in config:
+        raise AggdecError(
+            f"{source}: is quantised (quantization_config); import the original checkpoint"
+        )
     family = str(config.get("model_type"))
     if family not in FAMILIES:
         known = "BART, mBART, M2M-100, NLLB, Marian (OPUS-MT), Pegasus, T5 and mT5 can be imported"
@@ -174,7 +178,7 @@ def _usage(
             raise AggdecError(
                 f"{source}: the tokenizer has no language; download the files of the tokenizer again"
             )
-        kind = options.get("tokenizer_class") or config.get("tokenizer_class") or ""
+        kind = str(options.get("tokenizer_class") or config.get("tokenizer_class"))
         is_language = first in languages.values()
         is_mbart_25 = "50" not in kind and ("MBart" in kind or is_language)
         ends = is_mbart_25 or options.get("legacy_behaviour")
@@ -301,12 +305,12 @@ def commands(folder: Path, settings: Settings) -> str:
     # its search
     search = dict(settings.generation)
     beam = search.pop("beam", 1)
+    if settings.family in T5:  # fairseq refuses sources of more than 1,024 tokens
+        search["max_source_positions"] = t5.LONGEST
     words = "".join(f" {word}" for word in flags(search))
     modes = [f"{AGGRESSIVE_BEAM}:{beam}", GREEDY, IAD]
     if "block_ngrams" not in search:  # fairseq's search bans none
         modes.insert(0, f"{BEAM}{beam}")
-    if settings.family in T5:  # fairseq refuses sources of more than 1,024 tokens
-        search["max_source_positions"] = t5.LONGEST
     text = (
         '--whole "A text. It is one input."' if settings.summarizes else '"A sentence."'
     )

@@ -147,6 +147,14 @@ def convert(
     config = _DEFAULTS | by_default | config
     if faults := "; ".join(_faults(config)):
         raise AggdecError(f"config.json: {faults}")
+    # there are rows for single distances, and for ranges up to the longest, in either direction
+    buckets = config["relative_attention_num_buckets"]
+    longest = config["relative_attention_max_distance"]
+    if buckets < 4 or longest <= buckets // 2:
+        raise AggdecError(
+            f"config.json: relative_attention_max_distance: {longest} is not above half of "
+            f"relative_attention_num_buckets ({buckets}, at least 4): not supported"
+        )
     rows: int = config["vocab_size"]
 
     # the vocabulary in fairseq's order, with the symbols that a checkpoint does not have
@@ -206,8 +214,8 @@ def convert(
         "encoder_ffn_embed_dim": config["d_ff"],
         "encoder_attention_heads": config["num_heads"],
         "head_dim": config["d_kv"],
-        "distance_buckets": config["relative_attention_num_buckets"],
-        "longest_distance": config["relative_attention_max_distance"],
+        "distance_buckets": buckets,
+        "longest_distance": longest,
         "norm_eps": config["layer_norm_epsilon"],
         "is_gated": config["feed_forward_proj"] != "relu",
         "share_all_embeddings": is_shared,

@@ -52,6 +52,8 @@ SPECIAL = {
     "bytes": FIRST[1:],
 }
 """special tokens that a folder need not name; where it has no vocab.json, all but the last have the first indices"""
+MOST_SENTINELS = 1000
+"""of a T5; published ones have at most 300"""
 M2M_LANGUAGES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr "
     "ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps "
@@ -110,8 +112,6 @@ class Tokenizer:
     joined: Callable[[list[str]], str]
     """the text of tokens"""
 
-    def text(self, tokens: Iterable[str]) -> str:
-        """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`).
     def prompt(self, text: str) -> list[str]:
         """The symbols of a text that is read before others. Raises `AggdecError` where they are too many."""
         # where tokens are pieces, the first one of what follows has the space before it
@@ -123,6 +123,8 @@ class Tokenizer:
             )
         return [symbol(self.tokens[index], index) for index in found]
 
+    def text(self, tokens: Iterable[str]) -> str:
+        """The text of an output without its special tokens, as transformers gives it (`skip_special_tokens`).
 
         A name that is no token is kept as it is.
         """
@@ -154,9 +156,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     others = set()
     if model.get("model_type", model.get("family")) not in T5:
         others.add("sentencepiece_t5")
-    if "ByT5" not in read_json(folder, *CONFIG, optional=True).get(
-        "tokenizer_class", ""
-    ):
+    config = read_json(folder, *CONFIG, optional=True)
+    if "ByT5" not in str(config.get("tokenizer_class")):
         others.add("bytes")
     kind = next(
         (
@@ -370,7 +371,12 @@ def _sentinels(config: Fields, count: int, strips: bool) -> dict[str, Fields]:
 
     `count`: their number where the folder does not say it; `strips`: they take the spaces around them.
     """
-    names = [f"<extra_id_{number}>" for number in range(config.get("extra_ids", count))]
+    count = config.get("extra_ids", count)
+    if type(count) is not int or not 0 <= count <= MOST_SENTINELS:
+        raise AggdecError(
+            f"{CONFIG[0]}: extra_ids: {count!r} is no number up to {MOST_SENTINELS}; download the file again"
+        )
+    names = [f"<extra_id_{number}>" for number in range(count)]
     return {
         name: {"content": name, "special": True, "lstrip": strips, "rstrip": strips}
         for name in names

@@ -1,5 +1,7 @@
 """Folders in Hugging Face's format become folders that fairseq reads, or are refused in one line."""
 
+import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,17 @@ from safetensors.torch import load_file
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.hub.importing import import_checkpoint
 from fairseq_aggdec.hub.settings import Settings
-from tests.hub.imported_models import copied
+from tests.hub.imported_models import MODELS, copied
 from tests.support.helpers import refused_with
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
+TOKENIZER = "tokenizer_config.json"
 SAFE = "model.safetensors"
 BIN = "pytorch_model.bin"
+PUBLISHED = json.loads(MODELS.with_name("published_t5.json").read_text("utf-8"))
+"""a small model with the flags of each, and its config.json"""
+SIZES = "d_ff d_kv d_model num_decoder_layers num_heads num_layers vocab_size".split()
 
 
 class Code:
@@ -101,6 +107,22 @@ def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
         import_checkpoint(bart, tmp_path / "out", "Fix typos: ")
 
 
+@pytest.mark.parametrize("published", [*PUBLISHED][1:])
+def test_published_configurations_of_t5_are_imported(
+    published: str, tmp_path: Path
+) -> None:
+    """As written down from memory, in the sizes of small models with the same flags and files."""
+    name, fields = PUBLISHED[published]
+    small = json.loads((MODELS / name / CONFIG).read_text("utf-8"))
+    _, of_all = PUBLISHED["every one"]
+    changes = of_all | fields | {size: small.get(size) for size in SIZES}
+    settings = import_checkpoint(
+        copied(name, tmp_path / name, {CONFIG: changes}), tmp_path / "out"
+    )
+    assert (settings.generation["beam"], settings.generation["max_len_b"]) == (1, 512)
+    assert settings.summarizes == ("summarization" in str(fields))
+
+
 @pytest.mark.parametrize(
     "name, changes, message",
     [
@@ -170,13 +192,8 @@ def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
         ("marian", {CONFIG: {"rotary": True}}, r"config.json: rotary: is not known"),
         (
             "t5",
-            {
-                CONFIG: {
-                    "feed_forward_proj": "gated-silu",
-                    "quantization_config": {"bits": 4},
-                }
-            },
-            r"feed_forward_proj: 'gated-silu' is not supported, .*; quantization_config: is not known",
+            {CONFIG: {"feed_forward_proj": "gated-silu", "rope": 1}},
+            r"feed_forward_proj: 'gated-silu' is not supported, .*; rope: is not known",
         ),
         (
             "t5",
@@ -188,6 +205,33 @@ def test_an_adapter_and_a_prompt_that_a_model_does_not_read_are_refused(
             {CONFIG: {"tie_word_embeddings": True}},
             r"lm_head differs from shared, and config.json says that they are one",
         ),
+        (
+            "t5",
+            {CONFIG: {"quantization_config": {"bits": 4}}},
+            r"t5: is quantised \(quantization_config\); import the original",
+        ),
+        (
+            "t5",
+            {BIN: torch.zeros(2, dtype=torch.int8)},
+            r"t5: is quantised \(weight: torch.int8\); import the original",
+        ),
+        ("mt5", {BIN: torch.tensor(math.nan)}, r"mt5: weight: holds NaN; download"),
+        (
+            "flan_t5",
+            {CONFIG: {"relative_attention_max_distance": 16}},
+            r"relative_attention_max_distance: 16 is not above half of .*_num_buckets \(32,",
+        ),
+        (
+            "mt5",
+            {TOKENIZER: {"extra_ids": "1"}},
+            r"tokenizer_config.json: extra_ids: '1' is no number",
+        ),
+        (
+            "byt5",
+            {TOKENIZER: {"extra_ids": -1}},
+            r"tokenizer_config.json: extra_ids: -1 is no number",
+        ),
+        ("byt5", {TOKENIZER: {"tokenizer_class": 5}}, r"no tokenizer with its files"),
         (
             "mt5",
             {CONFIG: {"num_decoder_layers": 3}},
