@@ -22,6 +22,7 @@ from fairseq_aggdec.engine.supported_models import (
     unsupported_encoder,
 )
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.hub_t5 import T5Encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
@@ -193,7 +194,7 @@ def same_encoder(
     """The index of the verifier with this encoder fingerprint; None where there is none."""
     for index, verifier in enumerate(verifiers):
         encoder = verifier.encoder
-        if isinstance(encoder, TransformerEncoderBase) and torch.equal(
+        if isinstance(encoder, TransformerEncoderBase | T5Encoder) and torch.equal(
             encoder_fingerprint(encoder), fingerprint
         ):
             return index

@@ -325,10 +325,6 @@ def commands(folder: Path, settings: Settings) -> str:
         f'fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_hub_translation '
         f"--path {model} {pair} --bpe hub --hub-folder {name} --decoding {AGGRESSIVE_BEAM} --beam {beam}{words}",
         f"aggdec bench data-bin --path {model} {pair} --modes {','.join(modes)}{words}",
+        f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter",
     ]
-    # which has the layers of its verifier, and not those of T5
-    if FAMILIES[settings.family].arch != "hub_t5":
-        lines.append(
-            f"aggdec drafter --verifier {model} --data data-bin {pair} --out drafter"
-        )
     return "\n".join(lines)

@@ -50,6 +50,12 @@ _OPTIONS = (
     "adaptive_softmax_cutoff",
     "cross_self_attention",
     "no_cross_attention",
+    # of T5's encoder
+    "head_dim",
+    "distance_buckets",
+    "longest_distance",
+    "norm_eps",
+    "is_gated",
 )
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 """options that further training may change"""

@@ -18,6 +18,7 @@ from fairseq.models import (
     register_model,
     register_model_architecture,
 )
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
@@ -336,4 +337,10 @@ class T5Model(FairseqEncoderDecoderModel):
 
 @register_model_architecture("hub_t5", "hub_t5")
 def hub_t5(args: Namespace) -> None:
-    """T5 has no options beside those that an imported checkpoint names."""
+    """Options of fairseq's Transformer for a drafter's decoder; an imported checkpoint names all that T5 needs."""
+    dim = args.encoder_embed_dim
+    # T5's own heads need not make up its width
+    args.decoder_attention_heads = dim // math.gcd(dim, 64)
+    args.encoder_normalize_before = args.decoder_normalize_before = True
+    args.no_scale_embedding = True
+    base_architecture(args)

@@ -78,10 +78,11 @@ def _refuse_unsupported(cfg: NarDrafterConfig) -> None:
         )
     if cfg.mask_source_copy and (
         cfg.no_token_positional_embeddings
+        or hasattr(cfg, "distance_buckets")
         or cfg.encoder.embed_dim != cfg.decoder.embed_dim
     ):
         raise AggdecError(
-            "--mask-source-copy needs position embeddings, and encoder and decoder of one dimension"
+            "--mask-source-copy needs position embeddings, which T5 has not, and encoder and decoder of one dimension"
         )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Self
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models import (
     BaseFairseqModel,
     FairseqDecoder,
@@ -12,11 +13,12 @@ from fairseq.models import (
 )
 from fairseq.models.transformer import TransformerConfig
 from fairseq.tasks import FairseqTask
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architectures import Options, register_sizes
+from fairseq_aggdec.models.hub_t5 import T5Encoder
 from fairseq_aggdec.models.on_checkpoint import TransformerOnCheckpoint
 from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE, warm_start
 
@@ -86,6 +88,15 @@ class DrafterModel(TransformerOnCheckpoint):
         if not is_loading_models():
             warm_start(model, cfg.encoder_from, cfg.decoder_from)
         return model
+
+    @classmethod
+    def build_encoder(
+        cls, cfg: DrafterConfig, src_dict: Dictionary, embed_tokens: nn.Embedding
+    ) -> FairseqEncoder:
+        """The kind of encoder that the verifier has: of an imported T5, or fairseq's Transformer."""
+        if hasattr(cfg, "distance_buckets"):
+            return T5Encoder(cfg, src_dict, embed_tokens)
+        return super().build_encoder(cfg, src_dict, embed_tokens)
 
     def train(self, mode: bool = True) -> Self:
         """Training mode; a frozen encoder has no dropout, as in decoding, where the verifier's is used."""

@@ -12,6 +12,8 @@ from torch import Tensor
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import frozen_names
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.architectures import option_of, recorded_options
+from fairseq_aggdec.models.hub_t5 import T5Encoder
 from fairseq_aggdec.models.transformer_parts import layers_of
 
 logger = logging.getLogger(__name__)
@@ -30,8 +32,9 @@ _NOT_WEIGHTS = re.compile(
 def encoder_fingerprint(encoder: FairseqEncoder) -> Tensor:
     """A SHA-256, as 32 integers from 0 to 255, which is equal for encoders that compute the same.
 
-    It covers the weights, the number of heads, the activation function, the place of the norms, and the scale of the
-    embeddings. Weights are rounded to half precision, so that a copy in half precision has the same fingerprint.
+    It covers the weights, the number of heads, the activation function, the place of the norms, the scale of the
+    embeddings, and of T5 the longest distance and the epsilon of norms. Weights are rounded to half precision, so that
+    a copy in half precision has the same fingerprint.
     """
     digest = hashlib.sha256()
     for layer in layers_of(encoder):
@@ -44,6 +47,9 @@ def encoder_fingerprint(encoder: FairseqEncoder) -> Tensor:
     digest.update(
         repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode()
     )
+    if isinstance(encoder, T5Encoder):
+        of_t5 = (encoder.distance_bias.longest, encoder.layer_norm.eps)
+        digest.update(repr(of_t5).encode())
     for name, value in sorted(_weights_of(encoder.state_dict()).items()):
         digest.update(f"{name} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
@@ -68,9 +74,7 @@ def warm_start(
             "--freeze-encoder without --encoder-from would keep random weights: name the verifier"
         )
     checkpoints = {
-        path: read_checkpoint(path)["model"]
-        for path in {encoder_from, decoder_from}
-        if path
+        path: _weights_in(path) for path in {encoder_from, decoder_from} if path
     }
     if encoder_from:
         take_weights(
@@ -174,6 +178,24 @@ def take_weights(
     ):
         logger.info("%s: %s %s", source, what, ", ".join(all_of_them) or "nothing")
     return loaded
+
+
+def _weights_in(path: str) -> dict[str, Tensor]:
+    """The weights of a checkpoint; of T5 without its decoder's layers, which compute otherwise than a drafter's."""
+    checkpoint = read_checkpoint(path)
+    weights: dict[str, Tensor] = checkpoint["model"]
+    is_scaled = option_of(recorded_options(checkpoint), "scales_output")
+    if is_scaled is None:
+        return weights
+    fitting = {
+        name: weight
+        for name, weight in weights.items()
+        if not name.startswith("decoder.layers.")
+    }
+    if is_scaled:
+        norm = weights["decoder.layer_norm.weight"]
+        fitting["decoder.layer_norm.weight"] = norm / norm.numel() ** 0.5
+    return fitting
 
 
 def _weights_of(state: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:

@@ -197,6 +197,35 @@ def test_modes_search_as_fairseqs_generator_copy_the_text_alone_and_accept_draft
             ].tolist()
 
 
+def test_a_drafter_on_t5s_encoder_drafts_what_fairseqs_generator_finds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    imported = Imported("flan_t5", tmp_path / "imported")
+    rows = imported.rows
+    text = tmp_path / "text"
+    text.write_text("".join(f"{row['text']}\n" for row in rows), "utf-8")
+    texts = f"-s en -t de --train {text} --valid {text}"
+    aggdec(f"binarize {imported.folder} {tmp_path}/data {texts}".split())
+    files = f"--verifier {imported.folder}/model.pt --data {tmp_path}/data --out {tmp_path}/out"
+    aggdec(f"drafter {files} --block-size 3 --updates 60 --cpu".split())
+    caplog.set_level("INFO")
+    ours = imported.of(rows[0], drafter=tmp_path / "out/drafter.pt")
+    task = ours.model.task
+    search = {**ours.model.search, "beam": 1, "max_len_b": 60}
+    encoded = [ours.model.encode(row["text"]) for row in rows]
+    (batch,) = batches_of(task, encoded, len(rows))
+    decoding = task.decoding.with_mode("gad", drafts="whole")
+    generator = task.build_generator(
+        ours.model.models, Namespace(**search), decoding=decoding
+    )
+    found = task.inference_step(generator, ours.model.models, batch)
+    stock = by_fairseq(ours, [rows[number] for number in batch["id"]], search)
+    assert [[one["tokens"].tolist() for one in own] for own in found] == stock
+    tokens = sum(len(own[0]["tokens"]) for own in found)
+    assert sum(sum(own[0]["stats"].accepted) for own in found) > tokens / 2
+    assert "drafter.pt shares the verifier's encoder" in caplog.text
+
+
 def test_fairseq_generate_has_the_same_outputs(
     imported: Imported, tmp_path: Path
 ) -> None:

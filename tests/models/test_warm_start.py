@@ -9,6 +9,7 @@ import torch
 
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
+from tests.hub.imported_models import Imported
 from tests.support.helpers import refused_with
 from tests.support.random_models import (
     TINY,
@@ -74,6 +75,39 @@ def test_decoder_is_taken_where_it_fits(
     assert "decoder.layers.2.fc2.bias (not in the drafter)" in skipped
     assert "decoder.embed_tokens.weight (shared with the frozen encoder)" in skipped
     assert new.endswith("new here decoder.mask_embedding")
+
+
+def test_a_drafter_of_t5_has_its_encoder_and_what_is_computed_alike_of_its_decoder(
+    tmp_path: Path,
+) -> None:
+    imported = Imported("t5", tmp_path / "imported")
+    verifier = imported.of(imported.rows[0]).model.models[0]
+    path = str(imported.folder / "model.pt")
+    options: Any = {"encoder_from": path, "decoder_from": path, "decoder_layers": 1}
+
+    def new(**more: Any) -> NarDrafterModel:
+        args = arguments("nar_drafter", freeze_encoder=True, **options | more)
+        task = task_of(verifier.encoder.dictionary)
+        return NarDrafterModel.build_model(args, task)
+
+    model = new()
+    for name, value in verifier.encoder.state_dict().items():
+        assert model.encoder.state_dict()[name].equal(value), name
+    found = encoder_fingerprint(verifier.encoder)
+    assert model.encoder_fingerprint.equal(found)
+    verifier.encoder.distance_bias.longest += 1
+    assert not found.equal(encoder_fingerprint(verifier.encoder))
+    # the embeddings are not scaled, and outputs have the scale of T5's
+    decoder = model.decoder
+    assert decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    assert decoder.embed_scale == 1
+    scaled = verifier.decoder.layer_norm.weight / 48**0.5
+    torch.testing.assert_close(decoder.layer_norm.weight, scaled)
+    # its layers have other heads and norms
+    assert decoder.layers[0].fc1.weight.shape == (96, 48)
+    assert not decoder.layers[0].fc1.weight.equal(verifier.decoder.layers[0].fc1.weight)
+    with refused_with("--mask-source-copy needs position embeddings, which T5 has not"):
+        new(mask_source_copy=True)
 
 
 def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(
