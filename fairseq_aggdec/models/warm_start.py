@@ -184,18 +184,13 @@ def _weights_in(path: str) -> dict[str, Tensor]:
     """The weights of a checkpoint; of T5 without its decoder's layers, which compute otherwise than a drafter's."""
     checkpoint = read_checkpoint(path)
     weights: dict[str, Tensor] = checkpoint["model"]
-    is_scaled = option_of(recorded_options(checkpoint), "scales_output")
-    if is_scaled is None:
+    if option_of(recorded_options(checkpoint), "distance_buckets") is None:
         return weights
-    fitting = {
+    return {
         name: weight
         for name, weight in weights.items()
         if not name.startswith("decoder.layers.")
     }
-    if is_scaled:
-        norm = weights["decoder.layer_norm.weight"]
-        fitting["decoder.layer_norm.weight"] = norm / norm.numel() ** 0.5
-    return fitting
 
 
 def _weights_of(state: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
