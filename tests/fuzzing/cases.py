@@ -14,6 +14,7 @@ _ENGINE_KINDS = {
     "mBART": 2,
     "alignment": 2,
     "speech": 3,
+    "T5": 6,
 }
 """kinds of models that the block engine runs, and how often each is drawn"""
 KINDS = {
@@ -22,6 +23,8 @@ KINDS = {
 }  # fmt: skip
 """all kinds of models, and how often each is drawn"""
 _BARTS = ("BART", "mBART")
+_ONE_DICTIONARY = (*_BARTS, "T5")
+"""kinds whose two sides have the same embeddings"""
 LANGUAGES = ("EOS", "first token", "prefix")
 """for what a task of many languages takes the target's symbol: mBART ends outputs by it, others begin them"""
 ADVERSARIES = (
@@ -106,7 +109,7 @@ def case_of(seed: int, most: int = 256) -> Case:
     if kinds != ["speech"] and rng.chance(20):
         kinds.append(rng.choice([kind for kind in KINDS if kind != "speech"]))
     joined = kinds != ["speech"] and (
-        not rng.chance(40) or any(kind in _BARTS for kind in kinds)
+        not rng.chance(40) or any(kind in _ONE_DICTIONARY for kind in kinds)
     )
     models = [model_options(rng, kind, joined) for kind in kinds]
     search, prefix = _search(rng)
@@ -184,6 +187,16 @@ def _model(rng: Drawing, kind: str, joined: bool) -> Options:
             "arch": "lstm", "encoder_layers": depth, "decoder_layers": depth,
             "encoder_bidirectional": rng.chance(50), "decoder_hidden_size": rng.choice((8, 16, 24)),
             "decoder_attention": rng.choice(("1", "1", "1", "1", "0")),
+        }  # fmt: skip
+    if kind == "T5":
+        buckets, longest = rng.choice(((32, 128), (32, 20), (8, 20), (6, 9), (4, 12)))
+        return {
+            "arch": "hub_t5", "encoder_layers": rng.randint(1, 3), "decoder_layers": rng.randint(1, 3),
+            "encoder_attention_heads": rng.choice((1, 2, 3, 4, 8, 12, 16)), "head_dim": rng.choice((4, 8, 20, 64)),
+            "encoder_embed_dim": rng.choice((16, 20, 36, 48, 64)), "encoder_ffn_embed_dim": rng.choice((20, 32, 64)),
+            "distance_buckets": buckets, "longest_distance": longest, "norm_eps": rng.choice((1e-6, 1e-2)),
+            "is_gated": rng.chance(50), "share_all_embeddings": rng.chance(50),
+            "first_input": rng.choice((0, 1, 1, 5)), "max_target_positions": rng.choice((12, 24, 64, 256)),
         }  # fmt: skip
     model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
     if kind == "transformer" and rng.chance(10):
@@ -378,7 +391,9 @@ def _small_model(rng: Drawing, joined: bool) -> Options:
     kind = (
         "alike"
         if rng.chance(70)
-        else rng.choice(("transformer", "proposal heads", "LightConv"))
+        else rng.choice(
+            ("transformer", "proposal heads", "LightConv", *["T5"] * joined)
+        )
     )
     return {"kind": kind} if kind == "alike" else model_options(rng, kind, joined)
 

@@ -21,8 +21,8 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import Tensor
 
 import fairseq_aggdec
+from fairseq_aggdec.models import hub_t5
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
-from fairseq_aggdec.models.hub_t5 import Attention
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
@@ -134,9 +134,13 @@ def draw_weights(model: Any) -> None:
                 0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2
             )
             module.weight[module.padding_idx] = 0
-        # whose scores are not scaled
-        if isinstance(module, Attention):
+        # what T5 adds to scores decides as much as they do, which nothing scales
+        if isinstance(module, hub_t5.Attention):
             module.q_proj.weight.mul_(module.head_dim**-0.5)
+        if isinstance(module, hub_t5.DistanceBias):
+            module.table.weight.normal_(0, 3)
+    if isinstance(model, hub_t5.T5Model):
+        model.encoder.embed_tokens.weight.normal_(0, 1)
 
 
 @torch.no_grad()
