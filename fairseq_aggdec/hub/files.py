@@ -22,7 +22,6 @@ _WEIGHTS = (
 )
 """the first that exists is read; an index names the file of each weight"""
 _ADVICE = "download it again"
-_PRECISIONS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 _COMPUTED = (".version", "embed_positions.weights")
 """ends of the names of entries that transformers does not read"""
 
@@ -71,7 +70,7 @@ def read_weights(folder: Path) -> Weights:
         for name, weight in _read(folder / file).items()
     }
     for name, weight in weights.items():
-        if weight.dtype not in _PRECISIONS:
+        if weight.element_size() == 1:
             raise AggdecError(
                 f"{folder}: is quantised ({name}: {weight.dtype}); import the original checkpoint"
             )

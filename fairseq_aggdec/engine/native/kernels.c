@@ -460,11 +460,11 @@ static void product(const Product *p, const float *x, int64_t x_stride, int64_t 
                 float values[PANEL], *to_y = y + r * y_stride + first;
                 for (int half = 0; half < 2; half++)
                     *(vec *)(values + half * LANES) = activated(found[r - from][half], activation);
-                const float *from = other ? other + r * y_stride + first : NULL;
-                if (from && activation)
-                    for (int64_t j = 0; j < wide; j++) to_y[j] = from[j] * values[j];
+                const float *own = other ? other + r * y_stride + first : NULL;
+                if (own && activation)
+                    for (int64_t j = 0; j < wide; j++) to_y[j] = own[j] * values[j];
                 else
-                    for (int64_t j = 0; j < wide; j++) to_y[j] = from ? from[j] + values[j] : values[j];
+                    for (int64_t j = 0; j < wide; j++) to_y[j] = own ? own[j] + values[j] : values[j];
             }
         }
     }
@@ -565,16 +565,16 @@ typedef struct {
 } Work;
 
 static Work work_for(const Stack *s, int64_t tokens, int64_t keys, int64_t threads) {
-    int64_t width = s->heads * s->size, found = width + GAP;
+    int64_t width = s->heads * s->size, of_heads = width + GAP;
     int64_t stride = s->dim + GAP, wide = 3 * width + GAP, inner = s->inner + GAP, each = keys + 2 * LANES;
     int64_t widest = (s->inner > s->dim ? s->inner : s->dim) + 64;
     if (widest < width + 64) widest = width + 64;
-    int64_t floats = tokens * (2 * stride + found + wide + inner + 1) + threads * each;
+    int64_t floats = tokens * (2 * stride + of_heads + wide + inner + 1) + threads * each;
     Work work = {.x = malloc(sizeof(float) * floats + tokens * widest), .each = each};
     if (work.x) {
         work.normed = work.x + tokens * stride;
         work.attended = work.normed + tokens * stride;
-        work.qkv = work.attended + tokens * found;
+        work.qkv = work.attended + tokens * of_heads;
         work.inner = work.qkv + tokens * wide;
         work.scores = work.inner + tokens * inner;
         work.levels.peaks = work.scores + threads * each;
@@ -630,7 +630,7 @@ static void run_decoder(const void *decoding) {
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
     float *scores = work.scores + member * work.each;
     const int64_t dim = d->dim, heads = d->heads, size = d->size, width = heads * size;
-    const int64_t stride = dim + GAP, found = width + GAP, wide = 3 * width + GAP;
+    const int64_t stride = dim + GAP, of_heads = width + GAP, wide = 3 * width + GAP;
     const float scale = (float)d->scale;
     const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
     int64_t tokens = b->tokens; /* tokens with an output of the layer */
@@ -661,9 +661,9 @@ static void run_decoder(const void *decoding) {
             int64_t m = part / heads, h = part % heads, n = TOKEN(m);
             attend(qkv + n * wide + h * size, memory + row_of(b, n) * b->memory_row + h * b->capacity * 2 * size, size,
                    2 * size, scale, keys_of(b, n), b->paths ? b->paths + n * b->longest : NULL, NULL,
-                   bias_of(b->bias, h, position_of(b, n)), scores, attended + m * found + h * size);
+                   bias_of(b->bias, h, position_of(b, n)), scores, attended + m * of_heads + h * size);
         }
-        product(&layer->self_out, attended, found, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
+        product(&layer->self_out, attended, of_heads, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
 
         normalise(d->norm_first ? &layer->cross_norm : &layer->self_norm, x, tokens, dim, stride, normed);
         product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
@@ -671,9 +671,9 @@ static void run_decoder(const void *decoding) {
             int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
             attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, scale,
                    b->source, NULL, b->padding ? b->padding + row * b->source : NULL, NULL, scores,
-                   attended + m * found + h * size);
+                   attended + m * of_heads + h * size);
         }
-        product(&layer->cross_out, attended, found, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
+        product(&layer->cross_out, attended, of_heads, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
 
         normalise(d->norm_first ? &layer->final_norm : &layer->cross_norm, x, tokens, dim, stride, normed);
         feed_forward(d, layer, normed, tokens, &work);
@@ -728,7 +728,7 @@ static void run_encoder(const void *encoding) {
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
     float *scores = work.scores + member * work.each;
     const int64_t dim = e->dim, heads = e->heads, size = e->size, width = heads * size;
-    const int64_t stride = dim + GAP, found = width + GAP, wide = 3 * width + GAP;
+    const int64_t stride = dim + GAP, of_heads = width + GAP, wide = 3 * width + GAP;
     SHARED(n, tokens) memcpy(x + n * stride, given->x + text->places[n] * dim, dim * sizeof *x);
     for (int64_t number = 0; number < e->count; number++) {
         const Layer *layer = e->layers + number;
@@ -738,9 +738,9 @@ static void run_encoder(const void *encoding) {
             int64_t n = part / heads, h = part % heads;
             const int64_t *row = text->firsts + text->places[n] / text->width;
             attend(qkv + n * wide + h * size, qkv + row[0] * wide + width + h * 2 * size, size, wide, (float)e->scale,
-                   row[1] - row[0], NULL, NULL, bias_of(given->bias, h, n - row[0]), scores, attended + n * found + h * size);
+                   row[1] - row[0], NULL, NULL, bias_of(given->bias, h, n - row[0]), scores, attended + n * of_heads + h * size);
         }
-        product(&layer->self_out, attended, found, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
+        product(&layer->self_out, attended, of_heads, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
         normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
         feed_forward(e, layer, normed, tokens, &work);
         product(&layer->fc2, inner, e->inner + GAP, tokens, x, stride, NO_ACTIVATION, e->norm_first ? x : normed, &work.levels);

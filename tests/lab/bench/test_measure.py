@@ -23,6 +23,7 @@ from tests.support.oracle import by_fairseq
 MODES = "beam2 beam1 greedy iad gad greedy@int8 iad@int8".split()
 
 
+@pytest.mark.int8
 def test_the_tables_are_those_of_the_record_and_lossless_modes_say_what_greedy_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
