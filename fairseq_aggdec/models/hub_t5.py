@@ -22,6 +22,8 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from fairseq_aggdec.models.transformer_parts import additive_mask
+
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """The GELU of T5 1.1, by tanh in place of the error function."""
@@ -231,7 +233,8 @@ class T5Encoder(_WithoutPositions, FairseqEncoder):
         """
         padding = src_tokens.eq(self.dictionary.pad())
         x = self.embed_tokens(src_tokens)
-        bias = self.distance_bias(x.size(1), x.size(1)) + _hidden(padding, x)
+        hidden = additive_mask(padding, x)[:, None, None]
+        bias = self.distance_bias(x.size(1), x.size(1)) + hidden
         for layer in self.layers:
             x = layer(x, bias)
         return {
@@ -302,7 +305,8 @@ class T5Decoder(_WithoutPositions, FairseqIncrementalDecoder):
         # what is added to scores
         bias = self.distance_bias(x.size(1), length)
         source = encoder_out["encoder_out"][0].transpose(0, 1)
-        source_bias = _hidden(encoder_out["encoder_padding_mask"][0], x)
+        padding = encoder_out["encoder_padding_mask"][0]
+        source_bias = additive_mask(padding, x)[:, None, None]
         for layer in self.layers:
             x = layer(x, bias, source, source_bias, incremental_state)
         x = self.layer_norm(x)
@@ -312,12 +316,6 @@ class T5Decoder(_WithoutPositions, FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         return self._longest
-
-
-def _hidden(padding: Tensor, x: Tensor) -> Tensor:
-    """What hides padding, batch x tokens, from attention: batch x 1 x 1 x tokens, in the type of `x`."""
-    zeros = x.new_zeros(padding.shape)
-    return zeros.masked_fill(padding, -math.inf)[:, None, None]
 
 
 @register_model("hub_t5")

@@ -73,6 +73,8 @@ T5 = {
     "arch": "hub_t5",
     "head_dim": HEAD_DIM,
     "dim": DIM + 16,
+    # of two, unscaled scores and a gate leave more than that
+    "layers": 1,
 }
 KINDS = pytest.mark.parametrize(
     "options",
@@ -82,8 +84,8 @@ KINDS = pytest.mark.parametrize(
 
 
 def assert_close(found: Tensor, exact: Tensor) -> None:
-    """Rounding to 11 bits, layer after layer, leaves an error of one or two thousandths."""
-    assert float((found.float() - exact).norm() / exact.norm()) < 2.5e-3
+    """Rounding to 11 bits, layer after layer, leaves an error of about a thousandth."""
+    assert float((found.float() - exact).norm() / exact.norm()) < 2e-3
 
 
 class Rows:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.products import ACTIVATIONS
-from fairseq_aggdec.engine.plain.layers import DistanceBias, distance_bias
+from fairseq_aggdec.engine.plain.layers import DistanceTables, distance_bias
 from fairseq_aggdec.engine.weights import fused_weights, width_of
 from fairseq_aggdec.models.transformer_parts import layers_of
 
@@ -331,7 +331,7 @@ class _Stack:
         ends: Tensor | None,
         paths: Tensor | None,
         hidden: Tensor | None,
-        distance_bias: DistanceBias | None,
+        distance_bias: DistanceTables | None,
     ) -> None:
         """Write to y, of the shape of `query`, what queries find in a layer's memory; see `kernels.attention`."""
         batch, width, dim = query.shape

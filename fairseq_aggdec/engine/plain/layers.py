@@ -112,7 +112,7 @@ class Positions:
         return self._table
 
 
-class DistanceBias:
+class DistanceTables:
     """What is added to a stack's scores of self-attention, by head and distance, in tables of a few sizes."""
 
     def __init__(self, module: hub_t5.DistanceBias) -> None:
@@ -463,10 +463,10 @@ class EncoderLayers:
         return self._final_norm(x)
 
 
-def distance_bias(stack: Any) -> DistanceBias | None:
+def distance_bias(stack: Any) -> DistanceTables | None:
     """What an encoder or a decoder adds by distance; None: nothing."""
     module = getattr(stack, "distance_bias", None)
-    return None if module is None else DistanceBias(module)
+    return None if module is None else DistanceTables(module)
 
 
 def _hide_after(last: Tensor, end: int, like: Tensor) -> Tensor:
